@@ -1,0 +1,70 @@
+"""The command ``foresail``: one small file per command or group, imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from foresail import __version__
+from foresail.model.errors import ForesailError
+
+COMMANDS: Final = {
+    "compare": "What other schedulers and predictions would have done to a log.",
+    "simulate": "Replay a log under one policy.",
+    "run": "Run real commands on this machine under any policy.",
+    "trace": "Inspect, validate, convert, filter, sample, generate and fetch workloads.",
+    "campaign": "Replay many policies on many logs, and choose by leave-one-out.",
+    "policies": "List what a policy can be made of, with parameters.",
+    "story": "What happened to one job, from an event log.",
+}
+"""Command name to the line shown in the help. The code is in ``foresail.cli.<name>``."""
+
+
+class LateCommands(TyperGroup):
+    """Imports a command's module only when that command is called, so that help is quick."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is Typer's
+        """All command names, in the order users meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, imported now unless only its help line is wanted."""
+        if cmd_name not in COMMANDS:
+            return None
+        if ctx.resilient_parsing or cmd_name not in sys.argv:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name], short_help=COMMANDS[cmd_name])
+        module = importlib.import_module(f"foresail.cli.{cmd_name}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    cls=LateCommands, no_args_is_help=True, add_completion=True, rich_markup_mode=None
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"foresail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def foresail(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True),
+) -> None:
+    """Foresail plans cluster work by the odds: replay a log, compare policies, run jobs."""
+
+
+def main() -> None:
+    """Entry point: errors in the input are one line on standard error and exit status 2."""
+    try:
+        app()
+    except ForesailError as error:
+        typer.echo(f"foresail: {error}", err=True)
+        sys.exit(2)

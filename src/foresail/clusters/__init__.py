@@ -1,0 +1,1 @@
+"""Real clusters: what carries out instructions and reports events."""

@@ -1,0 +1,1 @@
+"""The one loop: take events, learn, predict, decide, check the decision, emit instructions."""

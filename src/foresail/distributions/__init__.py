@@ -1,0 +1,1 @@
+"""Distributions: immutable beliefs about a duration or an amount."""

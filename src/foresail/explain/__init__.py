@@ -1,0 +1,1 @@
+"""Answers to users' first questions, from the same state and event log."""

@@ -1,0 +1,1 @@
+"""The vocabulary: plain frozen records, the protocols and the registry. Read this floor first."""

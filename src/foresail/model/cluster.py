@@ -1,0 +1,56 @@
+"""Cluster, partition and node: what exists and what it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from foresail.model.resources import Resources
+
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine and what it offers (gpu model, rack, price class) as attributes."""
+
+    name: str
+    total: Resources
+    attributes: Mapping[str, str] = field(default=_NO_ATTRIBUTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A class of nodes that no pending job tells apart.
+
+    Parameters
+    ----------
+    name
+        Unique within the cluster.
+    total
+        Resources of all its nodes together.
+    nodes
+        The nodes, or nothing where a count of processors is all that is known (HPC logs).
+    """
+
+    name: str
+    total: Resources
+    nodes: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """All partitions; immutable (what is free is state, and lives in ``control``)."""
+
+    partitions: tuple[Partition, ...]
+
+    @property
+    def total(self) -> Resources:
+        """Resources of all partitions together."""
+        return sum((p.total for p in self.partitions), Resources())
+
+    @classmethod
+    def of_processors(cls, processors: int) -> Cluster:
+        """A single partition ``all`` of identical processors, as HPC logs describe a machine."""
+        return cls((Partition("all", Resources(cpus=float(processors))),))

@@ -1,0 +1,69 @@
+"""Decisions (what a scheduler wants) and instructions (what control lets through to a cluster)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from foresail.model.reason import Reason
+
+_NO_REASONS: Mapping[str, Reason] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a job's tasks go: tasks per partition, and per node once nodes are named."""
+
+    tasks_by_partition: tuple[tuple[str, int], ...]
+    tasks_by_node: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def whole(cls, partition: str, tasks: int) -> Placement:
+        """All tasks in one partition."""
+        return cls(((partition, tasks),))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start this job now, there."""
+
+    job_id: str
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Stop this running job; it goes back to the queue."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """What the scheduler intends for later: a reservation."""
+
+    job_id: str
+    start_seconds: float
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One scheduling pass: starts in order, preemptions, the plan, and a reason for who waits."""
+
+    starts: tuple[Start, ...] = ()
+    preemptions: tuple[Preempt, ...] = ()
+    plan: tuple[PlannedStart, ...] = ()
+    reasons: Mapping[str, Reason] = field(default=_NO_REASONS)
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Report ``EstimateExpired`` for this job if it still runs at this time."""
+
+    job_id: str
+    time: float
+
+
+Instruction = Start | Preempt | WakeAt

@@ -1,0 +1,80 @@
+"""The errors a user can cause, each naming where, what was found and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ForesailError(Exception):
+    """Base of every error that is the input's fault; the command line exits with status 2."""
+
+
+class InputError(ForesailError):
+    """A file, line or field holds something that cannot be used.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, in a few words.
+    source
+        The file (or stream) the input came from.
+    line
+        One-based line number within the source.
+    field
+        The column, option or key.
+    value
+        What was found there.
+    expected
+        What would have been accepted.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: object | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        value: object | None = None,
+        expected: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(self._sentence())
+
+    def _sentence(self) -> str:
+        where = [str(self.source)] if self.source is not None else []
+        if self.line is not None:
+            where.append(f"line {self.line}")
+        if self.field is not None:
+            where.append(f"field {self.field!r}")
+        sentence = f"{', '.join(where)}: {self.problem}" if where else self.problem
+        if self.value is not None:
+            sentence += f" (found {self.value!r})"
+        if self.expected is not None:
+            sentence += f"; expected {self.expected}"
+        return sentence
+
+
+class UnknownNameError(ForesailError):
+    """A name that nothing is registered under; the message offers the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(sorted(known))
+        near = get_close_matches(name, self.known, n=3, cutoff=0.5)
+        if near:
+            remedy = "did you mean " + " or ".join(repr(n) for n in near) + "?"
+        else:
+            remedy = "known: " + ", ".join(self.known)
+        super().__init__(f"unknown {kind} {name!r}; {remedy}")
+
+
+class DecisionError(ForesailError):
+    """A scheduler's decision that does not fit the state of the cluster."""

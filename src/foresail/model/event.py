@@ -1,0 +1,59 @@
+"""Events: what happened, as a cluster (simulated or real) reports it to the control loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job arrived in the queue."""
+
+    time: float
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An attempt of a job ended."""
+
+    time: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateExpired:
+    """A running job has run as long as its current estimate said it would, and runs on."""
+
+    time: float
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The user withdrew a job that is still pending."""
+
+    time: float
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOutcome:
+    """An outcome of an earlier run, given to the predictors before this one begins."""
+
+    time: float
+    job: Job
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed; asks for a scheduling pass."""
+
+    time: float
+
+
+Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | Tick

@@ -1,0 +1,106 @@
+"""Job, stage and task: what was asked for, by whom and until when. Never what really happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from foresail.model.resources import Resources
+from foresail.model.value import ValueFunction
+
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Tasks of a job that start together; a job's stages form a DAG through ``after``.
+
+    Parameters
+    ----------
+    tasks
+        How many tasks the stage has.
+    request
+        Resources asked for *per task*.
+    name
+        Name within the job.
+    after
+        Names of the stages that must have ended first.
+    """
+
+    tasks: int
+    request: Resources
+    name: str = "main"
+    after: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> Resources:
+        """Resources of all tasks together."""
+        return self.request * self.tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The specification of a job: all that a scheduler or a predictor may know of it.
+
+    Parameters
+    ----------
+    job_id
+        Unique within a workload.
+    submit_seconds
+        When it was submitted, seconds from the workload's origin.
+    stages
+        At least one; most jobs have exactly one, whose tasks are a gang.
+    requested_seconds
+        The user's limit; None when none was given.
+    after
+        Ids of the jobs that must have ended before this one may start.
+    attributes
+        Further fields of the source (executable, application, ...) that predictors may use.
+    """
+
+    job_id: str
+    submit_seconds: float
+    stages: tuple[Stage, ...]
+    requested_seconds: float | None = None
+    user: str | None = None
+    group: str | None = None
+    queue: str | None = None
+    partition: str | None = None
+    name: str | None = None
+    after: tuple[str, ...] = ()
+    value: ValueFunction | None = None
+    attributes: Mapping[str, str] = field(default=_NO_ATTRIBUTES)
+
+    @property
+    def cpus(self) -> float:
+        """Most cpus the job holds at once: the widest stage (its only one, for most jobs)."""
+        return max(stage.total.cpus for stage in self.stages)
+
+    @property
+    def total(self) -> Resources:
+        """Component-wise most resources the job holds at once."""
+        totals = [stage.total for stage in self.stages]
+        return Resources(
+            max(t.cpus for t in totals),
+            max(t.memory_bytes for t in totals),
+            max(t.gpus for t in totals),
+        )
+
+    @property
+    def tasks(self) -> int:
+        """Tasks of all stages together."""
+        return sum(stage.tasks for stage in self.stages)
+
+    @classmethod
+    def gang(
+        cls,
+        job_id: str,
+        submit_seconds: float,
+        cpus: int,
+        requested_seconds: float | None = None,
+        user: str | None = None,
+    ) -> Job:
+        """A one-stage job of ``cpus`` single-cpu tasks that start together."""
+        stage = Stage(tasks=cpus, request=Resources(cpus=1.0))
+        return cls(job_id, submit_seconds, (stage,), requested_seconds, user)

@@ -1,0 +1,34 @@
+"""Outcome: how one attempt of a job ended. Predictors learn from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EndedBecause(StrEnum):
+    """Why an attempt ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LIMIT = "limit"
+    CANCELLED = "cancelled"
+    PREEMPTED = "preempted"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One ended attempt; times in seconds from the workload's origin."""
+
+    job_id: str
+    start_seconds: float
+    end_seconds: float
+    ended_because: EndedBecause = EndedBecause.COMPLETED
+    exit_code: int | None = None
+    attempt: int = 1
+
+    @property
+    def runtime_seconds(self) -> float:
+        """Seconds the attempt really ran."""
+        return self.end_seconds - self.start_seconds

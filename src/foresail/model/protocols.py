@@ -1,0 +1,76 @@
+"""The protocols that plug-ins satisfy. One method or two each; everything else is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from foresail.model.decision import Decision
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.view import ClusterView
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Says how long a job will run, as a distribution, and learns from every attempt that ended."""
+
+    def predict(self, job: Job, now: float) -> Distribution:
+        """Belief about the runtime (seconds) of a job that has not run yet."""
+        ...
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn from one attempt that ended; called once per attempt, in order of ending."""
+        ...
+
+
+@runtime_checkable
+class WatchesStarts(Protocol):
+    """A predictor that also wants to know which jobs are running."""
+
+    def started(self, job: Job, now: float) -> None:
+        """Called when a job's attempt starts."""
+        ...
+
+
+@runtime_checkable
+class NeedsTruth(Protocol):
+    """An oracle: a predictor that is handed the real runtimes openly, before a replay begins."""
+
+    def reveal(self, runtime_seconds: Mapping[str, float]) -> None:
+        """Receive the real runtime of every job by job id."""
+        ...
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """Says what to start now, what is planned, and why the others wait."""
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Pure: the same view gives the same decision; the view is not changed."""
+        ...
+
+
+@runtime_checkable
+class Correction(Protocol):
+    """Gives the next estimate of a running job's total runtime once the current one has expired."""
+
+    def correct(
+        self, job: Job, prediction: Distribution, initial: float, current: float, count: int
+    ) -> float:
+        """Next estimate of the total runtime in seconds, greater than ``current``.
+
+        Parameters
+        ----------
+        job
+            The job's specification.
+        prediction
+            The belief at submission.
+        initial, current
+            The estimate at submission and the one that has just expired; the job has now run for
+            exactly ``current`` seconds.
+        count
+            How many corrections this job has had before (0 at the first).
+        """
+        ...

@@ -1,0 +1,138 @@
+"""The one table of plug-ins. A plug-in is one file in its family's package, found by name.
+
+A file registers what it defines with ``@register(family, name, parameters=Record)``. Nothing lists
+the files: a family's package is walked the first time somebody asks for a name. Files outside the
+package come in through the entry point group ``foresail.plugins`` or ``load_plugin``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from foresail.model.errors import InputError, UnknownNameError
+
+FAMILIES = MappingProxyType(
+    {
+        "scheduler": "foresail.schedulers",
+        "predictor": "foresail.predictors",
+        "correction": "foresail.corrections",
+        "reader": "foresail.traces.readers",
+        "filter": "foresail.traces.filters",
+        "generator": "foresail.traces.generators",
+    }
+)
+
+
+Build = TypeVar("Build", bound=Callable[[Any], Any])
+
+
+@dataclass(frozen=True, slots=True)
+class NoParameters:
+    """The record of a plug-in that has nothing to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registered plug-in.
+
+    ``build`` makes an instance from a ``parameters`` record (a frozen dataclass whose fields all
+    have defaults or are required of the user).
+    """
+
+    family: str
+    name: str
+    build: Callable[[Any], Any]
+    parameters: type
+
+    @property
+    def summary(self) -> str:
+        """First line of the plug-in's docstring."""
+        return (self.build.__doc__ or "").strip().partition("\n")[0]
+
+
+_ENTRIES: dict[tuple[str, str], Entry] = {}
+
+
+def register(family: str, name: str, parameters: type = NoParameters) -> Callable[[Build], Build]:
+    """Class (or function) decorator that enters a plug-in under a name of its family.
+
+    Raises
+    ------
+    ValueError
+        If the family does not exist or the name is taken by something else.
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"no family {family!r}; families: {', '.join(FAMILIES)}")
+
+    def enter(build: Build) -> Build:
+        known = _ENTRIES.get((family, name))
+        if known is not None and known.build.__module__ != build.__module__:
+            raise ValueError(f"{family} {name!r} is already registered by {known.build.__module__}")
+        _ENTRIES[family, name] = Entry(family, name, build, parameters)
+        return build
+
+    return enter
+
+
+@cache
+def _discover(family: str) -> None:
+    package = importlib.import_module(FAMILIES[family])
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+@cache
+def _load_entry_points() -> None:
+    for point in entry_points(group="foresail.plugins"):
+        point.load()
+
+
+def load_plugin(path: Path) -> None:
+    """Import a file outside the package so that what it registers is found.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be imported.
+    """
+    spec = importlib.util.spec_from_file_location(f"foresail_plugin_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError("not a Python file", source=path, expected="a file ending in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"the plug-in fails on import: {error}", source=path) from error
+
+
+def entries(family: str) -> Iterator[Entry]:
+    """All plug-ins of a family, by name."""
+    _discover(family)
+    _load_entry_points()
+    for key in sorted(_ENTRIES):
+        if key[0] == family:
+            yield _ENTRIES[key]
+
+
+def find(family: str, name: str) -> Entry:
+    """The plug-in of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the message offers the nearest known names.
+    """
+    known = {entry.name: entry for entry in entries(family)}
+    if name not in known:
+        raise UnknownNameError(family, name, known)
+    return known[name]

@@ -1,0 +1,72 @@
+"""ClusterView: the read-only snapshot a scheduler decides from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.resources import Resources
+
+_NO_PLAN: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PendingJob:
+    """A job that waits; ``arrival`` numbers submissions, so that ties have one order."""
+
+    job: Job
+    arrival: int
+    prediction: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs, with what is believed of its total runtime.
+
+    ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``);
+    ``expected_end_seconds`` is the current point estimate, after corrections.
+    ``start_order`` numbers starts.
+    """
+
+    job: Job
+    start_seconds: float
+    start_order: int
+    placement: Placement
+    prediction: Distribution
+    expected_end_seconds: float
+    corrections: int = 0
+
+    def elapsed_seconds(self, now: float) -> float:
+        """Seconds since the start."""
+        return now - self.start_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What a scheduler sees.
+
+    Parameters
+    ----------
+    now
+        Seconds from the workload's origin.
+    free
+        Unused resources by partition name.
+    pending
+        Waiting jobs that may start (their dependencies have ended), in order of arrival.
+    running
+        Running jobs in order of start.
+    plan
+        Planned start seconds by job id, as the last decision stated them.
+    """
+
+    now: float
+    cluster: Cluster
+    free: Mapping[str, Resources]
+    pending: tuple[PendingJob, ...]
+    running: tuple[RunningJob, ...]
+    plan: Mapping[str, float] = field(default=_NO_PLAN)

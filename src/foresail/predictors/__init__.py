@@ -1,0 +1,1 @@
+"""Predictors: how long will it run? One file each."""

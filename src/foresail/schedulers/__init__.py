@@ -1,0 +1,1 @@
+"""Schedulers: what starts now? One file each."""

@@ -1,0 +1,1 @@
+"""Simulators: the event engine and the compiled replay."""

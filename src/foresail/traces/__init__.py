@@ -1,0 +1,1 @@
+"""Workloads on disk and in memory: schema, readers, filters, generators, validation."""

@@ -1,0 +1,1 @@
+"""Readers: a log file becomes canonical tables. One file each."""

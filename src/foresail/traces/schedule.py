@@ -1,0 +1,46 @@
+"""Schedule: what happened to every job of a run; metrics and reports are functions of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class ScheduleMeta:
+    """What produced a schedule.
+
+    Parameters
+    ----------
+    policy
+        Short form of scheduler, predictor and correction.
+    processors
+        Processors (cpus) of the cluster.
+    workload
+        Source of the workload.
+    conventions
+        Name of the replay's conventions.
+    counters
+        Counts a replay keeps: passes, corrections, head jobs whose reservation moved later.
+    replay_seconds
+        Seconds the replay proper took.
+    """
+
+    policy: str
+    processors: float
+    workload: str
+    conventions: str = "foresail"
+    counters: Mapping[str, float] = field(default_factory=dict)
+    replay_seconds: float | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One row per attempt that ended, with the columns of ``schema.SCHEDULE``, by submission."""
+
+    jobs: pl.DataFrame
+    meta: ScheduleMeta
