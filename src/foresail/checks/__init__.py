@@ -1,1 +1,1 @@
-"""Conformance suites: what every registered plug-in, ours or a user's, is put through."""
+"""Conformance suites, shipped: what every plug-in of a family must do. For third parties too."""

@@ -1,1 +1,1 @@
-"""The one loop: take events, learn, predict, decide, check the decision, emit instructions."""
+"""The one loop: events in, instructions out. It performs no I/O and reads no clock."""

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -15,6 +18,14 @@ def kernel(function: Function) -> Function:
     return cast("Function", numba.njit(cache=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """A part of one kernel, written into it where it is called.
+
+    For a loop over records of many arrays: a call would copy every array's header.
+    """
+    return cast("Function", numba.njit(inline="always", error_model="numpy")(function))
+
+
 def step(signature: Any) -> Callable[[Function], Function]:
     """Compile at import against one of ``foresail.kernels.signatures``: usable as a pointer."""
 
@@ -22,3 +33,27 @@ def step(signature: Any) -> Callable[[Function], Function]:
         return cast("Function", numba.njit(signature, cache=True, error_model="numpy")(function))
 
     return compile_step
+
+
+@intrinsic
+def borrowed(_context: Any, record: Any) -> Any:
+    """The same named tuple, its arrays no longer reference-counted (for use inside kernels).
+
+    A replay touches some thirty arrays per event; counting references to them atomically costs
+    several times the work itself. The caller of the kernel holds the arrays, so none can vanish.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        fields = []
+        for index, field_type in enumerate(kind.types):
+            value = builder.extract_value(arguments[0], index)
+            if isinstance(field_type, types.Array):
+                array = context.make_array(field_type)(context, builder, value=value)
+                array.meminfo = cgutils.get_null_value(array.meminfo.type)
+                array.parent = cgutils.get_null_value(array.parent.type)
+                value = array._getvalue()
+            fields.append(value)
+        return context.make_tuple(builder, signature.return_type, fields)
+
+    return record(record), generate

@@ -7,11 +7,13 @@ needs no change to the replay and no new compilation of it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
+
+from foresail.kernels.expression import Program
 
 _VECTOR = types.float64[::1]
 _INDICES = types.int64[::1]
@@ -43,18 +45,23 @@ PASS_STEP = types.int64(
     types.float64,  # now
     types.float64,  # free cpus
     _INDICES,  # queue: slots in queue order
-    _INDICES,  # candidates: the same slots in backfill order
+    _INDICES,  # candidates: the same slots in backfill order (may be the same array)
     types.int64,  # waiting: how many of them count
     _VECTOR,  # width by slot: cpus
     _VECTOR,  # planned runtime by slot: seconds
-    _VECTOR,  # release_time: expected ends of running jobs, ascending
+    _VECTOR,  # release_time: expected ends of running jobs, ascending, all after now
     _VECTOR,  # release_width: cpus released then
-    types.int64,  # releases: how many of them count
-    _VECTOR,  # reservation by slot: planned start or nan; kept from pass to pass
+    _INDICES,  # release_slot: by whom
+    types.int64,  # releases: how many of them count; there is room for ``waiting`` more
+    _VECTOR,  # reservation by slot: planned start, nan without, -inf once started
     _VECTOR,  # parameters
     _INDICES,  # starts: filled with the slots to start now, in order
 )
-"""One scheduling pass; returns how many slots it put into ``starts``."""
+"""One scheduling pass; returns how many slots it put into ``starts``.
+
+The pass enters its starts into the release arrays and marks them in ``reservation``; what it writes
+there for jobs that stay is the plan, and is handed to the next pass unchanged.
+"""
 
 
 class PredictorState(NamedTuple):
@@ -71,3 +78,36 @@ class PredictorSteps(NamedTuple):
     predict: Any
     started: Any
     observe: Any
+
+
+@runtime_checkable
+class CompiledPredictor(Protocol):
+    """A predictor that can also run inside the compiled replay."""
+
+    def compiled(self, specs: NDArray[np.float64]) -> tuple[PredictorSteps, PredictorState]:
+        """Steps and fresh state for jobs whose slots are the rows of ``specs``."""
+        ...
+
+
+@runtime_checkable
+class CompiledCorrection(Protocol):
+    """A correction that can also run inside the compiled replay."""
+
+    def compiled(self) -> tuple[Any, NDArray[np.float64]]:
+        """A ``CORRECTION_STEP`` and its parameters."""
+        ...
+
+
+class CompiledScheduler(NamedTuple):
+    """A scheduler as a compiled pass, its parameters and its orders.
+
+    ``queue`` orders the waiting jobs; ``candidates`` orders them for backfilling; ``plan`` is the
+    runtime (seconds) planned with; jobs that have waited ``age_limit_seconds`` go first.
+    """
+
+    one_pass: Any
+    parameters: NDArray[np.float64]
+    queue: Program
+    candidates: Program
+    plan: Program
+    age_limit_seconds: float

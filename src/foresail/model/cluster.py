@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from foresail.model.resources import Resources
-
-_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +14,7 @@ class Node:
 
     name: str
     total: Resources
-    attributes: Mapping[str, str] = field(default=_NO_ATTRIBUTES)
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

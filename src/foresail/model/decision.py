@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from foresail.model.reason import Reason
-
-_NO_REASONS: Mapping[str, Reason] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Decision:
     starts: tuple[Start, ...] = ()
     preemptions: tuple[Preempt, ...] = ()
     plan: tuple[PlannedStart, ...] = ()
-    reasons: Mapping[str, Reason] = field(default=_NO_REASONS)
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +63,12 @@ class WakeAt:
     time: float
 
 
-Instruction = Start | Preempt | WakeAt
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Never start this pending job: one that it depends on did not succeed."""
+
+    job_id: str
+    because: str
+
+
+Instruction = Start | Preempt | WakeAt | Withdraw

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from foresail.model.resources import Resources
 from foresail.model.value import ValueFunction
-
-_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class Job:
     name: str | None = None
     after: tuple[str, ...] = ()
     value: ValueFunction | None = None
-    attributes: Mapping[str, str] = field(default=_NO_ATTRIBUTES)
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cpus(self) -> float:

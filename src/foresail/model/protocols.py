@@ -53,6 +53,15 @@ class Scheduler(Protocol):
 
 
 @runtime_checkable
+class PlansRuntimes(Protocol):
+    """A scheduler that plans with another runtime than the prediction's mean."""
+
+    def planned_seconds(self, job: Job, prediction: Distribution) -> float:
+        """Runtime to plan with for a job that has just been submitted; asked once."""
+        ...
+
+
+@runtime_checkable
 class Correction(Protocol):
     """Gives the next estimate of a running job's total runtime once the current one has expired."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-_NO_NUMBERS: Mapping[str, float | str] = MappingProxyType({})
-
 
 class ReasonCode(StrEnum):
     """The closed list of reasons."""
@@ -42,7 +40,7 @@ class Reason:
     """Why one job waits."""
 
     code: ReasonCode
-    numbers: Mapping[str, float | str] = field(default=_NO_NUMBERS)
+    numbers: Mapping[str, float | str] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
@@ -12,16 +11,19 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.resources import Resources
 
-_NO_PLAN: Mapping[str, float] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class PendingJob:
-    """A job that waits; ``arrival`` numbers submissions, so that ties have one order."""
+    """A job that waits; ``arrival`` numbers submissions, so that ties have one order.
+
+    ``planned_seconds`` is the runtime to plan with: the scheduler's own choice where it has one
+    (``PlansRuntimes``), else the prediction's mean.
+    """
 
     job: Job
     arrival: int
     prediction: Distribution
+    planned_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +71,4 @@ class ClusterView:
     free: Mapping[str, Resources]
     pending: tuple[PendingJob, ...]
     running: tuple[RunningJob, ...]
-    plan: Mapping[str, float] = field(default=_NO_PLAN)
+    plan: Mapping[str, float] = field(default_factory=dict)

@@ -19,8 +19,6 @@ from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
 from foresail.traces import schema
 
-_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class WorkloadMeta:
@@ -54,7 +52,7 @@ class WorkloadMeta:
     origin_unix_seconds: float | None = None
     time_zone: str | None = None
     header: Mapping[str, str] = field(default_factory=dict)
-    repairs: Mapping[str, int] = _NO_COUNTS
+    repairs: Mapping[str, int] = field(default_factory=dict)
     filters: tuple[tuple[str, int], ...] = ()
     sha256: str | None = None
 

@@ -1,0 +1,66 @@
+# Everything a developer or a user of a clone does, one word each. `make` lists them.
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+PACKAGES := .venv/.packages-installed
+FORESAIL := .venv/.foresail-installed
+CODE := $(wildcard src tests examples benchmarks docs experiments)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench docs lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(FORESAIL) ## install the locked packages and foresail into .venv
+
+demo: setup ## a generated log under several policies, then real commands; results in demo-output/
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
+
+test: setup ## run all tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: setup ## format, lint, types, import contracts: look, change nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## put into shape what `check` looks at
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	$(BIN)/python tests/architecture/floors.py
+
+bench: setup ## measure speed and memory against the slow reference
+	$(BIN)/python -m benchmarks
+
+docs: setup ## build the site into docs/_build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/site
+	@echo "open docs/_build/site/index.html"
+
+lock: setup ## resolve requirements.lock again; UPGRADE=--upgrade takes newer versions
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra development --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+		--quiet $(UPGRADE) --output-file requirements.lock
+
+clean: ## remove what was built, but not .venv
+	rm -rf build dist demo-output docs/_build docs/_generated
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "foresail needs Python 3.11 or newer: make setup PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# The stamps are younger than what they were made from, so a second call does nothing.
+$(PACKAGES): requirements.lock | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(FORESAIL): pyproject.toml $(PACKAGES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
+	@touch $@

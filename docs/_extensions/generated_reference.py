@@ -1,0 +1,134 @@
+"""Reference pages made from the code: a page per family of plug-ins, and one of the command line.
+
+They are written to ``docs/_generated`` before Sphinx looks for pages, so that a plug-in or a
+command is documented by being there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.application import Sphinx
+from typer.cli import get_docs_for_click
+
+import foresail.cli
+from foresail.cli.main import COMMANDS
+from foresail.model.registry import FAMILIES, Entry, entries
+
+TITLES = {
+    "scheduler": "Schedulers",
+    "predictor": "Predictors",
+    "correction": "Corrections",
+    "reader": "Readers",
+    "filter": "Filters",
+    "generator": "Generators",
+}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Hook into Sphinx."""
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True}
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write all generated pages, leaving those alone that are the same as before."""
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    pages = {f"{family}s": family_page(family) for family in FAMILIES}
+    pages["command-line"] = command_line_page()
+    for name, text in pages.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+
+
+def family_page(family: str) -> str:
+    """All plug-ins of a family with their parameters."""
+    package = importlib.import_module(FAMILIES[family])
+    sections = [f"# {TITLES[family]}", literal_code(inspect.getdoc(package) or "")]
+    sections += [plugin_section(entry) for entry in entries(family)]
+    return "\n\n".join(sections) + "\n"
+
+
+def plugin_section(entry: Entry) -> str:
+    """One plug-in: its name, its docstring, where it is defined and what can be set."""
+    prose, _ = split_docstring(entry.build)
+    lines = [f"## `{entry.name}`", "", prose, "", f"Defined in `{entry.build.__module__}`.", ""]
+    lines += parameter_table(entry.parameters)
+    return "\n".join(lines).rstrip()
+
+
+def parameter_table(record: type) -> list[str]:
+    """A row per field of the record: name, type, default, and what its docstring says."""
+    fields = dataclasses.fields(record)
+    if not fields:
+        return ["It has no parameters."]
+    _, meanings = split_docstring(record)
+    rows = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
+    for each in fields:
+        cells = (
+            f"`{each.name}`",
+            f"`{each.type}`",
+            default_of(each),
+            meanings.get(each.name, ""),
+        )
+        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return rows
+
+
+def default_of(field: dataclasses.Field[Any]) -> str:
+    """The default as code, or that the user must give the value."""
+    if field.default is not dataclasses.MISSING:
+        return f"`{field.default!r}`"
+    if field.default_factory is not dataclasses.MISSING:
+        return f"`{field.default_factory()!r}`"
+    return "required"
+
+
+def split_docstring(documented: Any) -> tuple[str, dict[str, str]]:
+    """The prose before the first underlined section, and the meaning of each parameter by name."""
+    text = inspect.getdoc(documented) or ""
+    head, *sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+    bodies = dict(zip(sections[::2], sections[1::2], strict=True))
+    meanings: dict[str, str] = {}
+    for names, meaning in parameter_items(bodies.get("Parameters", "")):
+        for name in names.split(","):
+            meanings[name.strip()] = literal_code(" ".join(meaning.split()))
+    return literal_code(head.strip()), meanings
+
+
+def parameter_items(body: str) -> Iterator[tuple[str, str]]:
+    """Pairs of (names, indented description) of a NumPy-style parameter section."""
+    for item in re.finditer(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", body, flags=re.MULTILINE):
+        yield item[1], item[2]
+
+
+def literal_code(text: str) -> str:
+    """Docstrings mark code with two backquotes, Markdown with one."""
+    return text.replace("``", "`")
+
+
+def command_line_page() -> str:
+    """Every command with its arguments and options, as Typer tells them."""
+    modules = {module.name for module in pkgutil.iter_modules(foresail.cli.__path__)}
+    sections = ["# Command line", "Errors in the input end with exit status 2 and one line."]
+    for name in COMMANDS:
+        if name in modules:
+            app = importlib.import_module(f"foresail.cli.{name}").app
+            command = typer.main.get_command(app)
+            context = typer.Context(command, info_name=name)
+            sections.append(
+                get_docs_for_click(
+                    obj=command, ctx=context, indent=1, name=name, call_prefix="foresail"
+                ).strip()
+            )
+    return "\n\n".join(sections) + "\n"

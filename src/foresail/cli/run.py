@@ -1,0 +1,165 @@
+"""``foresail run``: real commands on this machine, under any policy."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.clusters.local import LineInput
+    from foresail.clusters.run_directory import RunDirectory
+    from foresail.traces.schedule import Schedule
+
+app = typer.Typer(rich_markup_mode=None)
+
+_POLICY: Final = "easy(order=shortest),recent,incremental"
+_GRACE: Final = "10s"
+_STANDARD_INPUT: Final = "-"
+
+
+@app.command()
+def run(
+    jobs: Annotated[
+        str | None,
+        typer.Argument(help="Jobs file (.toml, .csv, .jsonl), or - for lines of standard input."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help=f"Scheduler, predictor and correction. [{_POLICY}]")
+    ] = None,
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="Cpus to use. [all that this machine has]")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="Run directory to make. [foresail-run-DATE-TIME]")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with what is left of the run in this directory.")
+    ] = None,
+    grace: Annotated[
+        str | None,
+        typer.Option(help=f"Time from the gentle to the firm signal to a job. [{_GRACE}]"),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="File in which outcomes are kept for later runs. [user's state folder]"),
+    ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Recall nothing and keep nothing.")
+    ] = False,
+    report: Annotated[bool, typer.Option("--report", help="Write an HTML report as well.")] = False,
+) -> None:
+    """Run real commands on this machine's cpus, under any policy.
+
+    The first Ctrl-C starts nothing new and waits for what runs; the second stops that as well, and
+    --resume goes on later. Exit status: 0 all completed, 1 some did not, 2 bad input,
+    130 interrupted with work left.
+    """
+    from foresail.cli.run_progress import observer_for, summarise
+    from foresail.clusters.run_directory import RunDirectory
+    from foresail.clusters.session import require_linux, supervise
+
+    require_linux()
+    lines: LineInput | None = None
+    if resume is not None:
+        if any(each is not None for each in (jobs, policy, cpus, directory, grace, history)):
+            raise InputError(
+                "a resumed run keeps its jobs and its settings",
+                expected="--resume with no other option than --report",
+            )
+        place = RunDirectory.open(resume)
+    elif jobs is None:
+        raise InputError("no jobs", expected="a jobs file, - for standard input, or --resume")
+    else:
+        place, lines = _begin(
+            jobs,
+            policy=policy or _POLICY,
+            cpus=cpus,
+            directory=directory or Path(time.strftime("foresail-run-%Y%m%d-%H%M%S")),
+            grace=grace or _GRACE,
+            history=None if no_history else _history_path(history),
+        )
+    with observer_for(place) as observer:
+        result = supervise(place, observer, lines)
+    typer.echo(summarise(result, place))
+    if report:
+        _write_report(result.schedule, place)
+    raise typer.Exit(result.exit_status)
+
+
+def _begin(
+    jobs: str,
+    *,
+    policy: str,
+    cpus: int | None,
+    directory: Path,
+    grace: str,
+    history: Path | None,
+) -> tuple[RunDirectory, LineInput | None]:
+    """The directory of a new run, and where further jobs come from; nothing has started yet."""
+    from foresail.clusters.local import LineInput
+    from foresail.clusters.run_directory import RunDirectory, RunSettings
+    from foresail.clusters.session import require_usable
+    from foresail.clusters.slots import machine_cpus
+    from foresail.traces.jobs_file import JobLines, read_jobs
+
+    width = len(machine_cpus()) if cpus is None else cpus
+    from_input = jobs == _STANDARD_INPUT
+    source = "standard input" if from_input else jobs
+    settings = RunSettings(
+        source=source,
+        source_sha256=None if from_input else _digest(Path(jobs)),
+        policy=require_usable(policy),
+        cpus=width,
+        grace_seconds=_grace_seconds(grace),
+        history=None if history is None else str(history),
+    )
+    accepted = [] if from_input else read_jobs(Path(jobs), width, Path.cwd())
+    run = RunDirectory.create(directory.absolute(), settings, accepted)
+    if not from_input:
+        return run, None
+    if sys.stdin.isatty():
+        typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
+    return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source))
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+
+
+def _grace_seconds(text: str) -> float:
+    from foresail.traces.durations import parse_duration
+
+    if text.strip() in {"0", "0s"}:
+        return 0.0
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InputError(
+            "not a duration", field="--grace", value=text, expected=str(error)
+        ) from error
+
+
+def _history_path(chosen: Path | None) -> Path:
+    from foresail.clusters.history import default_path
+
+    return default_path() if chosen is None else chosen.absolute()
+
+
+def _write_report(schedule: Schedule, run: RunDirectory) -> None:
+    from foresail.reports import write_report
+
+    if schedule.jobs.is_empty():
+        typer.echo("no report: no job has ended yet", err=True)
+        return
+    write_report([schedule], run.report)
+    typer.echo(f"report in {run.report}")

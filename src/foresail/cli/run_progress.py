@@ -1,0 +1,241 @@
+"""The progress of ``foresail run``: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import AbstractContextManager
+from itertools import islice
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from foresail.clusters.ledger import GOES_BACK, Ledger
+from foresail.clusters.local import Observer
+from foresail.clusters.run_directory import RunDirectory
+from foresail.clusters.session import SessionResult
+from foresail.control.loop import Controller
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.reports.words import duration
+from foresail.traces.jobs_file import CommandJob
+
+_ROWS: Final = 8
+"""Running and waiting jobs shown at once, of each."""
+
+_REFRESH_SECONDS: Final = 0.25
+_UNKNOWN_FROM_SECONDS: Final = 86_400.0
+_STYLES: Final = {
+    EndedBecause.COMPLETED: "green",
+    EndedBecause.FAILED: "bold red",
+    EndedBecause.LIMIT: "bold yellow",
+}
+
+
+class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Protocol):
+    """An observer that shows what it is told for as long as it is entered."""
+
+
+def observer_for(run: RunDirectory) -> ProgressObserver:
+    """What suits standard output: a display that is drawn anew, or lines."""
+    console = Console(highlight=False, soft_wrap=True)
+    return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
+
+
+class Lines:
+    """A line for everything that happens, with the seconds since the session began."""
+
+    refresh_seconds = math.inf
+
+    def __init__(self, run: RunDirectory, console: Console) -> None:
+        self._run = run
+        self._console = console
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Nothing to clear away."""
+
+    def started(self, job: CommandJob, attempt: int) -> None:
+        """Say that an attempt starts, on how many cpus."""
+        again = f", attempt {attempt}" if attempt > 1 else ""
+        self._say("started", f"{job.job_id} ({_cpus(job.cpus)}{again})", "")
+
+    def ended(self, job: CommandJob, outcome: Outcome) -> None:
+        """Say how an attempt ended, and where to look if it did not go well."""
+        took = duration(outcome.runtime_seconds)
+        because = outcome.ended_because
+        log = self._run.logs / f"{job.job_id}.err"
+        sentence = {
+            EndedBecause.COMPLETED: f"in {took}",
+            EndedBecause.FAILED: f"after {took}{_exit(outcome.exit_code)}; see {log}",
+            EndedBecause.LIMIT: f"after {took}, its requested time; see {log}",
+        }.get(because, f"after {took}: it waits to run again")
+        word = {EndedBecause.LIMIT: "stopped", EndedBecause.PREEMPTED: "stopped"}
+        self._say(word.get(because, because.value), f"{job.job_id} {sentence}", _style(because))
+
+    def withdrawn(self, job: CommandJob, because: str) -> None:
+        """Say that a job will not run."""
+        self._say("cancelled", f"{job.job_id}: {because}", "bold red")
+
+    def told(self, sentence: str) -> None:
+        """Pass on a sentence."""
+        self._say("note", sentence, "cyan")
+
+    def refreshed(self, controller: Controller, ledger: Ledger) -> None:
+        """Lines are not drawn anew."""
+
+    def _say(self, word: str, rest: str, style: str) -> None:
+        at = f"{time.monotonic() - self._began:7.1f} s  "
+        self._console.print(Text.assemble(at, (f"{word:<10}", style), rest))
+
+
+class LiveDisplay(Lines):
+    """What runs, what waits and why, and how much is done; drawn anew as things change."""
+
+    refresh_seconds = _REFRESH_SECONDS
+
+    def __init__(self, run: RunDirectory, console: Console) -> None:
+        super().__init__(run, console)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._drawn = -math.inf
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def started(self, job: CommandJob, attempt: int) -> None:
+        """Starts are seen in the display itself."""
+
+    def refreshed(self, controller: Controller, ledger: Ledger) -> None:
+        """Draw how things stand, at most four times a second."""
+        now = time.monotonic()
+        if now - self._drawn >= _REFRESH_SECONDS / 2:
+            self._drawn = now
+            self._live.update(picture(controller, ledger, time.time()), refresh=True)
+
+
+def picture(controller: Controller, ledger: Ledger, now: float) -> RenderableType:
+    """How a run stands, as a table of what runs and waits above a line of totals."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for job in islice(controller.running.values(), _ROWS):
+        elapsed, left = now - job.start_seconds, job.expected_end_seconds - now
+        remaining = f"about {duration(left)} left" if 0 < left < _UNKNOWN_FROM_SECONDS else ""
+        table.add_row(
+            Text("running", "green"),
+            job.job.job_id,
+            _cpus(job.job.cpus),
+            duration(elapsed),
+            remaining,
+        )
+    _add_more(table, len(controller.running) - _ROWS, "running")
+    reasons = controller.reasons()
+    for job_id, reason in islice(reasons.items(), _ROWS):
+        width = ledger.submitted[job_id].cpus
+        table.add_row(
+            Text("waiting", "yellow"), job_id, _cpus(width), "", _relative(reason.sentence, now)
+        )
+    _add_more(table, len(reasons) - _ROWS, "waiting")
+    return Group(table, Text(totals(controller, ledger, now), "bold"))
+
+
+def totals(controller: Controller, ledger: Ledger, now: float) -> str:
+    """One line: how many jobs are done, run and wait, and how long the rest may take."""
+    ended, withdrawn = len(ledger.ended), len(ledger.withdrawn)
+    running, waiting = len(controller.running), len(controller.pending)
+    failed = sum(
+        outcome.ended_because is not EndedBecause.COMPLETED for outcome in ledger.ended.values()
+    )
+    words = [f"{ended + withdrawn} of {len(ledger.submitted)} done"]
+    words += [f"{failed + withdrawn} failed"] if failed + withdrawn else []
+    words += [f"{running} running", f"{waiting} waiting"]
+    left = remaining_seconds(controller, now)
+    if 0 < left < _UNKNOWN_FROM_SECONDS:
+        words.append(f"about {duration(left)} left")
+    return " · ".join(words)
+
+
+def remaining_seconds(controller: Controller, now: float) -> float:
+    """About how long the rest will take: its area spread over all cpus, or its longest job."""
+    rest = [
+        (max(0.0, job.expected_end_seconds - now), job.job.cpus)
+        for job in controller.running.values()
+    ]
+    if not controller.draining:
+        rest += [(pending.planned_seconds, pending.job.cpus) for pending in controller.pending]
+    area = sum(seconds * cpus for seconds, cpus in rest)
+    longest = max((seconds for seconds, _ in rest), default=0.0)
+    return max(longest, area / controller.cluster.total.cpus)
+
+
+def summarise(result: SessionResult, run: RunDirectory) -> str:
+    """How the run stands at the end of a session, in a few lines."""
+    counts = {
+        "completed": result.count(EndedBecause.COMPLETED),
+        "failed": result.count(EndedBecause.FAILED),
+        "stopped at its requested time": result.count(EndedBecause.LIMIT),
+        "cancelled": len(result.withdrawn),
+        "left": len(result.left),
+    }
+    words = [f"{count} {word}" for word, count in counts.items() if count]
+    lines = [", ".join(words) or "no jobs"]
+    table = result.schedule.jobs
+    if not table.is_empty():
+        span = float(table["end_seconds"].max() or 0.0)  # type: ignore[arg-type]
+        runtimes = table["end_seconds"] - table["start_seconds"]
+        used = float((runtimes * table["cpus"]).sum())
+        processors = result.schedule.meta.processors
+        share = used / (span * processors) if span > 0 else 0.0
+        lines[0] += f" in {duration(span)}; {_cpus(processors)}, {share:.0%} of them busy"
+    lines.append(f"logs, events and schedule in {run.path}")
+    if result.left:
+        lines.append(f"go on with: foresail run --resume {run.path}")
+    return "\n".join(lines)
+
+
+def _add_more(table: Table, count: int, word: str) -> None:
+    if count > 0:
+        table.add_row("", f"and {count} more {word}")
+
+
+def _relative(sentence: str, now: float) -> str:
+    """A reason's sentence with its times (Unix seconds) said as from now."""
+    words = sentence.split(" ")
+    for i in range(len(words) - 1):
+        if words[i + 1] == "s" and words[i].isdigit() and float(words[i]) > now / 2:
+            ahead = max(0.0, float(words[i]) - now)
+            words[i - 1 : i + 2] = ["in", duration(ahead)]
+            return " ".join(words)
+    return sentence
+
+
+def _cpus(count: float) -> str:
+    return f"{count:g} cpu" if count == 1 else f"{count:g} cpus"
+
+
+def _exit(code: int | None) -> str:
+    if code is None:
+        return ""
+    return f" with exit code {code}" if code >= 0 else f" by signal {-code}"
+
+
+def _style(because: EndedBecause) -> str:
+    return "" if because in GOES_BACK else _STYLES.get(because, "")

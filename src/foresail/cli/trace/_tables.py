@@ -1,0 +1,28 @@
+"""Tables for people: drawn in a terminal, plain text columns when piped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> None:
+    """Print rows of texts under headings; the last ``right`` columns are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    to_people = sys.stdout.isatty()
+    table = Table(
+        box=box.SIMPLE_HEAD if to_people else None,
+        pad_edge=False,
+        show_header=any(headings),
+        header_style="bold" if to_people else "",
+    )
+    for number, heading in enumerate(headings):
+        aligned = "right" if number >= len(headings) - right else "left"
+        table.add_column(heading, justify=aligned, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*row)
+    width = None if to_people else 400
+    Console(width=width, markup=False, highlight=False).print(table)

@@ -1,0 +1,44 @@
+"""``foresail trace convert``: any log becomes a workload folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.cli.trace._options import (
+    LogPath,
+    MappingPath,
+    Processors,
+    ReaderName,
+    Strict,
+    reader_options,
+)
+
+
+def command(
+    path: LogPath,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The workload folder.")],
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+) -> None:
+    """Convert a log of any size to a workload folder (Parquet); memory does not grow with it."""
+    from foresail.cli.trace._progress import reading_progress
+    from foresail.traces.folder import convert
+
+    with reading_progress(path) as advance:
+        meta = convert(
+            path,
+            folder,
+            reader,
+            strict=strict,
+            processors=processors,
+            advance=advance,
+            **reader_options(mapping),
+        )
+    typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
+    for name, count in sorted(meta.repairs.items()):
+        typer.echo(f"repaired: {name.replace('_', ' ')}, {count:,} rows")

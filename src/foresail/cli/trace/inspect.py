@@ -1,0 +1,121 @@
+"""``foresail trace inspect``: the facts of a log at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from foresail.cli.trace._options import (
+    Format,
+    FormatOption,
+    LogPath,
+    MappingPath,
+    Processors,
+    ReaderName,
+    Strict,
+    reader_options,
+)
+
+if TYPE_CHECKING:
+    from foresail.traces.facts import Facts
+
+_COLUMNS = {
+    "runtime_seconds": "runtime",
+    "requested_seconds": "requested time",
+    "recorded_wait_seconds": "recorded wait",
+    "cpus": "cpus",
+}
+
+
+def command(
+    path: LogPath,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    output_format: FormatOption = Format.TABLE,
+) -> None:
+    """Jobs, span, users, load, runtimes, widths, waits, and what is missing."""
+    from foresail.cli.trace._progress import reading_progress
+    from foresail.traces.facts import facts
+    from foresail.traces.reading import read
+
+    with reading_progress(path) as advance:
+        workload = read(
+            path,
+            reader,
+            strict=strict,
+            processors=processors,
+            advance=advance,
+            **reader_options(mapping),
+        )
+    found = facts(workload)
+    if output_format == Format.JSON:
+        _print_json(found)
+    else:
+        _print_tables(found)
+
+
+def _print_json(found: Facts) -> None:
+    import json
+    from dataclasses import asdict
+
+    from foresail.traces.facts import QUANTILES
+
+    levels = [f"p{level * 100:g}" if level < 1 else "max" for level in QUANTILES]
+    content = asdict(found)
+    content["quantiles"] = {
+        name: dict(zip(levels, values, strict=True)) for name, values in found.quantiles.items()
+    }
+    typer.echo(json.dumps(content | {"missing": found.missing}, indent=2))
+
+
+def _print_tables(found: Facts) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.words import duration, number, percent
+
+    def unknown_or(text: str | None) -> str:
+        return "unknown" if text is None else text
+
+    load = None if found.offered_load is None else percent(found.offered_load)
+    rows = [
+        ("source", f"{found.source} (reader {found.reader})"),
+        ("jobs", number(found.jobs)),
+        ("span", duration(found.span_seconds)),
+        ("begins", unknown_or(_date(found.origin_unix_seconds))),
+        ("users", number(found.users) if found.users else "unknown"),
+        ("queues", number(found.queues) if found.queues else "unknown"),
+        ("processors", unknown_or(found.processors and number(found.processors))),
+        ("offered load", unknown_or(load)),
+    ]
+    print_table(("", ""), rows)
+    typer.echo()
+    summary = []
+    for name, said in _COLUMNS.items():
+        if name in found.quantiles:
+            say = number if name == "cpus" else duration
+            values = (found.mean[name], *found.quantiles[name])
+            summary.append((said, *(say(value) for value in values)))
+    headings = ("", "mean", "10 %", "median", "90 %", "99 %", "max")
+    print_table(headings, summary, right=6)
+    typer.echo()
+    partly = [f"{n} ({percent(1 - s)})" for n, s in found.known.items() if 0 < s < 1]
+    for said, names in (
+        ("never known", found.missing),
+        ("sometimes unknown", partly),
+        ("repairs", [f"{name} ({count:,})" for name, count in sorted(found.repairs.items())]),
+        ("filters", [f"{name} ({count:,})" for name, count in found.filters]),
+    ):
+        typer.echo(f"{said}: {', '.join(names) or 'none'}")
+
+
+def _date(unix_seconds: float | None) -> str | None:
+    from datetime import UTC, datetime
+
+    if unix_seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,191 @@
+"""Attempts: starting a keeper, finding one again, and reading what it recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from foresail.clusters import keeper
+from foresail.model.outcome import EndedBecause
+
+_KEEPER: Final = Path(keeper.__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process and no other: its id, its start in clock ticks since boot, and which boot."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+    def is_alive(self) -> bool:
+        """Whether this very process still runs (one that has ended and waits to be reaped: no)."""
+        try:
+            state, ticks = keeper.state_and_start_ticks(self.pid)
+        except OSError:
+            return False
+        return state not in "ZX" and ticks == self.start_ticks and self.boot == keeper.boot_id()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs an attempt, since when (Unix seconds), bound to which cpus."""
+
+    keeper: ProcessIdentity
+    command: ProcessIdentity
+    start_seconds: float
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How an attempt ended; Unix seconds, exit code negative where a signal ended it."""
+
+    exit_code: int
+    start_seconds: float
+    end_seconds: float
+    ended_because: EndedBecause
+
+
+class Attempt:
+    """One attempt of a job: its files, and the keeper's process while it is watched.
+
+    Parameters
+    ----------
+    job_id, number
+        Which attempt of which job; numbers count from 1.
+    folder
+        Where the claim and the status are.
+    """
+
+    def __init__(self, job_id: str, number: int, folder: Path) -> None:
+        self.job_id = job_id
+        self.number = number
+        self._prefix = folder / f"{job_id}.{number}"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pidfd: int | None = None
+
+    def claim(self) -> Claim | None:
+        """Who claimed it, if anybody did."""
+        text = _text_of(self._prefix, ".claim")
+        if text is None:
+            return None
+        boot, pid, ticks, command_pid, command_ticks, start, cpus = text.split()
+        return Claim(
+            ProcessIdentity(int(pid), int(ticks), boot),
+            ProcessIdentity(int(command_pid), int(command_ticks), boot),
+            float(start),
+            () if cpus == "-" else tuple(int(cpu) for cpu in cpus.split(",")),
+        )
+
+    def status(self) -> Status | None:
+        """How it ended, if that was recorded."""
+        text = _text_of(self._prefix, ".status")
+        if text is None:
+            return None
+        code, start, end, why = text.split()
+        because = {"limit": EndedBecause.LIMIT, "stopped": EndedBecause.PREEMPTED}.get(
+            why, EndedBecause.COMPLETED if code == "0" else EndedBecause.FAILED
+        )
+        return Status(int(code), float(start), float(end), because)
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        *,
+        limit_seconds: float,
+        grace_seconds: float,
+        cpus: Sequence[int],
+        directory: str,
+        environment: Mapping[str, str],
+        logs: Path,
+    ) -> int:
+        """Start a keeper for it; returns a descriptor that becomes readable when it has gone.
+
+        Raises
+        ------
+        OSError
+            If no process can be started, or its logs cannot be written.
+        """
+        arguments = [
+            *(sys.executable, "-I", "-S", str(_KEEPER), str(self._prefix)),
+            *(repr(limit_seconds), repr(grace_seconds), ",".join(map(str, cpus)) or "-"),
+            *command,
+        ]
+        with (logs / f"{self.job_id}.out").open("ab") as out:  # noqa: SIM117 - clearer in two
+            with (logs / f"{self.job_id}.err").open("ab") as err:
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+                try:  # with SIGTERM blocked, so that a keeper can be told to stop from its birth on
+                    self._child = subprocess.Popen(
+                        arguments,
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=err,
+                        cwd=directory,
+                        env=dict(environment),
+                        start_new_session=True,
+                    )
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._pidfd = os.pidfd_open(self._child.pid)
+        return self._pidfd
+
+    def adopt(self) -> int | None:
+        """Watch the keeper that claimed it, which somebody else started.
+
+        Returns a descriptor that becomes readable when that keeper has gone; None if it has.
+        """
+        claim = self.claim()
+        if claim is None:
+            return None
+        try:
+            pidfd = os.pidfd_open(claim.keeper.pid)
+        except ProcessLookupError:
+            return None
+        if not claim.keeper.is_alive():  # asked once the descriptor holds on to the process
+            os.close(pidfd)
+            return None
+        self._pidfd = pidfd
+        return pidfd
+
+    def stop(self) -> None:
+        """Have the keeper end the command: gently first, firmly after the grace."""
+        if self._pidfd is not None:
+            try:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+            except ProcessLookupError:  # it has just ended by itself
+                return
+
+    def release(self) -> bool:
+        """Stop watching a keeper that has gone; True if another keeper holds the attempt."""
+        taken = False
+        if self._child is not None:
+            taken = self._child.wait() == keeper.CLAIM_TAKEN
+            self._child = None
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        return taken
+
+    def clear_remains(self) -> None:
+        """Kill what is left of a command whose keeper died without a word."""
+        claim = self.claim()
+        if claim is not None and claim.command.is_alive():
+            try:
+                os.killpg(claim.command.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+
+def _text_of(prefix: Path, suffix: str) -> str | None:
+    try:
+        return prefix.with_name(prefix.name + suffix).read_text()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,163 @@
+"""The keeper: the small process around one attempt that claims it, limits it and records its end.
+
+It runs as a script without the package (``python -I -S keeper.py ...``), because it is started once
+per attempt and has to outlive its supervisor: whatever happens to that one, an attempt runs at most
+once, is stopped at its limit, and leaves its exit code behind.
+"""
+
+from __future__ import annotations
+
+# The plain module: `signal` with its enums doubles the time to start.
+import _signal as signal  # type: ignore[import-not-found]
+import os
+import sys
+import time
+
+CLAIM_TAKEN = 75
+"""Exit code of a keeper that found the attempt claimed by another one."""
+
+_CANNOT_RUN = 127
+
+
+def state_and_start_ticks(pid: int) -> tuple[str, int]:
+    """State letter of a process, and its start in clock ticks since boot.
+
+    Raises
+    ------
+    OSError
+        If there is no such process.
+    """
+    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib is slow to import
+        fields = stat.read().rpartition(b")")[2].split()
+    return fields[0].decode(), int(fields[19])
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is."""
+    with open("/proc/sys/kernel/random/boot_id") as boot:  # noqa: PTH123
+        return boot.read().strip()
+
+
+def write_once(path: str, text: str) -> bool:
+    """Make a whole, durable file appear under a name; False if the name was taken."""
+    draft = f"{path}.{os.getpid()}"
+    _write_durably(draft, text)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)  # noqa: PTH108
+    _make_names_durable(path)
+    return True
+
+
+def _write_durably(path: str, text: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, text.encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _make_names_durable(path: str) -> None:
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)  # noqa: PTH120
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _become_command(go: int, cpus: str, command: list[str]) -> None:
+    """In the child: wait for the word, then turn into the command. Never returns."""
+    try:
+        os.setsid()
+        if os.read(go, 1) != b"!":
+            os._exit(_CANNOT_RUN)
+        if cpus != "-":
+            try:
+                os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(",")])
+            except OSError as error:
+                _complain(f"not bound to cpus {cpus}: {error.strerror}")
+        for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored_by_python, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.execvp(command[0], command)
+    except OSError as error:
+        _complain(f"{command[0]}: {error.strerror}")
+    finally:
+        os._exit(_CANNOT_RUN)
+
+
+def _complain(sentence: str) -> None:
+    os.write(2, f"foresail: {sentence}\n".encode())
+
+
+def _signal_group(child: int, number: int) -> None:
+    try:
+        os.killpg(child, number)
+    except ProcessLookupError:  # the child has not made its own session yet, or all have gone
+        return
+
+
+def _wait(child: int, limit: float, grace: float) -> str:
+    """Wait for the command, stopping it at its limit or when told to; says why it ended."""
+    why = "exit"
+    term_at: float | None = time.monotonic() + limit
+    kill_at: float | None = None
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        now = time.monotonic()
+        next_at = min(at for at in (term_at, kill_at, now + 3600.0) if at is not None)
+        caught = signal.sigtimedwait([signal.SIGTERM, signal.SIGCHLD], max(0.0, next_at - now))
+        now = time.monotonic()
+        told = caught is not None and caught.si_signo == signal.SIGTERM
+        due = term_at is not None and now >= term_at
+        if why == "exit" and (told or due):
+            why = "stopped" if told else "limit"
+            term_at, kill_at = None, now + grace
+            _signal_group(child, signal.SIGTERM)
+            _signal_group(child, signal.SIGCONT)
+        elif kill_at is not None and now >= kill_at:
+            kill_at = None
+            _signal_group(child, signal.SIGKILL)
+    return why
+
+
+def keep(prefix: str, limit: float, grace: float, cpus: str, command: list[str]) -> int:
+    """Run one attempt of a job; returns this process's exit code.
+
+    ``prefix.claim`` names the boot, this process and the command's by id and start, and appears,
+    whole or not at all, before the command is let loose. ``prefix.status`` holds exit code
+    (negative: ended by that signal), start and end (Unix seconds) and why it ended (exit, limit,
+    stopped).
+    """
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP]
+    )
+    go_read, go_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go_write)
+        _become_command(go_read, cpus, command)
+    os.close(go_read)
+    me = os.getpid()
+    started = time.time()
+    who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (me, child))
+    if not write_once(prefix + ".claim", f"{boot_id()} {who} {started!r} {cpus}\n"):
+        os.close(go_write)
+        os.waitpid(child, 0)
+        return CLAIM_TAKEN
+    os.write(go_write, b"!")
+    os.close(go_write)
+    why = _wait(child, limit, grace)
+    _signal_group(child, signal.SIGKILL)  # what it left behind, before its id can be used again
+    ended = time.time()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    write_once(prefix + ".status", f"{code} {started!r} {ended!r} {why}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    _prefix, _limit, _grace, _cpus, *_command = sys.argv[1:]
+    os._exit(keep(_prefix, float(_limit), float(_grace), _cpus, _command))

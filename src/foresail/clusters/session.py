@@ -1,0 +1,167 @@
+"""A session of a run: one supervisor from the lock to the schedule table."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from foresail import __version__
+from foresail.clusters.local import LineInput, LocalCluster, Observer
+from foresail.clusters.run_directory import RunDirectory
+from foresail.control.log import EventLog
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.control.records import Manifest
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import NeedsTruth
+from foresail.traces.schedule import Schedule, ScheduleMeta
+
+_TIMES = ("submit_seconds", "start_seconds", "end_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """How a run stands when a session ends.
+
+    Parameters
+    ----------
+    ended
+        The last outcome of every job that is done with, by id.
+    withdrawn
+        Why jobs will never run, by id.
+    left
+        Ids of jobs that a resumed session would still run.
+    refused_lines
+        Lines of standard input that were no jobs.
+    schedule
+        What happened; times in seconds from the first submission.
+    """
+
+    ended: dict[str, Outcome]
+    withdrawn: dict[str, str]
+    left: tuple[str, ...]
+    refused_lines: int
+    schedule: Schedule
+
+    def count(self, because: EndedBecause) -> int:
+        """How many jobs ended for this reason."""
+        return sum(outcome.ended_because is because for outcome in self.ended.values())
+
+    @property
+    def exit_status(self) -> int:
+        """0 all completed, 1 some did not, 2 input was refused, 130 interrupted with work left."""
+        if self.left:
+            return 130
+        if self.withdrawn or self.count(EndedBecause.COMPLETED) < len(self.ended):
+            return 1
+        return 2 if self.refused_lines else 0
+
+
+def require_usable(policy: str) -> str:
+    """The canonical short form of a policy that can run real commands.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or knows the future.
+    UnknownNameError
+        If there is no such scheduler, predictor, correction or parameter.
+    """
+    parsed = parse_policy(policy)
+    if isinstance(parsed.build()[1], NeedsTruth):
+        raise InputError(
+            "this predictor has to be told how long jobs will run",
+            field="policy",
+            value=policy,
+            expected="one that learns, for commands that have not run yet",
+        )
+    return parsed.text
+
+
+def supervise(
+    run: RunDirectory, observer: Observer, lines: LineInput | None = None
+) -> SessionResult:
+    """Work on a run, new or begun by an earlier supervisor, until it is done or interrupted.
+
+    Leaves ``schedule.parquet`` in the run directory.
+
+    Raises
+    ------
+    InputError
+        If another supervisor is at work, or what an earlier one left cannot be used.
+    """
+    with run.locked():
+        run.drop_incomplete_line()
+        settings = run.settings()
+        policy = parse_policy(settings.policy)
+        machine = Cluster.of_processors(settings.cpus)
+
+        def build(log: EventLog) -> Controller:
+            return Controller(machine, *policy.build(), log=log)
+
+        digest = settings.source_sha256
+        manifest = Manifest(
+            policy=policy.text,
+            cluster=machine,
+            versions={"foresail": __version__, "python": platform.python_version()},
+            inputs={} if digest is None else {settings.source: digest},
+        )
+        cluster = LocalCluster(run, manifest, build, observer, lines)
+        cluster.work()
+        schedule = _schedule(cluster, run, policy.text)
+        _write_table(schedule.jobs, run.schedule)
+        return SessionResult(
+            ended=dict(cluster.ledger.ended),
+            withdrawn=dict(cluster.ledger.withdrawn),
+            left=cluster.left,
+            refused_lines=cluster.refused_lines,
+            schedule=schedule,
+        )
+
+
+def require_linux() -> None:
+    """Commands are supervised with what only Linux has.
+
+    Raises
+    ------
+    InputError
+        On any other system.
+    """
+    if sys.platform != "linux":
+        raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
+
+
+def _schedule(cluster: LocalCluster, run: RunDirectory, policy: str) -> Schedule:
+    table = cluster.ledger.schedule()
+    origin = min((job.submit_seconds for job in cluster.ledger.submitted.values()), default=0.0)
+    settings = run.settings()
+    counters = cluster.controller.counters
+    return Schedule(
+        jobs=table.with_columns(pl.col(name) - origin for name in _TIMES),
+        meta=ScheduleMeta(
+            policy=policy,
+            processors=float(settings.cpus),
+            workload=settings.source,
+            conventions=cluster.controller.conventions.name,
+            counters={
+                "passes": counters.passes,
+                "corrections": counters.corrections,
+                "refusals": counters.refusals,
+                "delayed_heads": counters.delayed_heads,
+                "never_started": len(cluster.left) + len(cluster.ledger.withdrawn),
+            },
+            manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
+        ),
+    )
+
+
+def _write_table(table: pl.DataFrame, path: Path) -> None:
+    draft = path.with_name(f".{path.name}")
+    table.write_parquet(draft)
+    draft.replace(path)

@@ -1,0 +1,126 @@
+"""The decision check: what of a scheduler's decision may reach the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from foresail.control.capacity import Capacity
+from foresail.model.decision import Decision, Preempt, Start
+from foresail.model.view import PendingJob, RunningJob
+
+
+class RefusalCode(StrEnum):
+    """Why a start or a preemption is refused."""
+
+    UNKNOWN_JOB = "unknown_job"
+    NOT_PENDING = "not_pending"
+    NOT_RUNNING = "not_running"
+    TWICE = "twice"
+    NO_SUCH_PLACE = "no_such_place"
+    NOT_WHOLE = "not_whole"
+    NO_ROOM = "no_room"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One part of a decision that does not reach the cluster, with a sentence that says why."""
+
+    job_id: str
+    code: RefusalCode
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What of a decision is let through, in the scheduler's order, and what is refused."""
+
+    starts: tuple[Start, ...] = ()
+    preemptions: tuple[Preempt, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+def check_decision(
+    decision: Decision,
+    startable: Mapping[str, PendingJob],
+    running: Mapping[str, RunningJob],
+    stopping: Container[str],
+    capacity: Capacity,
+) -> Verdict:
+    """Split a decision into what fits the state and what does not.
+
+    Starts are taken in the scheduler's order, each on what the ones before it left. A preemption
+    frees nothing yet: the job holds its resources until the cluster reports that it has ended.
+
+    Parameters
+    ----------
+    decision
+        What the scheduler wants.
+    startable
+        Pending jobs whose dependencies have ended, by id.
+    running
+        Running jobs by id.
+    stopping
+        Ids of running jobs that were told to stop earlier.
+    capacity
+        What is free before the decision; not changed.
+    """
+    starts: list[Start] = []
+    refusals: list[Refusal] = []
+    left = capacity.copy() if decision.starts else capacity
+    started: set[str] = set()
+    for start in decision.starts:
+        refusal = _refuse_start(start, started, startable, running, left)
+        if refusal is None:
+            left.take(startable[start.job_id].job, start.placement)
+            started.add(start.job_id)
+            starts.append(start)
+        else:
+            refusals.append(refusal)
+    preemptions: list[Preempt] = []
+    preempted: set[str] = set()
+    for preempt in decision.preemptions:
+        refusal = _refuse_preemption(preempt, preempted, running, stopping)
+        if refusal is None:
+            preempted.add(preempt.job_id)
+            preemptions.append(preempt)
+        else:
+            refusals.append(refusal)
+    return Verdict(tuple(starts), tuple(preemptions), tuple(refusals))
+
+
+def _refuse_start(
+    start: Start,
+    started: Container[str],
+    startable: Mapping[str, PendingJob],
+    running: Mapping[str, RunningJob],
+    left: Capacity,
+) -> Refusal | None:
+    job_id = start.job_id
+    if job_id in started:
+        return Refusal(job_id, RefusalCode.TWICE, "is started twice in one decision")
+    if job_id in running:
+        return Refusal(job_id, RefusalCode.NOT_PENDING, "is running already")
+    pending = startable.get(job_id)
+    if pending is None:
+        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "is not among the jobs that may start")
+    problem = left.misplacement(pending.job, start.placement)
+    if problem is None:
+        return None
+    kind, sentence = problem
+    return Refusal(job_id, RefusalCode(kind.value), sentence)
+
+
+def _refuse_preemption(
+    preempt: Preempt,
+    preempted: Container[str],
+    running: Mapping[str, RunningJob],
+    stopping: Container[str],
+) -> Refusal | None:
+    job_id = preempt.job_id
+    if job_id in preempted or job_id in stopping:
+        return Refusal(job_id, RefusalCode.TWICE, "has been told to stop already")
+    if job_id not in running:
+        return Refusal(job_id, RefusalCode.NOT_RUNNING, "is not running")
+    return None

@@ -1,0 +1,41 @@
+"""Conventions: what happens first when several things happen at the same instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """How events of the same instant are ordered, and what counts as free then.
+
+    Parameters
+    ----------
+    name
+        What a user calls them.
+    passes
+        ``per_instant``: one scheduling pass after all events of an instant. ``per_event``: one
+        after every single submission, end, cancellation and tick.
+    ties
+        ``ends_first``: ends, expired estimates, cancellations, submissions, ticks.
+        ``submissions_first``: expired estimates, cancellations, submissions, ends, ticks. Ends of
+        an instant come in order of start, submissions in the order given.
+    free
+        ``actual``: all that no running job holds. ``expected``: also what running jobs hold whose
+        expected end is not after now; those jobs are not shown to the scheduler as running.
+    """
+
+    name: str
+    passes: Literal["per_instant", "per_event"]
+    ties: Literal["ends_first", "submissions_first"]
+    free: Literal["actual", "expected"]
+
+
+FORESAIL: Final = Conventions("foresail", "per_instant", "ends_first", "actual")
+
+PREDICTSIM: Final = Conventions("predictsim", "per_event", "submissions_first", "expected")
+"""The published study's simulator (spec section 2a). ``expected`` is a mistake of it, kept by name:
+it may start a job on processors whose job ends later in the same second."""
+
+CONVENTIONS: Final = {each.name: each for each in (FORESAIL, PREDICTSIM)}

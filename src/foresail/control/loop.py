@@ -1,0 +1,425 @@
+"""The controller: takes events, lets predictors learn and predict, asks the scheduler, checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from foresail.control import records
+from foresail.control.capacity import Capacity
+from foresail.control.check import Verdict, check_decision
+from foresail.control.conventions import FORESAIL, Conventions
+from foresail.control.log import EventLog, NullLog
+from foresail.control.state import State, Withdrawn
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Instruction, WakeAt, Withdraw
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    EstimateExpired,
+    Event,
+    HistoryOutcome,
+    Submitted,
+    Tick,
+)
+from foresail.model.outcome import EndedBecause
+from foresail.model.protocols import (
+    Correction,
+    PlansRuntimes,
+    Predictor,
+    Scheduler,
+    WatchesStarts,
+)
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.view import ClusterView, PendingJob, RunningJob
+
+_ENDS_FIRST: Final[Mapping[type[Event], int]] = {
+    HistoryOutcome: 0,
+    Ended: 1,
+    EstimateExpired: 2,
+    Cancelled: 3,
+    Submitted: 4,
+    Tick: 5,
+}
+_SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
+    HistoryOutcome: 0,
+    EstimateExpired: 1,
+    Cancelled: 2,
+    Submitted: 3,
+    Ended: 4,
+    Tick: 5,
+}
+
+_GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
+"""An attempt that ended so was not the job's last: the job goes back to the queue."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a controller counts.
+
+    ``passes`` in which somebody could start; ``corrections``; ``refusals``: parts of decisions that
+    were let through to nobody; ``delayed_heads``: passes after which the job planned first is the
+    same as before and its planned start is later.
+    """
+
+    passes: int = 0
+    corrections: int = 0
+    refusals: int = 0
+    delayed_heads: int = 0
+
+
+class Controller:
+    """The one loop of simulations and live clusters: events in, instructions out.
+
+    It performs no input or output (but for what the log it is given does), reads no clock and uses
+    no randomness: equal steps give equal instructions.
+
+    A job depends on those of ``Job.after`` as Slurm's ``afterok`` has it: it may start once all of
+    them have completed, and is withdrawn as soon as one of them has ended in another way. A job
+    that the empty cluster has no room for waits for ever, with a reason. An attempt that
+    was preempted or lost is observed by the predictor as such: its runtime is only a lower bound,
+    which must not be learned as a completed one; the job keeps its prediction and goes back to its
+    place in the queue.
+
+    Parameters
+    ----------
+    cluster, scheduler, predictor, correction
+        What to run on, and the three parts of a policy.
+    conventions
+        The order of things at the same instant.
+    log
+        Where records of everything go.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheduler: Scheduler,
+        predictor: Predictor,
+        correction: Correction,
+        conventions: Conventions = FORESAIL,
+        log: EventLog | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.predictor = predictor
+        self.correction = correction
+        self.conventions = conventions
+        self.counters = Counters()
+        self._plans_runtimes = scheduler if isinstance(scheduler, PlansRuntimes) else None
+        self._watches_starts = predictor if isinstance(predictor, WatchesStarts) else None
+        self._state = State(cluster)
+        self._log = NullLog() if log is None else log
+        self._recording = not isinstance(self._log, NullLog)
+        self._draining = False
+        self._steps = 0
+        self._now = 0.0
+        self._plan: Mapping[str, float] = {}
+        self._head: str | None = None
+        self._reasons: Mapping[str, Reason] = {}
+        self._logged_reasons: dict[str, tuple[ReasonCode, object]] = {}
+        self._instructions: list[Instruction] = []
+        self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
+
+    @property
+    def cluster(self) -> Cluster:
+        """What jobs run on."""
+        return self._state.cluster
+
+    @property
+    def pending(self) -> tuple[PendingJob, ...]:
+        """All pending jobs, those that may not start yet (or ever) among them, by arrival."""
+        return tuple(self._state.pending())
+
+    @property
+    def running(self) -> Mapping[str, RunningJob]:
+        """Running jobs by id, in order of start; to be read only."""
+        return self._state.running
+
+    @property
+    def plan(self) -> Mapping[str, float]:
+        """Planned start (seconds) by job id, as the last scheduling pass left it."""
+        return self._plan
+
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is started any more."""
+        return self._draining
+
+    def submitted_job(self, job_id: str) -> PendingJob:
+        """A pending or running job as it was submitted, with its prediction.
+
+        Raises
+        ------
+        KeyError
+            If the job is neither.
+        """
+        return self._state.submitted_job(job_id)
+
+    def drain(self) -> None:
+        """Start nothing new from the next step on; what runs runs to its end."""
+        self._draining = True
+        if self._recording:
+            self._log.append(records.Drained(self._steps))
+
+    def reopen(self) -> None:
+        """Start jobs again from the next step on: the end of a drain."""
+        self._draining = False
+        if self._recording:
+            self._log.append(records.Reopened(self._steps))
+
+    def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
+        """Take the events of one instant and say what the cluster is to do about them.
+
+        Parameters
+        ----------
+        now
+            Seconds from the workload's origin, never earlier than in the step before.
+        events
+            What happened since that step, in any order but for submissions, which arrive in the
+            order given. An expired estimate of a job that has ended, or whose estimate has been
+            corrected since, is no longer news and is passed over.
+
+        Returns
+        -------
+        list of Instruction
+            In the order in which they are to be carried out.
+
+        Raises
+        ------
+        ImpossibleTransition
+            If an event cannot have happened; the message tells the job's story.
+        """
+        self._now = now
+        self._instructions = []
+        ordered = self._in_order(events)
+        if self._recording:
+            for event in ordered:
+                self._log.append(records.EventTaken(self._steps, now, event))
+        per_event = self.conventions.passes == "per_event"
+        asked = False
+        for event in ordered:
+            asks = self._take(event)
+            if asks and per_event:
+                self._schedule()
+            asked = asked or asks
+        if asked and not per_event:
+            self._schedule()
+        if self._recording:
+            self._log_reasons()
+            for instruction in self._instructions:
+                self._log.append(records.Instructed(self._steps, now, instruction))
+        self._log.commit()
+        self._steps += 1
+        return self._instructions
+
+    def reasons(self) -> dict[str, Reason]:
+        """Why each pending job waits, by job id in order of arrival."""
+        state = self._state
+        reasons: dict[str, Reason] = {}
+        for ahead, pending in enumerate(state.pending()):
+            job_id = pending.job.job_id
+            unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
+            if unmet is not None:
+                reason = Reason(ReasonCode.DEPENDENCY, {"after": unmet})
+            elif job_id in state.too_wide:
+                numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
+                reason = Reason(ReasonCode.TOO_WIDE, numbers)
+            elif self._draining:
+                reason = Reason(ReasonCode.DRAINING)
+            else:
+                not_chosen = Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+                reason = self._reasons.get(job_id, not_chosen)
+            reasons[job_id] = reason
+        return reasons
+
+    def _in_order(self, events: Iterable[Event]) -> list[Event]:
+        """The events as the conventions order them; ends by start, all else as given."""
+        return sorted(events, key=self._rank)
+
+    def _rank(self, event: Event) -> tuple[int, int]:
+        order = 0
+        if isinstance(event, Ended) and event.outcome.job_id in self._state.running:
+            order = self._state.running[event.outcome.job_id].start_order
+        return self._ranks[type(event)], order
+
+    def _take(self, event: Event) -> bool:
+        """Handle one event; returns whether it asks for a scheduling pass."""
+        match event:
+            case Ended():
+                self._end(event)
+            case EstimateExpired():
+                self._correct(event.job_id)
+                return False
+            case Submitted():
+                self._submit(event)
+            case Cancelled():
+                self._withdraw(self._state.cancel(event.job_id, self._now))
+            case HistoryOutcome():
+                self.predictor.observe(event.job, event.outcome)
+                return False
+            case Tick():
+                pass
+        return True
+
+    def _submit(self, event: Submitted) -> None:
+        job = event.job
+        prediction = self.predictor.predict(job, self._now)
+        if self._plans_runtimes is None:
+            planned = prediction.mean()
+        else:
+            planned = self._plans_runtimes.planned_seconds(job, prediction)
+        withdrawn = self._state.submit(job, prediction, planned, self._now)
+        if self._recording:
+            self._log.append(
+                records.Predicted(
+                    step=self._steps,
+                    time=self._now,
+                    job_id=job.job_id,
+                    mean_seconds=prediction.mean(),
+                    low_seconds=prediction.quantile(0.10),
+                    median_seconds=prediction.quantile(0.50),
+                    high_seconds=prediction.quantile(0.90),
+                    planned_seconds=planned,
+                )
+            )
+        self._withdraw(withdrawn)
+
+    def _end(self, event: Ended) -> None:
+        outcome = event.outcome
+        running = self._state.running.get(outcome.job_id)
+        if outcome.ended_because in _GOES_BACK:
+            self._state.requeue(outcome.job_id, self._now)
+        else:
+            self._withdraw(self._state.end(outcome.job_id, outcome.ended_because, self._now))
+        if running is not None:
+            self.predictor.observe(running.job, outcome)
+
+    def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
+        for each in withdrawn:
+            because = (
+                f"job {each.predecessor}, which it depends on, ended: {each.predecessor_ended}"
+            )
+            self._instructions.append(Withdraw(each.job.job_id, because))
+
+    def _correct(self, job_id: str) -> None:
+        """Correct an expired estimate until it is later than now.
+
+        An estimate that its correction does not raise (the request has been reached) stays.
+        """
+        state = self._state
+        running = state.running.get(job_id)
+        if running is None or running.expected_end_seconds > self._now:
+            return
+        initial = state.submitted_job(job_id).planned_seconds
+        while running.expected_end_seconds <= self._now:
+            current = state.estimates[job_id]
+            estimate = self.correction.correct(
+                running.job, running.prediction, initial, current, running.corrections
+            )
+            if estimate <= current:
+                return
+            running = state.correct(job_id, estimate)
+            self.counters.corrections += 1
+            if self._recording:
+                self._log.append(
+                    records.Corrected(
+                        self._steps, self._now, job_id, running.corrections, current, estimate
+                    )
+                )
+        self._wake(running)
+
+    def _wake(self, running: RunningJob) -> None:
+        if math.isfinite(running.expected_end_seconds):
+            wake = WakeAt(running.job.job_id, running.expected_end_seconds)
+            self._instructions.append(wake)
+
+    def _schedule(self) -> None:
+        """One scheduling pass, if anybody may start."""
+        state = self._state
+        if self._draining or not state.startable:
+            self._note_plan(Decision())
+            return
+        self.counters.passes += 1
+        capacity, running = self._visible()
+        view = ClusterView(
+            now=self._now,
+            cluster=state.cluster,
+            free=MappingProxyType(capacity.free_by_partition()),
+            pending=tuple(state.startable.values()),
+            running=running,
+            plan=MappingProxyType(self._plan),
+        )
+        decision = self.scheduler.decide(view)
+        verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
+        self.counters.refusals += len(verdict.refusals)
+        earlier = self._note_plan(decision)
+        if self._recording:
+            self._log.append(
+                records.Decided(
+                    step=self._steps,
+                    time=self._now,
+                    pending=len(view.pending),
+                    running=len(view.running),
+                    free_cpus=sum(room.cpus for room in view.free.values()),
+                    starts=tuple(start.job_id for start in decision.starts),
+                    preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
+                    plan={
+                        job_id: start
+                        for job_id, start in self._plan.items()
+                        if earlier.get(job_id) != start
+                    },
+                )
+            )
+            for refusal in verdict.refusals:
+                self._log.append(records.Refused(self._steps, self._now, refusal))
+        self._carry_out(verdict)
+
+    def _carry_out(self, verdict: Verdict) -> None:
+        for start in verdict.starts:
+            running = self._state.start(start.job_id, start.placement, self._now)
+            self._instructions.append(start)
+            self._wake(running)
+            if self._watches_starts is not None:
+                self._watches_starts.started(running.job, self._now)
+        for preempt in verdict.preemptions:
+            self._state.stop(preempt.job_id)
+            self._instructions.append(preempt)
+
+    def _visible(self) -> tuple[Capacity, tuple[RunningJob, ...]]:
+        """What counts as free, and the running jobs that hold the rest."""
+        state = self._state
+        running = tuple(state.running.values())
+        if self.conventions.free == "actual":
+            return state.capacity, running
+        gone = [job for job in running if job.expected_end_seconds <= self._now]
+        if not gone:
+            return state.capacity, running
+        capacity = state.capacity.copy()
+        for job in gone:
+            capacity.give_back(job.job, job.placement)
+        return capacity, tuple(job for job in running if job.expected_end_seconds > self._now)
+
+    def _note_plan(self, decision: Decision) -> Mapping[str, float]:
+        """Keep the plan and the reasons of a pass; returns the plan of the pass before."""
+        earlier = self._plan
+        self._plan = {planned.job_id: planned.start_seconds for planned in decision.plan}
+        self._reasons = decision.reasons
+        head = decision.plan[0] if decision.plan else None
+        if head is not None and head.job_id == self._head:
+            self.counters.delayed_heads += head.start_seconds > earlier[head.job_id]
+        self._head = None if head is None else head.job_id
+        return earlier
+
+    def _log_reasons(self) -> None:
+        """Record the reasons that differ in kind, or in the start that they promise."""
+        known: dict[str, tuple[ReasonCode, object]] = {}
+        for job_id, reason in self.reasons().items():
+            promised = reason.code is ReasonCode.RESERVED and reason.numbers.get("start")
+            known[job_id] = (reason.code, promised)
+            if self._logged_reasons.get(job_id) != known[job_id]:
+                self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))
+        self._logged_reasons = known

@@ -1,0 +1,41 @@
+"""One correction, two callers: a compiled step as the object that the event loop asks.
+
+A new correction is one file here: a ``CORRECTION_STEP`` (in ``foresail.kernels``) and a class that
+derives from ``SteppedCorrection``, hands it the step and its parameters, and registers itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.summary import summarise
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+
+
+class SteppedCorrection:
+    """A correction that is one compiled step and an array of parameters."""
+
+    def __init__(self, step: Any, *parameters: float) -> None:
+        self._step = step
+        self._parameters = np.array(parameters, dtype=np.float64)
+
+    def compiled(self) -> tuple[Any, NDArray[np.float64]]:
+        """The step and its parameters."""
+        return self._step, self._parameters
+
+    def correct(
+        self, job: Job, prediction: Distribution, initial: float, current: float, count: int
+    ) -> float:
+        """Next estimate of the total runtime in seconds, greater than ``current``.
+
+        At most the requested time while that lies ahead; beyond it (nobody enforced the limit)
+        twice ``current``.
+        """
+        requested = math.inf if job.requested_seconds is None else job.requested_seconds
+        row = summarise(prediction)
+        return float(self._step(initial, current, requested, count, row, self._parameters))

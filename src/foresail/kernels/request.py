@@ -1,0 +1,84 @@
+"""The user's limit as a prediction, and what stands in for it where none was given."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.columns import REQUESTED, USER
+from foresail.kernels.compile import kernel, step
+from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.summary import summarise_point
+
+UNKNOWN_SECONDS: Final = 0
+MODEL_SIZE: Final = 1
+"""The model: seconds to assume of a job without a limit whose user is new."""
+
+LONGEST: Final = 0
+USER_COLUMNS: Final = 1
+"""A user's row: the longest runtime seen (0 before the first)."""
+
+
+@kernel
+def user_row(specs: NDArray[np.float64], slot: int) -> int:
+    """Row of a job's user in the ``users`` array; jobs of unknown users share row 0."""
+    return int(specs[slot, USER]) + 1
+
+
+@kernel
+def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float:
+    """The limit; without one the user's longest runtime so far; without that ``unknown``."""
+    if math.isfinite(requested):
+        return requested
+    return longest if longest > 0.0 else unknown
+
+
+@step(PREDICTOR_STEP)
+def ignore(
+    slot: int,
+    now: float,
+    runtime: float,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+) -> None:
+    """The step of a predictor that does not react to this kind of event."""
+
+
+@step(PREDICTOR_STEP)
+def predict(
+    slot: int,
+    now: float,
+    runtime: float,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+) -> None:
+    """Predict the limit."""
+    longest = users[user_row(specs, slot), LONGEST]
+    limit = limit_or_stand_in(specs[slot, REQUESTED], longest, model[UNKNOWN_SECONDS])
+    summarise_point(limit, summaries[slot])
+
+
+@step(PREDICTOR_STEP)
+def observe(
+    slot: int,
+    now: float,
+    runtime: float,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+) -> None:
+    """Remember the user's longest runtime."""
+    user = users[user_row(specs, slot)]
+    if runtime > user[LONGEST]:
+        user[LONGEST] = runtime

@@ -1,0 +1,275 @@
+"""Two schedules of the same workload, job by job, with intervals from a bootstrap over weeks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.metrics.jobs import per_job
+from foresail.model.errors import InputError
+from foresail.traces.schedule import Schedule
+
+Floats = NDArray[np.float64]
+
+WEEK_SECONDS: Final = 7 * 86400.0
+DAY_SECONDS: Final = 86400.0
+_FEWEST_BLOCKS: Final = 5
+_GRID: Final = 2048
+
+Metric = Literal[
+    "average_bounded_slowdown",
+    "p99_bounded_slowdown",
+    "mean_wait_seconds",
+    "median_wait_seconds",
+    "p90_wait_seconds",
+    "p99_wait_seconds",
+    "max_wait_seconds",
+    "mean_flow_seconds",
+]
+
+_QUANTITY: Final[dict[Metric, tuple[str, float | None]]] = {
+    "average_bounded_slowdown": ("bounded_slowdown", None),
+    "p99_bounded_slowdown": ("bounded_slowdown", 0.99),
+    "mean_wait_seconds": ("wait_seconds", None),
+    "median_wait_seconds": ("wait_seconds", 0.5),
+    "p90_wait_seconds": ("wait_seconds", 0.9),
+    "p99_wait_seconds": ("wait_seconds", 0.99),
+    "max_wait_seconds": ("wait_seconds", 1.0),
+    "mean_flow_seconds": ("flow_seconds", None),
+}
+"""Column of ``per_job`` and quantile level; no level: the mean."""
+
+METRICS: Final = tuple(_QUANTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and the ends of its 95 % interval, which are NaN where none can be given."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval could be computed."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def contains(self, value: float) -> bool:
+        """Whether the value lies in the interval."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric in both schedules, with the interval of the other, the difference and the ratio.
+
+    ``difference`` is other - baseline in the metric's unit, ``ratio`` other / baseline (NaN where
+    the baseline is 0).
+    """
+
+    metric: Metric
+    baseline: float
+    other: Interval
+    difference: Interval
+    ratio: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A schedule against the baseline, over the jobs that both have.
+
+    Parameters
+    ----------
+    jobs
+        Jobs in both schedules.
+    unmatched_jobs
+        Jobs in only one of them, left out.
+    blocks, block_seconds
+        Blocks of submission time that the bootstrap drew from, and their length; 0 and 0 where
+        the log is too short for intervals.
+    """
+
+    baseline: str
+    other: str
+    jobs: int
+    unmatched_jobs: int
+    blocks: int
+    block_seconds: float
+    changes: tuple[Change, ...]
+
+    def change(self, metric: Metric) -> Change:
+        """The change of one metric."""
+        return next(change for change in self.changes if change.metric == metric)
+
+
+def paired(baseline: Schedule, other: Schedule) -> pl.DataFrame:
+    """Jobs that both schedules have, by submission, with what each did to them.
+
+    Columns: the baseline's ``per_job`` columns, and ``wait_seconds``, ``bounded_slowdown``,
+    ``flow_seconds``, ``start_seconds`` of the other with the suffix ``_other``.
+
+    Raises
+    ------
+    InputError
+        If they have no job in common.
+    """
+    columns = ["wait_seconds", "bounded_slowdown", "flow_seconds", "start_seconds"]
+    theirs = per_job(other).select("job_id", *columns)
+    jobs = per_job(baseline).join(
+        theirs, on="job_id", how="inner", suffix="_other", maintain_order="left"
+    )
+    if not jobs.height:
+        raise InputError(
+            "the schedules have no job in common",
+            field="job_id",
+            value=f"{baseline.meta.workload}, {other.meta.workload}",
+            expected="two schedules of the same workload",
+        )
+    return jobs
+
+
+def compare(
+    baseline: Schedule, other: Schedule, *, replicates: int = 1000, seed: int = 0
+) -> Comparison:
+    """Every metric of ``METRICS`` in both schedules, with 95 % intervals.
+
+    Weeks of submission are drawn with replacement, the same weeks for both schedules, so that
+    what a bad week does to both cancels. A log of fewer than five weeks is cut into days, one of
+    fewer than five days gets no intervals; nor does the maximum ever, which a bootstrap cannot
+    judge. Quantiles of a replicate are read off a grid of 2,048 quantiles of the whole.
+
+    Raises
+    ------
+    InputError
+        If the schedules have no job in common.
+    """
+    jobs = paired(baseline, other)
+    block_seconds, block = _blocks(jobs["submit_seconds"].to_numpy().astype(np.float64))
+    count = int(block.max()) + 1 if block_seconds else 0
+    draws = _draws(count, replicates, seed)
+    changes = []
+    for metric, (column, level) in _QUANTITY.items():
+        mine = jobs[column].to_numpy().astype(np.float64)
+        theirs = jobs[f"{column}_other"].to_numpy().astype(np.float64)
+        if level is None:
+            before, after = float(mine.mean()), float(theirs.mean())
+        else:
+            before, after = (float(np.quantile(values, level)) for values in (mine, theirs))
+        if count and level != 1.0:
+            resampled = (
+                _resampled(mine, level, block, draws),
+                _resampled(theirs, level, block, draws),
+            )
+        else:
+            resampled = None
+        changes.append(_change(metric, before, after, resampled))
+    return Comparison(
+        baseline=baseline.meta.policy,
+        other=other.meta.policy,
+        jobs=jobs.height,
+        unmatched_jobs=per_job(baseline).height + per_job(other).height - 2 * jobs.height,
+        blocks=count,
+        block_seconds=block_seconds,
+        changes=tuple(changes),
+    )
+
+
+def movers(jobs: pl.DataFrame, count: int = 20) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The jobs that gained and those that lost most wait, most first.
+
+    Parameters
+    ----------
+    jobs
+        A table of ``paired``.
+    count
+        At most so many of each.
+
+    Returns
+    -------
+    tuple
+        Two tables with ``job_id``, ``user``, ``submit_seconds``, ``cpus``, ``runtime_seconds``,
+        ``wait_seconds``, ``wait_seconds_other`` and ``difference_seconds`` (other - baseline).
+    """
+    changed = jobs.select(
+        "job_id",
+        "user",
+        "submit_seconds",
+        "cpus",
+        "runtime_seconds",
+        "wait_seconds",
+        "wait_seconds_other",
+        difference_seconds=pl.col("wait_seconds_other") - pl.col("wait_seconds"),
+    )
+    gained = changed.filter(pl.col("difference_seconds") < 0).sort(
+        "difference_seconds", maintain_order=True
+    )
+    lost = changed.filter(pl.col("difference_seconds") > 0).sort(
+        "difference_seconds", descending=True, maintain_order=True
+    )
+    return gained.head(count), lost.head(count)
+
+
+def _blocks(submit: Floats) -> tuple[float, NDArray[np.int64]]:
+    """Length of the blocks and each job's block; length 0 where there would be too few."""
+    for length in (WEEK_SECONDS, DAY_SECONDS):
+        index = np.floor((submit - submit.min()) / length).astype(np.int64)
+        occupied, compact = np.unique(index, return_inverse=True)
+        if occupied.size >= _FEWEST_BLOCKS:
+            return length, compact.astype(np.int64)
+    return 0.0, np.zeros(submit.size, dtype=np.int64)
+
+
+def _draws(blocks: int, replicates: int, seed: int) -> Floats:
+    """How often each replicate holds each block; shape (replicates, blocks)."""
+    if not blocks:
+        return np.zeros((replicates, 0))
+    generator = np.random.default_rng(seed)
+    return generator.multinomial(blocks, np.full(blocks, 1 / blocks), replicates).astype(np.float64)
+
+
+def _resampled(
+    values: Floats, level: float | None, block: NDArray[np.int64], draws: Floats
+) -> Floats:
+    """The statistic in every replicate; ``draws`` has shape (replicates, blocks)."""
+    blocks = draws.shape[1]
+    if level is None:
+        sums = np.bincount(block, weights=values, minlength=blocks)
+        counts = np.bincount(block, minlength=blocks).astype(np.float64)
+        return (draws @ sums) / (draws @ counts)
+    ordered = np.sort(values)
+    picks = np.linspace(0, ordered.size - 1, min(_GRID, ordered.size)).round().astype(np.int64)
+    grid = np.unique(ordered[picks])
+    cell = np.searchsorted(grid, values)
+    counts = np.bincount(block * grid.size + cell, minlength=blocks * grid.size)
+    cumulative = np.cumsum(counts.reshape(blocks, grid.size), axis=1).astype(np.float64)
+    reached = draws @ cumulative
+    return grid[np.argmax(reached >= level * reached[:, -1:], axis=1)]
+
+
+def _change(
+    metric: Metric, before: float, after: float, resampled: tuple[Floats, Floats] | None
+) -> Change:
+    ratio = after / before if before else math.nan
+    if resampled is None:
+        return Change(metric, before, Interval(after), Interval(after - before), Interval(ratio))
+    mine, theirs = resampled
+    return Change(
+        metric,
+        before,
+        _interval(after, theirs),
+        _interval(after - before, theirs - mine),
+        _interval(ratio, theirs[mine > 0] / mine[mine > 0]) if before else Interval(ratio),
+    )
+
+
+def _interval(value: float, replicates: Floats) -> Interval:
+    if not replicates.size:
+        return Interval(value)
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Interval(value, float(low), float(high))

@@ -1,0 +1,81 @@
+"""Who was passed over by later jobs, and what stood idle while jobs waited."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.occupancy import sweep_queue
+from foresail.metrics.jobs import attempts
+from foresail.metrics.usage import makespan_seconds
+from foresail.traces.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """How jobs were treated in relation to each other, read off the schedule alone.
+
+    Parameters
+    ----------
+    overtaken_jobs, overtaken_share
+        Jobs before which a job submitted later started.
+    passed_over_jobs, passed_over_share
+        Those among them that, at the very instant a later job started, would have fitted into the
+        processors that were free: they could have had that job's place. (A policy may have had a
+        good reason, such as a reservation that the job would have delayed. The definition asks for
+        nothing but the schedule; a fair start time in the sense of Sabin and Sadayappan would ask
+        for another simulation of the same policy for each job.)
+    loss_of_capacity
+        Processor seconds free while at least one job waited, as a share of processors x makespan
+        (Zhang, Franke, Moreira and Sivasubramaniam, IPDPS 2000).
+    avoidable_idle_share
+        The part of it in which some waiting job would have fitted.
+    """
+
+    overtaken_jobs: int
+    overtaken_share: float
+    passed_over_jobs: int
+    passed_over_share: float
+    loss_of_capacity: float
+    avoidable_idle_share: float
+
+
+def overtaken(start: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """For start times in order of submission: did any later job start before this one?"""
+    earliest_later = np.full(start.size, np.inf)
+    earliest_later[:-1] = np.minimum.accumulate(start[::-1])[::-1][1:]
+    return earliest_later < start
+
+
+def fairness(schedule: Schedule) -> Fairness:
+    """Overtaking and loss of capacity of a schedule; shares are NaN where there are no jobs."""
+    rows = attempts(schedule)
+    if not rows.height:
+        return Fairness(0, math.nan, 0, math.nan, math.nan, math.nan)
+    queued, start, end, cpus = (
+        rows[name].to_numpy().astype(np.float64)
+        for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
+    )
+    passed_over, idle_while_waiting, idle_while_fitting = sweep_queue(
+        queued,
+        start,
+        end,
+        cpus,
+        np.argsort(start, kind="stable"),
+        np.argsort(end, kind="stable"),
+        float(schedule.meta.processors),
+    )
+    overtakings = int(overtaken(start).sum())
+    passings = int(passed_over.sum())
+    offered = schedule.meta.processors * makespan_seconds(schedule)
+    return Fairness(
+        overtaken_jobs=overtakings,
+        overtaken_share=overtakings / rows.height,
+        passed_over_jobs=passings,
+        passed_over_share=passings / rows.height,
+        loss_of_capacity=idle_while_waiting / offered if offered > 0 else math.nan,
+        avoidable_idle_share=idle_while_fitting / offered if offered > 0 else math.nan,
+    )

@@ -1,0 +1,123 @@
+"""A schedule in one flat record: the numbers of every table, JSON document and sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import polars as pl
+
+from foresail.metrics.fairness import fairness
+from foresail.metrics.jobs import per_job
+from foresail.metrics.prediction import prediction_quality
+from foresail.metrics.statistics import statistics
+from foresail.metrics.usage import makespan_seconds, utilization
+from foresail.traces.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One schedule's metrics; a figure that the schedule does not give is NaN.
+
+    Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness`` and
+    ``prediction``.
+    """
+
+    policy: str
+    workload: str
+    processors: float
+    jobs: int
+    average_bounded_slowdown: float
+    median_bounded_slowdown: float
+    p90_bounded_slowdown: float
+    p99_bounded_slowdown: float
+    max_bounded_slowdown: float
+    mean_wait_seconds: float
+    median_wait_seconds: float
+    p90_wait_seconds: float
+    p99_wait_seconds: float
+    max_wait_seconds: float
+    waited_share: float
+    mean_flow_seconds: float
+    median_flow_seconds: float
+    p90_flow_seconds: float
+    p99_flow_seconds: float
+    max_flow_seconds: float
+    utilization: float
+    makespan_seconds: float
+    backfilled_share: float
+    overtaken_jobs: int
+    overtaken_share: float
+    passed_over_jobs: int
+    passed_over_share: float
+    loss_of_capacity: float
+    avoidable_idle_share: float
+    predicted_jobs: int
+    mean_absolute_error_seconds: float
+    within_factor_two_share: float
+    under_predicted_share: float
+    interval_coverage: float
+    corrections: int
+    replay_seconds: float
+
+    def as_json(self) -> dict[str, str | int | float | None]:
+        """The record as a JSON object: same keys, null for what is unknown."""
+        return {field.name: _known(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def summary(schedule: Schedule) -> Summary:
+    """All metrics of one schedule."""
+    jobs = per_job(schedule)
+    wait = statistics(jobs["wait_seconds"])
+    slowdown = statistics(jobs["bounded_slowdown"])
+    flow = statistics(jobs["flow_seconds"])
+    treatment = fairness(schedule)
+    quality = prediction_quality(jobs)
+    replay_seconds = schedule.meta.replay_seconds
+    return Summary(
+        policy=schedule.meta.policy,
+        workload=schedule.meta.workload,
+        processors=schedule.meta.processors,
+        jobs=jobs.height,
+        average_bounded_slowdown=slowdown.mean,
+        median_bounded_slowdown=slowdown.median,
+        p90_bounded_slowdown=slowdown.p90,
+        p99_bounded_slowdown=slowdown.p99,
+        max_bounded_slowdown=slowdown.max,
+        mean_wait_seconds=wait.mean,
+        median_wait_seconds=wait.median,
+        p90_wait_seconds=wait.p90,
+        p99_wait_seconds=wait.p99,
+        max_wait_seconds=wait.max,
+        waited_share=_share(jobs["wait_seconds"] > 0),
+        mean_flow_seconds=flow.mean,
+        median_flow_seconds=flow.median,
+        p90_flow_seconds=flow.p90,
+        p99_flow_seconds=flow.p99,
+        max_flow_seconds=flow.max,
+        utilization=utilization(schedule),
+        makespan_seconds=makespan_seconds(schedule) if jobs.height else math.nan,
+        backfilled_share=_share(jobs["backfilled"].drop_nulls()),
+        overtaken_jobs=treatment.overtaken_jobs,
+        overtaken_share=treatment.overtaken_share,
+        passed_over_jobs=treatment.passed_over_jobs,
+        passed_over_share=treatment.passed_over_share,
+        loss_of_capacity=treatment.loss_of_capacity,
+        avoidable_idle_share=treatment.avoidable_idle_share,
+        predicted_jobs=quality.predicted_jobs,
+        mean_absolute_error_seconds=quality.mean_absolute_error_seconds,
+        within_factor_two_share=quality.within_factor_two,
+        under_predicted_share=quality.under_predicted,
+        interval_coverage=quality.covered,
+        corrections=int(jobs["corrections"].fill_null(0).sum()),
+        replay_seconds=math.nan if replay_seconds is None else replay_seconds,
+    )
+
+
+def _share(flags: pl.Series) -> float:
+    return int(flags.sum()) / flags.len() if flags.len() else math.nan
+
+
+def _known(value: str | float) -> str | int | float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

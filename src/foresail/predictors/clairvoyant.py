@@ -1,0 +1,67 @@
+"""The oracle: real runtimes, revealed before a replay, as the bound of what prediction can give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.point import Point
+from foresail.kernels import oracle
+from foresail.kernels.request import ignore
+from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.registry import NoParameters, register
+
+
+@register("predictor", "clairvoyant")
+class Clairvoyant:
+    """Predicts the real runtime (an upper bound for comparison: needs the truth revealed)."""
+
+    def __init__(self, _: NoParameters) -> None:
+        self._truth: dict[str, float] = {}
+
+    def reveal(self, runtime_seconds: Mapping[str, float]) -> None:
+        """Receive the real runtime of every job by job id, in order of the replay's slots."""
+        self._truth = dict(runtime_seconds)
+
+    def predict(self, job: Job, now: float) -> Point:  # noqa: ARG002 - the truth has no date
+        """The job's real runtime.
+
+        Raises
+        ------
+        InputError
+            If it was not revealed.
+        """
+        if job.job_id not in self._truth:
+            raise InputError(
+                "the job's real runtime was not revealed",
+                field="job_id",
+                value=job.job_id,
+                expected="a replay of a recorded workload: nobody is clairvoyant on a live cluster",
+            )
+        return Point(self._truth[job.job_id])
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn nothing: all is known."""
+
+    def compiled(self, specs: NDArray[np.float64]) -> tuple[PredictorSteps, PredictorState]:
+        """Steps and state for a compiled replay of the revealed jobs, in the order revealed.
+
+        Raises
+        ------
+        InputError
+            If the revealed runtimes are not one per row of ``specs``.
+        """
+        if len(self._truth) != len(specs):
+            raise InputError(
+                "the real runtimes were not revealed for these jobs",
+                value=len(self._truth),
+                expected=f"{len(specs)} runtimes",
+            )
+        runtimes = np.fromiter(self._truth.values(), dtype=np.float64, count=len(specs))
+        state = PredictorState(np.zeros(1), np.zeros((1, 1)), runtimes.reshape(-1, 1))
+        return PredictorSteps(oracle.predict, ignore, ignore), state

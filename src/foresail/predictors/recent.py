@@ -1,0 +1,55 @@
+"""The mean of the user's last runtimes: AVE2 of the literature, or AVE of any k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.kernels import recent
+from foresail.kernels.request import ignore
+from foresail.kernels.signatures import PredictorSteps
+from foresail.model.registry import register
+from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
+
+
+@dataclass(frozen=True, slots=True)
+class RecentParameters:
+    """Parameters of ``recent``.
+
+    Parameters
+    ----------
+    k
+        How many of the user's last ended jobs to average.
+    partial
+        Average fewer while there are fewer; otherwise predict the requested time until then.
+    whole_seconds
+        Cut off fractions of a second, as the published study does.
+    unknown_seconds
+        Prediction for a job without a limit of a user none of whose jobs has ended.
+    """
+
+    k: int = 2
+    partial: bool = False
+    whole_seconds: bool = False
+    unknown_seconds: float = DAY_SECONDS
+
+    def __post_init__(self) -> None:
+        require(self.k >= 1, "k", self.k, "1 or more")
+        require(
+            self.unknown_seconds > 0.0, "unknown_seconds", self.unknown_seconds, "seconds above 0"
+        )
+
+
+@register("predictor", "recent", parameters=RecentParameters)
+class Recent(SteppedPredictor):
+    """Predicts the mean of the user's last k runtimes, at most the requested time."""
+
+    def __init__(self, parameters: RecentParameters) -> None:
+        model = np.empty(recent.MODEL_SIZE)
+        model[recent.UNKNOWN_SECONDS] = parameters.unknown_seconds
+        model[recent.WINDOW] = parameters.k
+        model[recent.ENOUGH] = 1 if parameters.partial else parameters.k
+        model[recent.WHOLE_SECONDS] = parameters.whole_seconds
+        steps = PredictorSteps(recent.predict, ignore, recent.observe)
+        super().__init__(steps, Layout(model, recent.user_columns(parameters.k)))

@@ -1,0 +1,40 @@
+"""The user's limit as the prediction: what standard backfilling does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.kernels import request
+from foresail.kernels.signatures import PredictorSteps
+from foresail.model.registry import register
+from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedParameters:
+    """Parameters of ``requested``.
+
+    Parameters
+    ----------
+    unknown_seconds
+        Prediction for a job without a limit of a user none of whose jobs has ended.
+    """
+
+    unknown_seconds: float = DAY_SECONDS
+
+    def __post_init__(self) -> None:
+        require(
+            self.unknown_seconds > 0.0, "unknown_seconds", self.unknown_seconds, "seconds above 0"
+        )
+
+
+@register("predictor", "requested", parameters=RequestedParameters)
+class Requested(SteppedPredictor):
+    """Predicts the requested time; without one, the user's longest runtime so far."""
+
+    def __init__(self, parameters: RequestedParameters) -> None:
+        steps = PredictorSteps(request.predict, request.ignore, request.observe)
+        model = np.array([parameters.unknown_seconds])
+        super().__init__(steps, Layout(model, request.USER_COLUMNS))

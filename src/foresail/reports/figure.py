@@ -1,0 +1,60 @@
+"""A figure: the question it answers, its finding in words, the drawing, and the numbers behind."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture of a report.
+
+    Parameters
+    ----------
+    name
+        Stem of its files: the CSV with the numbers and the PNG.
+    title
+        The question it answers, as a heading.
+    finding
+        What it shows, as sentences; also the text alternative.
+    traces, layout
+        The drawing, as Plotly takes it; colours may be ``@role`` (``foresail.reports.style``).
+    table
+        The numbers behind it.
+    note
+        How it was drawn, where that must be said.
+    """
+
+    name: str
+    title: str
+    finding: str
+    traces: Sequence[Mapping[str, Any]]
+    layout: Mapping[str, Any]
+    table: pl.DataFrame
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFigure:
+    """A picture that this report cannot have: what is missing, and what to do."""
+
+    title: str
+    problem: str
+    remedy: str = ""
+
+
+def packed(values: NDArray[np.floating[Any]] | NDArray[np.integer[Any]]) -> dict[str, str]:
+    """An array in the binary form that Plotly reads: a quarter of the size of its digits."""
+    if values.dtype == np.uint8:
+        kind, array = "u1", np.ascontiguousarray(values)
+    else:
+        kind, array = "f4", np.ascontiguousarray(values, dtype="<f4")
+    shape = {"shape": ", ".join(str(n) for n in array.shape)} if array.ndim > 1 else {}
+    return {"dtype": kind, "bdata": base64.b64encode(array.tobytes()).decode("ascii"), **shape}

@@ -1,0 +1,121 @@
+"""The figures of a report as PNG files, drawn by a headless browser through kaleido."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from foresail.model.errors import ForesailError
+from foresail.reports.figure import Figure
+from foresail.reports.files import make_folder, write_whole
+from foresail.reports.style import LIGHT, themed
+
+_WIDTH: Final = 1000
+_SCALE: Final = 2
+_BROWSERS: Final = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
+
+
+class ImageError(ForesailError):
+    """PNG files cannot be made here; the message says what to install."""
+
+
+def browser() -> str | None:
+    """Path of a browser that can draw, or nothing."""
+    return next((path for name in _BROWSERS if (path := shutil.which(name))), None)
+
+
+def write_images(figures: Sequence[Figure], folder: Path) -> list[Path]:
+    """Write ``<name>.png`` for each figure, 1000 pixels wide at double density, in light colours.
+
+    Raises
+    ------
+    ImageError
+        If kaleido or a browser is missing, or the browser fails.
+    InputError
+        If the folder cannot be written to.
+    """
+    if importlib.util.find_spec("kaleido") is None:
+        raise ImageError(
+            "PNG files need kaleido, which is not installed; install it with "
+            "pip install 'foresail[png]', or use the button at each figure of the HTML report"
+        )
+    found = browser()
+    if found is None:
+        raise ImageError(
+            "PNG files need Chromium or Chrome, and none was found on PATH; install one (for "
+            "example: apt-get install chromium), or use the button at each figure of the HTML "
+            "report"
+        )
+    make_folder(folder)
+    with tempfile.TemporaryDirectory() as drawn:
+        _draw(figures, Path(drawn), found)
+        paths = []
+        for figure in figures:
+            path = folder / f"{figure.name}.png"
+            write_whole(path, (Path(drawn) / path.name).read_bytes())
+            paths.append(path)
+    return paths
+
+
+def _draw(figures: Sequence[Figure], folder: Path, found: str) -> None:
+    import kaleido
+
+    jobs: list[dict[str, Any]] = [
+        {
+            "fig": {
+                "data": themed(list(figure.traces), LIGHT),
+                "layout": _titled(themed(figure.layout, LIGHT), figure.title),
+            },
+            "path": str(folder / f"{figure.name}.png"),
+            "opts": {
+                "format": "png",
+                "width": _WIDTH,
+                "height": figure.layout["height"] + _TITLE_HEIGHT,
+                "scale": _SCALE,
+            },
+        }
+        for figure in figures
+    ]
+    try:
+        kaleido.write_fig_from_object_sync(
+            jobs, kopts={"path": found, "mathjax": False}, cancel_on_error=True
+        )
+    except Exception as error:
+        raise ImageError(f"the browser {found} could not draw: {error}") from error
+
+
+_TITLE_HEIGHT: Final = 44
+
+
+def _titled(drawing: dict[str, Any], title: str) -> dict[str, Any]:
+    """The layout with the figure's heading, which the page sets as text, drawn above it."""
+    margin = drawing["margin"]
+    return {
+        **drawing,
+        "height": drawing["height"] + _TITLE_HEIGHT,
+        "margin": {**margin, "t": margin["t"] + _TITLE_HEIGHT, "l": 24, "r": 30, "b": 20},
+        "legend": {
+            **drawing["legend"],
+            "y": 1 - _TITLE_HEIGHT / (drawing["height"] + _TITLE_HEIGHT),
+        },
+        "title": {
+            "text": title,
+            "x": 0,
+            "xref": "paper",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 14},
+            "font": {"size": 18, "color": LIGHT["ink"]},
+        },
+    }

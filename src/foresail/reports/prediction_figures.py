@@ -1,0 +1,186 @@
+"""Can I trust the predictions: how far off they were, and on which side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from foresail.metrics.prediction import prediction_quality
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.style import axis, layout
+from foresail.reports.view import ReportView
+from foresail.reports.words import duration, percent
+
+_STEP: Final = 0.1
+_REACH: Final = 4.0
+
+
+def prediction_error(view: ReportView) -> Figure | MissingFigure:
+    """Share of jobs by predicted over real runtime, with the two tails named."""
+    title = "Can I trust the predictions?"
+    edges = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
+    middle = (edges[:-1] + edges[1:]) / 2
+    traces: list[dict[str, Any]] = []
+    tables = []
+    findings = []
+    exact = []
+    drawn_before: dict[bytes, str] = {}
+    for style, jobs in zip(view.styles, view.jobs, strict=True):
+        known = jobs.filter(pl.col("predicted_seconds").is_finite())
+        if not known.height:
+            continue
+        predicted = np.maximum(known["predicted_seconds"].to_numpy(), 1.0)
+        runtime = np.maximum(known["runtime_seconds"].to_numpy(), 1.0)
+        ratio = np.log10(predicted / runtime)
+        if not np.any(np.abs(ratio) > 1e-9):
+            exact.append(style.label)
+            continue
+        counts, _ = np.histogram(np.clip(ratio, edges[0], edges[-1] - 1e-9), bins=edges + 1e-9)
+        quality = prediction_quality(jobs)
+        tables.append(
+            pl.DataFrame(
+                {
+                    "policy": style.policy,
+                    "predicted_over_runtime_from": 10.0 ** edges[:-1],
+                    "predicted_over_runtime_to": 10.0 ** edges[1:],
+                    "jobs": counts,
+                }
+            )
+        )
+        same_as = drawn_before.setdefault(counts.tobytes(), style.label)
+        if same_as != style.label:
+            findings.append(f"{style.label}: the same predictions as {same_as}.")
+            continue
+        findings.append(
+            f"{style.label}: {percent(quality.within_factor_two)} of the predictions are within a "
+            f"factor of two; {percent(quality.under_predicted)} are too short, "
+            f"{percent(quality.over_predicted)} too long; mean absolute error "
+            f"{duration(quality.mean_absolute_error_seconds)}."
+        )
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": style.label,
+                "x": [round(float(x), 4) for x in middle],
+                "y": [round(float(c) / known.height, 6) for c in counts],
+                "line": {"color": style.colour, "dash": style.dash, "width": 2, "shape": "hvh"},
+                "text": [_times(10.0**x) for x in middle],
+                "hovertemplate": "prediction %{text}: %{y:.1%} of jobs"
+                f"<extra>{style.label}</extra>",
+                "showlegend": True,
+            }
+        )
+    if not traces:
+        return _missing(title, exact)
+    powers = range(-int(_REACH), int(_REACH) + 1)
+    drawing = layout(
+        360,
+        xaxis=axis(
+            "prediction relative to the runtime (log scale)",
+            tickvals=list(powers),
+            ticktext=["exact" if p == 0 else _factor(p) for p in powers],
+            range=_range(traces),
+            tickangle=0,
+        ),
+        yaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero"),
+        shapes=[
+            {
+                "type": "line",
+                "x0": 0,
+                "x1": 0,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": "@muted", "width": 1},
+                "layer": "below",
+            }
+        ],
+        annotations=[
+            _tail("← too short: under-predicted", 0.0, "left"),
+            _tail("too long: over-predicted →", 1.0, "right"),
+        ],
+    )
+    drawing["margin"] = {**drawing["margin"], "t": 62}
+    if exact:
+        findings.append(f"{', '.join(exact)}: exact, being told the runtimes; not drawn.")
+    return Figure(
+        name="prediction-error",
+        title=title,
+        finding=" ".join(findings),
+        traces=traces,
+        layout=drawing,
+        table=pl.concat(tables),
+        note="Predictions at submission, before any correction; both counted as at least 1 s. "
+        "The outermost bins hold all that is farther off.",
+    )
+
+
+def coverage(view: ReportView) -> pl.DataFrame:
+    """Stated against observed shares, a row for each policy whose predictions came with quantiles.
+
+    Columns: ``policy``, ``jobs``, ``below``, ``inside``, ``above`` (stated: 10 %, 80 %, 10 %).
+    """
+    rows = []
+    for style, jobs in zip(view.styles, view.jobs, strict=True):
+        quality = prediction_quality(jobs)
+        if quality.interval_jobs:
+            rows.append(
+                {
+                    "policy": style.policy,
+                    "jobs": quality.interval_jobs,
+                    "below": quality.below_interval,
+                    "inside": quality.covered,
+                    "above": quality.above_interval,
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def _missing(title: str, exact: list[str]) -> MissingFigure:
+    if exact:
+        return MissingFigure(
+            title,
+            "Every prediction equals the runtime: the policies shown were told the truth.",
+            "Use a predictor that learns, such as recent or regression, to see its errors.",
+        )
+    return MissingFigure(
+        title,
+        "The schedules hold no predictions.",
+        "Use a policy with a predictor, or a log with requested times.",
+    )
+
+
+def _range(traces: list[dict[str, Any]]) -> list[float]:
+    used = [
+        x for trace in traces for x, y in zip(trace["x"], trace["y"], strict=True) if y > 0.0002
+    ]
+    reach = max(1.0, *(abs(x) for x in used)) + _STEP if used else 1.0
+    return [-math.ceil(2 * reach) / 2, math.ceil(2 * reach) / 2]
+
+
+def _factor(power: int) -> str:
+    return f"{10 ** abs(power):,}× {'long' if power > 0 else 'short'}"
+
+
+def _times(ratio: float) -> str:
+    if ratio >= 1:
+        return f"{ratio:.2g}× too long"
+    return f"{1 / ratio:.2g}× too short"
+
+
+def _tail(text: str, x: float, anchor: str) -> dict[str, Any]:
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": x,
+        "y": 1,
+        "xanchor": anchor,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"color": "@muted", "size": 12},
+    }

@@ -1,0 +1,90 @@
+"""A report of one or more schedules of a workload: words, figures, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foresail.metrics.groups import by_size, by_user
+from foresail.model.errors import InputError
+from foresail.reports.change_figures import relative_metrics, size_map
+from foresail.reports.distribution_figures import slowdown_distribution, wait_distribution
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.files import make_folder, write_whole
+from foresail.reports.page import page
+from foresail.reports.prediction_figures import prediction_error
+from foresail.reports.table import as_table
+from foresail.reports.time_figures import use_over_time
+from foresail.reports.view import ReportView, view_of
+from foresail.traces.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Report:
+    """All a report shows; the first schedule of the view is the baseline."""
+
+    view: ReportView
+    parts: tuple[Figure | MissingFigure, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures that this report has."""
+        return tuple(part for part in self.parts if isinstance(part, Figure))
+
+
+def report_of(schedules: Sequence[Schedule]) -> Report:
+    """Compute a report; the first schedule is the baseline of every comparison.
+
+    Raises
+    ------
+    InputError
+        If there is no schedule, or one has no job in common with the first.
+    """
+    if not schedules:
+        raise InputError("a report needs a schedule", value=0, expected="at least one")
+    view = view_of(schedules)
+    return Report(
+        view,
+        (
+            relative_metrics(view),
+            wait_distribution(view),
+            slowdown_distribution(view),
+            size_map(view),
+            use_over_time(view),
+            prediction_error(view),
+        ),
+    )
+
+
+def write_report(
+    schedules: Sequence[Schedule], folder: Path, *, command: str | None = None
+) -> Report:
+    """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder.
+
+    Parameters
+    ----------
+    schedules
+        Schedules of the same workload, the baseline first.
+    folder
+        Made unless it is there.
+    command
+        The command that made it, printed beneath each figure.
+
+    Raises
+    ------
+    InputError
+        As ``report_of``, or if the folder cannot be written to.
+    """
+    report = report_of(schedules)
+    make_folder(folder)
+    tables = {figure.name: figure.table for figure in report.figures}
+    tables["summary"] = as_table(report.view.summaries)
+    for position, jobs in enumerate(report.view.jobs):
+        number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
+        tables[f"by-user{number}"] = by_user(jobs)
+        tables[f"by-size{number}"] = by_size(jobs)
+    for name, table in tables.items():
+        write_whole(folder / f"{name}.csv", table.write_csv().encode())
+    write_whole(folder / "report.html", page(report.view, report.parts, command).encode())
+    return report

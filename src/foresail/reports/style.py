@@ -1,0 +1,197 @@
+"""How policies and axes look: one colour per policy, light and dark, ticks as people say them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from foresail.reports.words import duration, number
+from foresail.traces.schedule import Schedule
+
+LIGHT: Final[Mapping[str, str]] = {
+    "paper": "#ffffff",
+    "ink": "#1c2430",
+    "muted": "#5b6675",
+    "grid": "#e3e7ec",
+    "cell": "#f4f6f8",
+    "unknown": "#e3e7ec",
+    "policy0": "#5f6b7a",
+    "policy1": "#0072b2",
+    "policy2": "#d55e00",
+    "policy3": "#00896a",
+    "policy4": "#b0508a",
+    "policy5": "#a87900",
+    "policy6": "#3d8fc4",
+    "gain": "#0072b2",
+    "neutral": "#f7f7f7",
+    "loss": "#d55e00",
+}
+DARK: Final[Mapping[str, str]] = {
+    "paper": "#14181f",
+    "ink": "#e6eaf0",
+    "muted": "#9aa6b5",
+    "grid": "#2b323d",
+    "cell": "#1b212a",
+    "unknown": "#2b323d",
+    "policy0": "#a3adba",
+    "policy1": "#56a8e0",
+    "policy2": "#f58442",
+    "policy3": "#2fc09a",
+    "policy4": "#e39ac6",
+    "policy5": "#e8b53f",
+    "policy6": "#9ad0f0",
+    "gain": "#3b93d0",
+    "neutral": "#2a2f38",
+    "loss": "#ee7733",
+}
+"""Colours by role (Okabe and Ito's hues, told apart with any colour vision). A figure names a
+colour ``@role``; the page, or the image writer, puts in the one of its theme."""
+
+_DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_SYMBOLS: Final = ("circle", "circle", "diamond", "square", "triangle-up", "cross", "x")
+_LONGEST_LABEL: Final = 34
+
+FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStyle:
+    """A policy's looks, the same throughout a report."""
+
+    policy: str
+    label: str
+    colour: str
+    dash: str
+    symbol: str
+
+
+def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:
+    """A style per schedule: the baseline (first) grey, then one hue each; long names are cut."""
+    styles = []
+    for position, schedule in enumerate(schedules):
+        look = position if position < len(_DASHES) else 1 + (position - 1) % (len(_DASHES) - 1)
+        name = schedule.meta.policy
+        if len(name) > _LONGEST_LABEL or sum(s.meta.policy == name for s in schedules) > 1:
+            letter = chr(ord("A") + position) if position < 26 else str(position + 1)
+            name = f"{letter}: {_cut(name, _LONGEST_LABEL - 3)}"
+        styles.append(
+            PolicyStyle(schedule.meta.policy, name, f"@policy{look}", _DASHES[look], _SYMBOLS[look])
+        )
+    return tuple(styles)
+
+
+def _cut(name: str, longest: int) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def themed(value: Any, theme: Mapping[str, str]) -> Any:
+    """A figure's traces or layout with every ``@role`` replaced by the theme's colour."""
+    if isinstance(value, str):
+        return theme.get(value[1:], value) if value.startswith("@") else value
+    if isinstance(value, Mapping):
+        return {key: themed(inner, theme) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [themed(inner, theme) for inner in value]
+    return value
+
+
+def axis(title: str, **settings: Any) -> dict[str, Any]:
+    """A Plotly axis in the report's manner."""
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"size": 13, "color": "@muted"}},
+        "gridcolor": "@grid",
+        "linecolor": "@grid",
+        "zeroline": False,
+        "tickfont": {"color": "@muted", "size": 12},
+        "automargin": True,
+        **settings,
+    }
+
+
+_DURATION_TICKS: Final = (
+    1.0,
+    10.0,
+    60.0,
+    600.0,
+    3600.0,
+    6 * 3600.0,
+    86400.0,
+    7 * 86400.0,
+    30 * 86400.0,
+    365 * 86400.0,
+)
+
+
+def duration_axis(title: str, longest: float) -> dict[str, Any]:
+    """A log axis of durations from 1 s to the longest, ticked where people count."""
+    ticks = [tick for tick in _DURATION_TICKS if tick <= max(longest, 60.0) * 1.05]
+    return axis(
+        title,
+        type="log",
+        range=[-0.06, math.log10(max(longest, 60.0)) + 0.05],
+        tickvals=ticks,
+        ticktext=[
+            duration(tick) if tick < 7 * 86400 else f"{tick / 86400:.0f} d" for tick in ticks
+        ],
+        tickangle=0,
+    )
+
+
+_NEAR_TICKS: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+_RATIO_TICKS: Final = (
+    (6.0, _NEAR_TICKS),
+    (300.0, tuple(step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5))),
+    (math.inf, tuple(10.0**power for power in range(-9, 10))),
+)
+"""Ticks of a ratio axis by the largest quotient of its ends that they suit."""
+
+
+def ratio_axis(title: str, least: float, most: float) -> dict[str, Any]:
+    """A log axis of ratios around 1, ticked as multiples."""
+    low, high = min(least, 1 / 1.3), max(most, 1.3)
+    candidates = next(ticks for reach, ticks in _RATIO_TICKS if high / low <= reach)
+    ticks = [tick for tick in candidates if low * 0.95 <= tick <= high * 1.05]
+    return axis(
+        title,
+        type="log",
+        range=[math.log10(low * 0.93), math.log10(high * 1.07)],
+        tickvals=ticks,
+        ticktext=[f"{number(tick)}×" for tick in ticks],
+        tickangle=0,
+    )
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Unit that a time axis of this length is best counted in, and its seconds."""
+    if seconds > 3 * 86400:
+        return "days", 86400.0
+    if seconds > 3 * 3600:
+        return "hours", 3600.0
+    if seconds > 180:
+        return "minutes", 60.0
+    return "seconds", 1.0
+
+
+def layout(height: int, **settings: Any) -> dict[str, Any]:
+    """A Plotly layout in the report's manner."""
+    return {
+        "height": height,
+        "margin": {"l": 12, "r": 18, "t": 34, "b": 12},
+        "paper_bgcolor": "@paper",
+        "plot_bgcolor": "@paper",
+        "font": {"family": FONT, "size": 13, "color": "@ink"},
+        "hoverlabel": {"font": {"family": FONT, "size": 13}},
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1,
+            "yref": "container",
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": 13},
+            "itemclick": "toggle",
+        },
+        **settings,
+    }

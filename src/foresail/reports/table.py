@@ -1,0 +1,97 @@
+"""Summaries as a terminal table, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import polars as pl
+from rich.table import Table
+from rich.text import Text
+
+from foresail.metrics.summary import Summary
+from foresail.reports.words import count, duration, number, percent
+
+_COLUMNS: Final[tuple[tuple[str, str, Callable[[float], str], int], ...]] = (
+    ("average_bounded_slowdown", "average\nslowdown", number, -1),
+    ("mean_wait_seconds", "mean\nwait", duration, -1),
+    ("median_wait_seconds", "median\nwait", duration, -1),
+    ("p99_wait_seconds", "99 %\nwait", duration, -1),
+    ("max_wait_seconds", "longest\nwait", duration, -1),
+    ("utilization", "used", percent, 1),
+    ("replay_seconds", "replay", duration, 0),
+)
+"""Field, heading, how it is said, and whether less (-1) or more (1) is better."""
+
+
+def terminal_table(summaries: Sequence[Summary]) -> Table:
+    """A row per policy, at most 100 characters wide; ``*`` marks the best of each column.
+
+    The best is marked as it is printed: values that read the same are all best, and no mark is
+    set where all are.
+    """
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        caption=_caption(summaries),
+        caption_justify="left",
+        caption_style="dim",
+        width=None,
+    )
+    table.add_column("policy", vertical="bottom", overflow="fold", max_width=30)
+    for _, heading, _, _ in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+    for summary, row in zip(summaries, policy_rows(summaries)[1], strict=True):
+        cells = [
+            Text(text + ("*" if best else " "), style="bold" if best else "") for text, best in row
+        ]
+        table.add_row(Text(summary.policy), *cells)
+    return table
+
+
+def policy_rows(
+    summaries: Sequence[Summary],
+) -> tuple[list[str], list[list[tuple[str, bool]]]]:
+    """Headings, and for each policy its cells as (text, whether it is the best of its column)."""
+    best = {name: _best(summaries, name, say, sense) for name, _, say, sense in _COLUMNS}
+    rows = []
+    for summary in summaries:
+        texts = [(name, say(float(getattr(summary, name)))) for name, _, say, _ in _COLUMNS]
+        rows.append([(text, text == best[name]) for name, text in texts])
+    return [heading.replace("\n", " ") for _, heading, _, _ in _COLUMNS], rows
+
+
+def as_json(summaries: Sequence[Summary]) -> str:
+    """A JSON array with an object per policy, null for what is unknown."""
+    return json.dumps([summary.as_json() for summary in summaries], indent=2, ensure_ascii=False)
+
+
+def as_table(summaries: Sequence[Summary]) -> pl.DataFrame:
+    """A row per policy, a column per field of ``Summary``."""
+    return pl.DataFrame([summary.as_json() for summary in summaries], infer_schema_length=None)
+
+
+def as_csv(summaries: Sequence[Summary]) -> str:
+    """The same as CSV text, empty for what is unknown."""
+    return as_table(summaries).write_csv()
+
+
+def _caption(summaries: Sequence[Summary]) -> str:
+    if not summaries:
+        return "no schedule"
+    first = summaries[0]
+    words = f"{count(first.jobs, 'job')} on {count(round(first.processors), 'processor')}"
+    return words + ("; * best of its column" if len(summaries) > 1 else "")
+
+
+def _best(
+    summaries: Sequence[Summary], name: str, say: Callable[[float], str], sense: int
+) -> str | None:
+    values: list[Any] = [float(getattr(summary, name)) for summary in summaries]
+    known = [value for value in values if math.isfinite(value)]
+    if not sense or len({say(value) for value in known}) < 2:
+        return None
+    return say(min(known) if sense < 0 else max(known))

@@ -1,0 +1,93 @@
+"""How durations, numbers and shares are said to people, the same in every table and sentence."""
+
+from __future__ import annotations
+
+import math
+
+_MINUTE = 60.0
+_HOUR = 3600.0
+_DAY = 86400.0
+
+
+def duration(seconds: float | None) -> str:
+    """A duration as people say it: ``0.4 s``, ``90 s``, ``25 min``, ``2 h 10 min``, ``3 d 4 h``.
+
+    Parameters
+    ----------
+    seconds
+        The duration in seconds; negative ones get a minus sign; unknown ones (None, NaN) a dash.
+    """
+    if seconds is None or math.isnan(seconds):
+        return "–"
+    if math.isinf(seconds):
+        return "∞" if seconds > 0 else "−∞"
+    if seconds < 0:
+        return "−" + duration(-seconds)
+    if seconds < 10:
+        return f"{_short(seconds)} s"
+    if round(seconds) < 120:
+        return f"{round(seconds)} s"
+    if round(seconds / _MINUTE) < 60:
+        return f"{round(seconds / _MINUTE)} min"
+    if round(seconds / _MINUTE) < 2 * _DAY / _MINUTE:
+        return _two_units(round(seconds / _MINUTE), 60, "h", "min", coarse_from=10)
+    return _two_units(round(seconds / _HOUR), 24, "d", "h", coarse_from=10)
+
+
+def number(value: float | None) -> str:
+    """A plain number with three significant digits: ``0.0123``, ``92.6``, ``28,481``.
+
+    Whole numbers are written out; unknown ones (None, NaN) become a dash.
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value < 0:
+        return "−" + number(-value)
+    if value == round(value) or value >= 999.5:
+        return f"{round(value):,}"
+    return _short(value)
+
+
+def percent(share: float | None) -> str:
+    """A share of one as per cent: ``0.714`` is ``71.4 %``; unknown ones become a dash."""
+    if share is None or math.isnan(share):
+        return "–"
+    hundredfold = 100.0 * abs(share)
+    if hundredfold == 0 or math.isinf(hundredfold) or hundredfold >= 99.95:
+        text = number(float(round(hundredfold))) if math.isfinite(hundredfold) else "∞"
+    else:
+        text = _short(hundredfold)
+    sign = "−" if share < 0 else ""
+    return f"{sign}{text} %"
+
+
+def count(amount: int, singular: str, plural: str | None = None) -> str:
+    """An amount with its noun: ``1 job``, ``28,481 jobs``."""
+    noun = singular if amount == 1 else (plural or singular + "s")
+    return f"{amount:,} {noun}"
+
+
+def signed(text: str) -> str:
+    """A formatted difference with its sign shown: ``14 min`` becomes ``+14 min``."""
+    return text if text.startswith("−") or text == "–" else "+" + text
+
+
+def _short(value: float) -> str:
+    """Three significant digits without trailing zeros, never in scientific notation."""
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    if decimals > 8:
+        return "0"
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _two_units(smalls: int, per_large: int, large: str, small: str, coarse_from: int) -> str:
+    """Larger and smaller unit together; the larger alone where the rest says nothing."""
+    wholes, rest = divmod(smalls, per_large)
+    if wholes >= coarse_from:
+        return f"{round(smalls / per_large)} {large}"
+    return f"{wholes} {large} {rest} {small}" if rest else f"{wholes} {large}"

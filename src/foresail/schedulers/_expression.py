@@ -1,0 +1,159 @@
+"""Order expressions: text such as ``predicted * cpus`` becomes a program for the kernel.
+
+Fields are those of a job's specification (``submit``, ``cpus``, ``requested``), of its prediction
+(``predicted``, ``q10``, ``q25``, ``q50``, ``q75``, ``q90``, ``urgency``), ``wait`` and ``now``.
+Operators are ``+ - * / **``, comparisons ``<  <=  >  >=``, ``a if condition else b`` and the
+functions ``min max log exp sqrt abs``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from foresail.kernels import expression as machine
+from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
+from foresail.kernels.expression import Program
+from foresail.model.errors import InputError, UnknownNameError
+
+NAMED_ORDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "fcfs": "submit",
+        "shortest": "predicted",
+        "longest": "-predicted",
+        "narrowest": "cpus",
+        "widest": "-cpus",
+        "smallest_area": "predicted * cpus",
+        "largest_area": "-predicted * cpus",
+        "slowdown": "predicted * cpus / urgency",
+    }
+)
+"""Orders by name, as expressions: smaller values go first."""
+
+_FIELDS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "submit": (machine.SPEC, SUBMIT),
+        "cpus": (machine.SPEC, CPUS),
+        "requested": (machine.SPEC, REQUESTED),
+        **{name: (machine.SUMMARY, column) for column, name in enumerate(SUMMARY_NAMES)},
+        "now": (machine.NOW, 0),
+        "wait": (machine.WAIT, 0),
+    }
+)
+_BINARY = {
+    ast.Add: machine.ADD,
+    ast.Sub: machine.SUBTRACT,
+    ast.Mult: machine.MULTIPLY,
+    ast.Div: machine.DIVIDE,
+    ast.Pow: machine.POWER,
+}
+_FUNCTIONS = {
+    "log": (machine.LOGARITHM, 1),
+    "exp": (machine.EXPONENTIAL, 1),
+    "sqrt": (machine.SQUARE_ROOT, 1),
+    "abs": (machine.ABSOLUTE, 1),
+    "min": (machine.MINIMUM, 2),
+    "max": (machine.MAXIMUM, 2),
+}
+_EXPECTED = "an order's name or an expression over job fields, such as predicted * cpus"
+
+
+@lru_cache(maxsize=256)
+def compile_expression(text: str) -> Program:
+    """Compile an order's name or an expression.
+
+    Raises
+    ------
+    InputError
+        If the text is not such an expression.
+    UnknownNameError
+        If it names a field or function that does not exist.
+    """
+    text = NAMED_ORDERS.get(text, text)
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputError("not an expression", value=text, expected=_EXPECTED) from error
+    compiler = _Compiler(text)
+    compiler.visit(tree.body, depth=1)
+    return Program(
+        code=np.array(compiler.code, dtype=np.int64),
+        constants=np.array(compiler.constants or [0.0], dtype=np.float64),
+        changes_with_time=compiler.changes_with_time,
+    )
+
+
+class _Compiler:
+    """Walks a syntax tree and writes instructions in postfix order."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.code: list[int] = []
+        self.constants: list[float] = []
+        self.changes_with_time = False
+
+    def visit(self, node: ast.expr, depth: int) -> None:
+        if depth > machine.STACK_DEPTH - 2:
+            raise InputError("expression is nested too deeply", value=self.text)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            self.constants.append(float(node.value))
+            self._emit(machine.CONSTANT, len(self.constants) - 1)
+        elif isinstance(node, ast.Name):
+            self._field(node.id)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            self.visit(node.operand, depth)
+            self._emit(machine.NEGATE)
+        elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            self._operands(node.left, node.right, depth)
+            self._emit(_BINARY[type(node.op)])
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            self._comparison(node.left, node.ops[0], node.comparators[0], depth)
+        elif isinstance(node, ast.IfExp):
+            self.visit(node.test, depth)
+            self._operands(node.body, node.orelse, depth + 1)
+            self._emit(machine.CHOOSE)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            self._call(node.func.id, node, depth)
+        else:
+            raise self._refused(ast.unparse(node))
+
+    def _emit(self, code: int, operand: int = 0) -> None:
+        self.code += [code, operand]
+
+    def _operands(self, left: ast.expr, right: ast.expr, depth: int) -> None:
+        self.visit(left, depth)
+        self.visit(right, depth + 1)
+
+    def _field(self, name: str) -> None:
+        if name not in _FIELDS:
+            raise UnknownNameError("order or job field", name, {**_FIELDS, **NAMED_ORDERS})
+        self.changes_with_time |= name in ("now", "wait")
+        self._emit(*_FIELDS[name])
+
+    def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> None:
+        if isinstance(operator, ast.Gt | ast.GtE):
+            left, right = right, left
+        elif not isinstance(operator, ast.Lt | ast.LtE):
+            raise self._refused(ast.unparse(ast.Compare(left, [operator], [right])))
+        self._operands(left, right, depth)
+        strict = isinstance(operator, ast.Lt | ast.Gt)
+        self._emit(machine.LESS if strict else machine.LESS_EQUAL)
+
+    def _call(self, name: str, node: ast.Call, depth: int) -> None:
+        if name not in _FUNCTIONS:
+            raise UnknownNameError("function", name, _FUNCTIONS)
+        code, arity = _FUNCTIONS[name]
+        if len(node.args) != arity or node.keywords:
+            raise InputError(
+                f"{name} takes {arity} argument{'s' if arity > 1 else ''}", value=self.text
+            )
+        for offset, argument in enumerate(node.args):
+            self.visit(argument, depth + offset)
+        self._emit(code)
+
+    def _refused(self, part: str) -> InputError:
+        return InputError(f"cannot use {part!r}", value=self.text, expected=_EXPECTED)

@@ -1,0 +1,245 @@
+"""One scheduling pass, two callers: a compiled pass as the object that the event loop asks.
+
+A scheduler that fits this frame is a queue order, a backfill order, a runtime to plan with and a
+pass over arrays (``PASS_STEP``); its file hands these to ``QueueScheduler`` and registers itself.
+Each partition of the cluster is scheduled by itself, over its count of cpus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.summary import summarise
+from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.expression import evaluate_all
+from foresail.kernels.signatures import CompiledScheduler
+from foresail.model.cluster import Partition
+from foresail.model.decision import Decision, Placement, PlannedStart, Start
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._expression import compile_expression
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a scheduler, as names or expressions, and its guard against starvation."""
+
+    queue: str = "fcfs"
+    candidates: str | None = None
+    plan: str = "predicted"
+    age_limit_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.age_limit_seconds > 0:
+            raise InputError(
+                "parameter out of range",
+                field="age_limit_seconds",
+                value=self.age_limit_seconds,
+                expected="seconds above 0",
+            )
+
+
+class QueueScheduler:
+    """A scheduler whose behaviour is a compiled pass over ordered arrays."""
+
+    def __init__(self, one_pass: Any, orders: Orders, *parameters: float) -> None:
+        queue = compile_expression(orders.queue)
+        self._compiled = CompiledScheduler(
+            one_pass,
+            np.array(parameters, dtype=np.float64),
+            queue,
+            queue if orders.candidates is None else compile_expression(orders.candidates),
+            compile_expression(orders.plan),
+            orders.age_limit_seconds,
+        )
+
+    def compiled(self) -> CompiledScheduler:
+        """The pass, its parameters and orders, for a compiled replay."""
+        return self._compiled
+
+    def planned_seconds(self, pending: PendingJob) -> float:
+        """The runtime to plan with for a job that has just been submitted."""
+        specs, summaries = _rows([(pending.job, pending.prediction)])
+        plan = self._compiled.plan
+        slots = np.zeros(1, dtype=np.int64)
+        now = pending.job.submit_seconds
+        return float(evaluate_all(plan.code, plan.constants, slots, now, specs, summaries)[0])
+
+    def decide(self, view: ClusterView) -> Decision:
+        """What to start now in each partition, the reservations, and why the others wait."""
+        decisions = [self._decide(view, partition) for partition in view.cluster.partitions]
+        if len(decisions) == 1:
+            return decisions[0]
+        return Decision(
+            starts=tuple(start for each in decisions for start in each.starts),
+            plan=tuple(planned for each in decisions for planned in each.plan),
+            reasons={job: reason for each in decisions for job, reason in each.reasons.items()},
+        )
+
+    def _decide(self, view: ClusterView, partition: Partition) -> Decision:
+        mine = [each for each in view.pending if _partition_of(each.job, view) == partition.name]
+        fitting = [each for each in mine if each.job.cpus <= partition.total.cpus]
+        reasons = {
+            each.job.job_id: Reason(
+                ReasonCode.TOO_WIDE, {"cpus": each.job.cpus, "total": partition.total.cpus}
+            )
+            for each in mine
+            if each.job.cpus > partition.total.cpus
+        }
+        if not fitting:
+            return Decision(reasons=reasons)
+        desk = _Desk(self._compiled, view, partition, fitting)
+        starts = desk.run_pass()
+        reasons.update(desk.reasons(starts))
+        return Decision(
+            starts=tuple(
+                Start(fitting[slot].job.job_id, _whole(fitting[slot].job, partition))
+                for slot in starts
+            ),
+            plan=tuple(
+                PlannedStart(each.job.job_id, reserved, _whole(each.job, partition))
+                for each, reserved in zip(fitting, desk.reservation.tolist(), strict=True)
+                if math.isfinite(reserved)
+            ),
+            reasons=reasons,
+        )
+
+
+def _whole(job: Job, partition: Partition) -> Placement:
+    return Placement.whole(partition.name, job.tasks)
+
+
+def _partition_of(job: Job, view: ClusterView) -> str:
+    """The partition a job asks for, or the first where the cluster has no such partition."""
+    if job.partition in view.free:
+        return str(job.partition)
+    return view.cluster.partitions[0].name
+
+
+def _rows(
+    jobs: Sequence[tuple[Job, Distribution]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Specification and summary rows; the codes of users and queues are no business of orders."""
+    specs = np.full((len(jobs), SPEC_COLUMNS), -1.0)
+    summaries = np.empty((len(jobs), SUMMARY_COLUMNS))
+    for slot, (job, prediction) in enumerate(jobs):
+        specs[slot, SUBMIT] = job.submit_seconds
+        specs[slot, CPUS] = job.cpus
+        specs[slot, REQUESTED] = (
+            math.inf if job.requested_seconds is None else job.requested_seconds
+        )
+        summaries[slot] = summarise(prediction)
+    return specs, summaries
+
+
+class _Desk:
+    """The arrays of one pass over one partition, laid out from a view."""
+
+    def __init__(
+        self,
+        scheduler: CompiledScheduler,
+        view: ClusterView,
+        partition: Partition,
+        pending: Sequence[PendingJob],
+    ) -> None:
+        self._scheduler = scheduler
+        self._now = view.now
+        self._pending = pending
+        self._free = view.free[partition.name].cpus
+        specs, summaries = _rows([(each.job, each.prediction) for each in pending])
+        self._width = specs[:, CPUS].copy()
+        self._planned = np.array([each.planned_seconds for each in pending])
+        self._queue = self._ordered(scheduler.queue, specs, summaries)
+        self._candidates = (
+            self._queue
+            if scheduler.candidates is scheduler.queue
+            else self._ordered(scheduler.candidates, specs, summaries)
+        )
+        self.reservation = np.array(
+            [view.plan.get(each.job.job_id, math.nan) for each in pending], dtype=np.float64
+        )
+        releases = sorted(
+            (each.expected_end_seconds, each.start_order, cpus)
+            for each in view.running
+            if (cpus := _held(each.job, each.placement, partition.name)) > 0
+        )
+        self._releases = len(releases)
+        room = len(releases) + len(pending)
+        self._release_time = np.zeros(room)
+        self._release_width = np.zeros(room)
+        self._release_time[: len(releases)] = [time for time, _, _ in releases]
+        self._release_width[: len(releases)] = [cpus for _, _, cpus in releases]
+
+    def _ordered(
+        self, program: Any, specs: NDArray[np.float64], summaries: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Slots in order: those past the age limit by arrival, the others by value, ties stable."""
+        slots = np.arange(len(specs), dtype=np.int64)
+        keys = evaluate_all(program.code, program.constants, slots, self._now, specs, summaries)
+        aged = self._now - specs[:, SUBMIT] >= self._scheduler.age_limit_seconds
+        keys[aged] = -math.inf
+        return np.argsort(keys, kind="stable").astype(np.int64)
+
+    def run_pass(self) -> list[int]:
+        """Slots to start, in order."""
+        starts = np.empty(len(self._pending), dtype=np.int64)
+        count = self._scheduler.one_pass(
+            self._now,
+            self._free,
+            self._queue,
+            self._candidates,
+            len(self._pending),
+            self._width,
+            self._planned,
+            self._release_time,
+            self._release_width,
+            np.zeros(len(self._release_time), dtype=np.int64),
+            self._releases,
+            self.reservation,
+            self._scheduler.parameters,
+            starts,
+        )
+        return [int(slot) for slot in starts[:count]]
+
+    def reasons(self, starts: Sequence[int]) -> dict[str, Reason]:
+        """Why each of the others waits."""
+        started = set(starts)
+        free = self._free - sum(float(self._width[slot]) for slot in starts)
+        waiting = [int(slot) for slot in self._queue if int(slot) not in started]
+        head = waiting[0] if waiting else None
+        return {
+            self._pending[slot].job.job_id: self._reason(slot, ahead, head, free)
+            for ahead, slot in enumerate(waiting)
+        }
+
+    def _reason(self, slot: int, ahead: int, head: int | None, free: float) -> Reason:
+        cpus = float(self._width[slot])
+        reserved = float(self.reservation[slot])
+        if math.isfinite(reserved):
+            return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved})
+        if cpus > free:
+            return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
+        if head is not None and math.isfinite(self.reservation[head]):
+            return Reason(
+                ReasonCode.WOULD_DELAY,
+                {
+                    "head": self._pending[head].job.job_id,
+                    "start": float(self.reservation[head]),
+                },
+            )
+        return Reason(ReasonCode.BEHIND, {"ahead": ahead})
+
+
+def _held(job: Job, placement: Placement, partition: str) -> float:
+    """Cpus that a running job holds in a partition."""
+    tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
+    return job.cpus * tasks / job.tasks

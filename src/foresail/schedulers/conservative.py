@@ -1,0 +1,40 @@
+"""Conservative backfilling: every waiting job holds a reservation (Mu'alem and Feitelson 2001)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from foresail.kernels.reserving import conservative_pass
+from foresail.model.registry import register
+from foresail.schedulers._queueing import Orders, QueueScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class ConservativeParameters:
+    """Parameters of ``conservative``.
+
+    Parameters
+    ----------
+    queue
+        Order in which jobs get and improve their reservations.
+    plan
+        Runtime to plan with: an expression over job fields.
+    age_limit_seconds
+        Jobs that have waited this long come first, in order of arrival.
+    """
+
+    queue: str = "fcfs"
+    plan: str = "predicted"
+    age_limit_seconds: float = math.inf
+
+
+@register("scheduler", "conservative", parameters=ConservativeParameters)
+class Conservative(QueueScheduler):
+    """Reserves for every job; early ends move reservations forward, never back."""
+
+    def __init__(self, parameters: ConservativeParameters) -> None:
+        orders = Orders(
+            parameters.queue, plan=parameters.plan, age_limit_seconds=parameters.age_limit_seconds
+        )
+        super().__init__(conservative_pass, orders)

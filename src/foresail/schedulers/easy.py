@@ -1,0 +1,61 @@
+"""EASY backfilling under any order: the classic, EASY-SJBF, whole-queue orders, more reservations.
+
+Sources: paper 004, sections 2.2 and 2.3 (EASY, EASY-SJBF); the age guard and several reservations
+are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from foresail.kernels.easy import easy_pass
+from foresail.kernels.reserving import reserving_pass
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.schedulers._queueing import Orders, QueueScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class EasyParameters:
+    """Parameters of ``easy``.
+
+    Parameters
+    ----------
+    order
+        Order in which jobs are tried for backfilling: a named order or an expression over job
+        fields; the queue's own order if not given. ``shortest`` makes EASY-SJBF.
+    queue
+        Order of the queue, whose first job gets the reservation.
+    plan
+        Runtime to plan with: an expression over job fields, such as ``q75`` or ``requested``.
+    reservations
+        How many blocked jobs at the front of the queue nobody may delay; 0 reserves for none.
+    age_limit_seconds
+        Jobs that have waited this long come first, in order of arrival.
+    """
+
+    order: str | None = None
+    queue: str = "fcfs"
+    plan: str = "predicted"
+    reservations: int = 1
+    age_limit_seconds: float = math.inf
+
+
+@register("scheduler", "easy", parameters=EasyParameters)
+class Easy(QueueScheduler):
+    """Starts in order; later jobs may overtake if they do not delay the first that waits."""
+
+    def __init__(self, parameters: EasyParameters) -> None:
+        if parameters.reservations < 0:
+            raise InputError(
+                "parameter out of range",
+                field="reservations",
+                value=parameters.reservations,
+                expected="0 or more",
+            )
+        one_pass = easy_pass if parameters.reservations == 1 else reserving_pass
+        orders = Orders(
+            parameters.queue, parameters.order, parameters.plan, parameters.age_limit_seconds
+        )
+        super().__init__(one_pass, orders, parameters.reservations)

@@ -1,0 +1,35 @@
+"""List scheduling without backfilling: the front of the queue starts, nobody overtakes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from foresail.kernels.easy import in_order_pass
+from foresail.model.registry import register
+from foresail.schedulers._queueing import Orders, QueueScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class InOrderParameters:
+    """Parameters of ``in_order``.
+
+    Parameters
+    ----------
+    queue
+        Order of the queue: a named order or an expression over job fields.
+    age_limit_seconds
+        Jobs that have waited this long come first, in order of arrival.
+    """
+
+    queue: str = "fcfs"
+    age_limit_seconds: float = math.inf
+
+
+@register("scheduler", "in_order", parameters=InOrderParameters)
+class InOrder(QueueScheduler):
+    """Starts jobs in queue order only; a job that does not fit blocks those behind it."""
+
+    def __init__(self, parameters: InOrderParameters) -> None:
+        orders = Orders(parameters.queue, age_limit_seconds=parameters.age_limit_seconds)
+        super().__init__(in_order_pass, orders)

@@ -1,0 +1,267 @@
+"""The event engine: a simulated cluster that knows the truth and drives the controller."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import polars as pl
+
+from foresail.control.capacity import Capacity
+from foresail.control.loop import Controller
+from foresail.model.decision import Instruction, Placement, Preempt, Start, WakeAt, Withdraw
+from foresail.model.event import Ended, EstimateExpired, Event, Submitted
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import NeedsTruth
+from foresail.traces import schema
+from foresail.traces.schedule import Schedule, ScheduleMeta
+from foresail.traces.workload import Workload
+
+_END: Final = 0
+_EXPIRY: Final = 1
+_SUBMISSION: Final = 2
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One attempt of a job, from its start on."""
+
+    job: Job
+    number: int
+    start_seconds: float
+    end_seconds: float
+    ended_because: EndedBecause
+    placement: Placement
+    backfilled: bool
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            job_id=self.job.job_id,
+            start_seconds=self.start_seconds,
+            end_seconds=self.end_seconds,
+            ended_because=self.ended_because,
+            attempt=self.number,
+        )
+
+
+@dataclass(slots=True)
+class _SimulatedCluster:
+    """The heap of what will happen, the truth behind it, and the rows of what has."""
+
+    submissions: Iterator[Job]
+    capacity: Capacity
+    runtime_seconds: dict[str, float]
+    enforces_limits: bool
+    waiting: dict[str, Job] = field(default_factory=dict)
+    running: dict[str, _Attempt] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+    heap: list[tuple[float, int, int, Event]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    pushed: int = 0
+    too_wide: int = 0
+
+    def push(self, order: int, event: Event) -> None:
+        heapq.heappush(self.heap, (event.time, order, self.pushed, event))
+        self.pushed += 1
+
+    def push_next_submission(self) -> None:
+        """Jobs come in order of submission: one of them in the heap at a time is enough."""
+        job = next(self.submissions, None)
+        if job is not None:
+            self.push(_SUBMISSION, Submitted(job.submit_seconds, job))
+
+    def happened(self) -> tuple[float, list[Event]]:
+        """The next instant at which anything happens, and all that does."""
+        now = self.heap[0][0]
+        events: list[Event] = []
+        while self.heap and self.heap[0][0] == now:
+            event = heapq.heappop(self.heap)[3]
+            if isinstance(event, Submitted):
+                self.enqueue(event.job)
+                self.push_next_submission()
+            if self.is_current(event):
+                events.append(event)
+        return now, events
+
+    def enqueue(self, job: Job) -> None:
+        """Note who waits; a job that can never start is not one whom others overtake."""
+        if self.capacity.could_hold(job):
+            self.waiting[job.job_id] = job
+        else:
+            self.too_wide += 1
+
+    def is_current(self, event: Event) -> bool:
+        """Whether the event has not been made void by a preemption."""
+        if isinstance(event, Ended):
+            attempt = self.running.get(event.outcome.job_id)
+            return attempt is not None and attempt.outcome() == event.outcome
+        if isinstance(event, EstimateExpired):
+            return event.job_id in self.running
+        return True
+
+    def apply(self, instruction: Instruction, now: float) -> None:
+        match instruction:
+            case Start():
+                self.start(instruction, now)
+            case WakeAt():
+                if instruction.time < self.running[instruction.job_id].end_seconds:
+                    expiry = EstimateExpired(instruction.time, instruction.job_id)
+                    self.push(_EXPIRY, expiry)
+            case Preempt():
+                self.preempt(instruction.job_id, now)
+            case Withdraw():
+                self.waiting.pop(instruction.job_id, None)
+
+    def start(self, start: Start, now: float) -> None:
+        job_id = start.job_id
+        first_waiting = next(iter(self.waiting))
+        job = self.waiting.pop(job_id)
+        runtime, because = self.runtime_seconds[job_id], EndedBecause.COMPLETED
+        limit = math.inf if job.requested_seconds is None else job.requested_seconds
+        if self.enforces_limits and runtime > limit:
+            runtime, because = limit, EndedBecause.LIMIT
+        self.attempts[job_id] = self.attempts.get(job_id, 0) + 1
+        attempt = _Attempt(
+            job=job,
+            number=self.attempts[job_id],
+            start_seconds=now,
+            end_seconds=now + runtime,
+            ended_because=because,
+            placement=start.placement,
+            backfilled=first_waiting != job_id,
+        )
+        self.running[job_id] = attempt
+        self.push(_END, Ended(attempt.end_seconds, attempt.outcome()))
+
+    def preempt(self, job_id: str, now: float) -> None:
+        """The attempt ends at once and its work is lost; the job's next one starts anew."""
+        attempt = self.running[job_id]
+        attempt.end_seconds = now
+        attempt.ended_because = EndedBecause.PREEMPTED
+        self.push(_END, Ended(now, attempt.outcome()))
+
+    def close(self, outcome: Outcome, controller: Controller) -> None:
+        """Write the row of an attempt that is about to be reported as ended."""
+        attempt = self.running.pop(outcome.job_id)
+        job = attempt.job
+        prediction = controller.submitted_job(job.job_id).prediction
+        if outcome.ended_because is EndedBecause.PREEMPTED:
+            self.waiting = {job.job_id: job, **self.waiting}
+        self.rows.append(
+            {
+                "job_id": job.job_id,
+                "attempt": attempt.number,
+                "submit_seconds": job.submit_seconds,
+                "start_seconds": attempt.start_seconds,
+                "end_seconds": attempt.end_seconds,
+                "cpus": job.cpus,
+                "user": job.user,
+                "requested_seconds": job.requested_seconds,
+                "predicted_seconds": prediction.mean(),
+                "predicted_low_seconds": prediction.quantile(0.10),
+                "predicted_high_seconds": prediction.quantile(0.90),
+                "corrections": controller.running[job.job_id].corrections,
+                "backfilled": attempt.backfilled,
+                "placement": placement_text(attempt.placement),
+                "ended_because": attempt.ended_because.value,
+            }
+        )
+
+
+def simulate_events(
+    workload: Workload,
+    controller: Controller,
+    policy: str,
+    *,
+    enforce_limits: bool = False,
+) -> Schedule:
+    """Run a workload under the controller, event by event, and say what happened.
+
+    A job runs for its true runtime from its start on (a preempted one starts from the beginning),
+    wherever it is placed. An oracle among the predictors is handed the truth first.
+
+    Parameters
+    ----------
+    workload
+        Jobs and their truth.
+    controller
+        A fresh one; its predictor may have learned before.
+    policy
+        What to call scheduler, predictor and correction in the schedule.
+    enforce_limits
+        Kill jobs at their requested time.
+
+    Returns
+    -------
+    Schedule
+        A row per attempt, in order of submission. Its counters are those of the controller and
+        ``never_started``: jobs that were still waiting when nothing more could happen.
+
+    Raises
+    ------
+    ImpossibleTransition
+        If two jobs share an id.
+    """
+    began = time.perf_counter()
+    truth = workload.truth()
+    if isinstance(controller.predictor, NeedsTruth):
+        controller.predictor.reveal(truth)
+    cluster = _SimulatedCluster(
+        submissions=workload.specifications(),
+        capacity=Capacity(controller.cluster),
+        runtime_seconds=truth,
+        enforces_limits=enforce_limits,
+    )
+    cluster.push_next_submission()
+    while cluster.heap:
+        now, events = cluster.happened()
+        if not events:
+            continue
+        for event in events:
+            if isinstance(event, Ended):
+                cluster.close(event.outcome, controller)
+        for instruction in controller.step(now, events):
+            cluster.apply(instruction, now)
+    return Schedule(
+        jobs=_by_submission(cluster.rows, workload),
+        meta=ScheduleMeta(
+            policy=policy,
+            processors=controller.cluster.total.cpus,
+            workload=workload.meta.source,
+            conventions=controller.conventions.name,
+            counters=_counters(controller, len(cluster.waiting) + cluster.too_wide),
+            replay_seconds=time.perf_counter() - began,
+        ),
+    )
+
+
+def placement_text(placement: Placement) -> str:
+    """A placement as ``place:tasks`` separated by commas; nodes where they are named."""
+    places = placement.tasks_by_node or placement.tasks_by_partition
+    return ",".join(f"{name}:{tasks}" for name, tasks in places)
+
+
+def _by_submission(rows: list[dict[str, Any]], workload: Workload) -> pl.DataFrame:
+    submitted = workload.jobs.select("job_id").with_row_index("submission")
+    return (
+        pl.DataFrame(rows, schema=schema.SCHEDULE)
+        .join(submitted, on="job_id", how="left")
+        .sort("submission", "attempt")
+        .drop("submission")
+    )
+
+
+def _counters(controller: Controller, never_started: int) -> dict[str, float]:
+    counters = controller.counters
+    return {
+        "passes": counters.passes,
+        "corrections": counters.corrections,
+        "refusals": counters.refusals,
+        "delayed_heads": counters.delayed_heads,
+        "never_started": never_started,
+    }

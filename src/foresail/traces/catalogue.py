@@ -1,0 +1,94 @@
+"""The catalogue of public archive logs that can be fetched by name."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from foresail.model.errors import UnknownNameError
+
+_FILE: Final = "catalogue.toml"
+
+
+class Archive(BaseModel):
+    """Where the logs are kept.
+
+    Parameters
+    ----------
+    address
+        Base address; ends with a slash.
+    terms
+        What users of a log are asked to do.
+    citation
+        The paper to cite.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    address: Annotated[str, Field(pattern=r"^https?://.*/$")]
+    terms: str
+    citation: str
+
+
+class Log(BaseModel):
+    """One log of the archive.
+
+    Parameters
+    ----------
+    path
+        Path below the archive's address.
+    system
+        The machine, in a few words.
+    jobs, processors
+        As the log says, where that is known.
+    text_sha256
+        Digest of the decompressed text, where it is known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    path: str
+    system: str
+    jobs: int | None = None
+    processors: int | None = None
+    text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @property
+    def file_name(self) -> str:
+        """Name of the log's file."""
+        return self.path.rpartition("/")[2]
+
+
+class Catalogue(BaseModel):
+    """The archive and its logs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    archive: Archive
+    log: tuple[Log, ...]
+
+    def find(self, name: str) -> Log:
+        """The log of this name, in any case of letters.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none.
+        """
+        for log in self.log:
+            if log.name.lower() == name.lower():
+                return log
+        raise UnknownNameError("archive log", name, (log.name for log in self.log))
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The catalogue that comes with Foresail."""
+    text = files("foresail.traces").joinpath(_FILE).read_text(encoding="utf-8")
+    return Catalogue.model_validate(tomllib.loads(text))

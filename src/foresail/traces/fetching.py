@@ -1,0 +1,259 @@
+"""Downloading a catalogued log: resumed where it broke off, checked before it gets its name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from foresail.model.errors import InputError
+from foresail.traces.catalogue import Log
+from foresail.traces.source import Source
+
+if TYPE_CHECKING:
+    import httpx
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes there are so far, and the bytes of the whole file where that is known."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_WORTH_ANOTHER_TRY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to keep trying.
+
+    Parameters
+    ----------
+    attempts
+        Give up after so many attempts in a row that brought nothing.
+    pause_seconds
+        Pause after the first of them; it doubles with each.
+    timeout_seconds
+        How long a server may stay silent.
+    """
+
+    attempts: int = 5
+    pause_seconds: float = 1.0
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A log on disk.
+
+    Parameters
+    ----------
+    path
+        The file.
+    sha256
+        Digest of its decompressed text.
+    verified
+        Whether that is the digest in the catalogue. If not, the catalogue has none or it differs.
+    downloaded
+        Whether anything was downloaded; False where the file was there.
+    """
+
+    path: Path
+    sha256: str
+    verified: bool
+    downloaded: bool
+
+
+class _NotYetError(Exception):
+    """An attempt failed in a way that another may not."""
+
+
+def fetch(
+    log: Log,
+    folder: Path,
+    address: str,
+    *,
+    progress: Progress | None = None,
+    patience: Patience = Patience(),  # noqa: B008 - frozen
+    accept_other_digest: bool = False,
+) -> Fetched:
+    """Download a log into a folder, or check the one that is there.
+
+    What has come so far is kept in a file ending in ``.part``, and the next call goes on from
+    there. The file gets its name only when it decompresses to its end and has the catalogue's
+    digest.
+
+    Parameters
+    ----------
+    address
+        Of the file; or, ending with a slash, of the folder that has a file of this name.
+    accept_other_digest
+        Take the file even if its digest differs from the catalogue's.
+
+    Raises
+    ------
+    InputError
+        If the server does not have the file or cannot be reached, the file is damaged or not the
+        catalogued one, the disk is full, or httpx is not installed.
+    """
+    target = folder / log.file_name
+    whole = address + log.file_name if address.endswith("/") else address
+    if target.exists():
+        digest = _checked(target, target, log, accept_other_digest)
+        return Fetched(target, digest, digest == log.text_sha256, downloaded=False)
+    part = target.with_name(target.name + ".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        digest = _download(log, part, whole, progress, patience, accept_other_digest)
+        os.replace(part, target)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=target) from error
+    return Fetched(target, digest, digest == log.text_sha256, downloaded=True)
+
+
+def _download(
+    log: Log,
+    part: Path,
+    address: str,
+    progress: Progress | None,
+    patience: Patience,
+    accept_other_digest: bool,
+) -> str:
+    """Bring the file to its end in ``part``; returns the text's digest."""
+    resumed = part.exists()
+    _bring(part, address, progress, patience)
+    try:
+        return _checked(part, Path(log.file_name), log, accept_other_digest)
+    except InputError:
+        part.unlink()
+        if not resumed:
+            raise
+    # What was left from an earlier call may have been of another version of the file.
+    _bring(part, address, progress, patience)
+    try:
+        return _checked(part, Path(log.file_name), log, accept_other_digest)
+    except InputError:
+        part.unlink()
+        raise
+
+
+def _bring(part: Path, address: str, progress: Progress | None, patience: Patience) -> None:
+    """Make attempts until the whole body is in ``part``."""
+    httpx = _httpx(address)
+    in_vain = 0
+    with httpx.Client(follow_redirects=True, timeout=patience.timeout_seconds) as client:
+        while True:
+            before = _size(part)
+            try:
+                _attempt(client, part, address, progress)
+                return
+            except (httpx.TransportError, _NotYetError) as error:
+                in_vain = in_vain + 1 if _size(part) <= before else 0
+                if in_vain >= patience.attempts:
+                    raise InputError(
+                        f"the download broke off {in_vain} times in a row: {_reason(error)}",
+                        source=address,
+                        expected="a connection; what has come so far is kept and resumed",
+                    ) from error
+            except (httpx.InvalidURL, httpx.HTTPError) as error:
+                raise InputError(
+                    f"cannot be fetched: {error}", source=address, expected="an HTTP(S) address"
+                ) from error
+            time.sleep(min(patience.pause_seconds * 2.0**in_vain, _LONGEST_PAUSE_SECONDS))
+
+
+def _attempt(
+    client: httpx.Client, part: Path, address: str, progress: Progress | None
+) -> None:
+    """Ask for what is missing and append it; returns when the body is complete."""
+    have = _size(part)
+    headers = {"Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    with client.stream("GET", address, headers=headers) as response:
+        whole = _whole_bytes(response)
+        match response.status_code:
+            case 200:
+                have = 0
+            case 206 if _range_start(response) == have:
+                pass
+            case 206 | 416 if have and whole != have:
+                part.unlink()
+                raise _NotYetError("the server's file changed meanwhile")
+            case 416 if have:
+                return
+            case status if status in _WORTH_ANOTHER_TRY:
+                raise _NotYetError(f"status {status} {response.reason_phrase}")
+            case status:
+                raise InputError(
+                    f"the server answers {status} {response.reason_phrase}".rstrip(),
+                    source=address,
+                    expected="the log; archives move files, --from gives another address",
+                )
+        with part.open("ab" if have else "wb") as stream:
+            for chunk in response.iter_raw():
+                stream.write(chunk)
+                have += len(chunk)
+                if progress is not None:
+                    progress(have, whole)
+        if whole is not None and have < whole:
+            raise _NotYetError(f"{have} of {whole} bytes came")
+
+
+def _whole_bytes(response: httpx.Response) -> int | None:
+    """Bytes of the whole file, where the server says."""
+    span = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if span is not None:
+        return None if span[2] == "*" else int(span[2])
+    length = response.headers.get("Content-Length", "")
+    return int(length) if response.status_code == 200 and length.isdigit() else None
+
+
+def _range_start(response: httpx.Response) -> int | None:
+    span = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    return int(span[1]) if span is not None and span[1] is not None else None
+
+
+def _checked(path: Path, shown: Path, log: Log, accept_other_digest: bool) -> str:
+    """Digest of the text, once it is known to be whole and the catalogued one."""
+    if log.file_name.endswith(".gz"):
+        with path.open("rb") as stream:
+            if stream.read(2) != _GZIP_MAGIC:
+                raise InputError("is not compressed with gzip", source=shown, expected="the log")
+    digest = hashlib.sha256()
+    for block in Source(path).blocks():
+        digest.update(block)
+    found = digest.hexdigest()
+    if log.text_sha256 not in (None, found) and not accept_other_digest:
+        raise InputError(
+            "is not the catalogued log: the SHA-256 of its text differs",
+            source=shown,
+            value=found,
+            expected=f"{log.text_sha256}, or --unverified to take it as it is",
+        )
+    return found
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _httpx(address: str) -> Any:
+    """The module httpx, imported when something is really to be downloaded."""
+    try:
+        import httpx
+    except ImportError as error:
+        raise InputError(
+            "downloads need the package httpx",
+            source=address,
+            expected='pip install "foresail[fetch]"',
+        ) from error
+    return httpx

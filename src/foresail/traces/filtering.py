@@ -1,0 +1,88 @@
+"""Cleaning a workload by named filters, in order, each counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from foresail.model.registry import find
+from foresail.traces.workload import Workload
+
+
+class Filter(Protocol):
+    """A pure function that drops or changes jobs."""
+
+    def __call__(self, workload: Workload, /) -> tuple[Workload, int]:
+        """The workload that is left, and how many jobs were dropped or changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter by name.
+
+    Parameters
+    ----------
+    name
+        Name it is registered under.
+    parameters
+        Its parameters record; None for the defaults.
+    """
+
+    name: str
+    parameters: Any = None
+
+
+@runtime_checkable
+class Bundle(Protocol):
+    """Some filters under one name: building it gives the filters it stands for, in order."""
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The filters."""
+        ...
+
+
+def apply_filters(workload: Workload, choices: Sequence[Choice]) -> Workload:
+    """The workload after the filters, each recorded with its count in ``meta.filters``.
+
+    The filters of a bundle are recorded one by one, under their own names.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no filter of a name.
+    InputError
+        If a filter lacks something of the workload, such as the machine's size.
+    """
+    for choice in choices:
+        entry = find("filter", choice.name)
+        record = entry.parameters() if choice.parameters is None else choice.parameters
+        built: Filter | Bundle = entry.build(record)
+        if isinstance(built, Bundle):
+            workload = apply_filters(workload, built.choices)
+            continue
+        workload, touched = built(workload)
+        done = (*workload.meta.filters, (choice.name, touched))
+        workload = workload.with_meta(filters=done)
+    return workload
+
+
+def keep(workload: Workload, condition: pl.Expr) -> tuple[Workload, int]:
+    """The jobs for which the condition holds (unknown counts as no), and how many were dropped."""
+    kept = workload.jobs.filter(condition.fill_null(value=False))
+    return workload.with_jobs(kept), len(workload) - kept.height
+
+
+def change(workload: Workload, condition: pl.Expr, **columns: pl.Expr) -> tuple[Workload, int]:
+    """The workload with columns replaced where the condition holds, and in how many jobs."""
+    chosen = workload.jobs.select(condition.fill_null(value=False)).to_series()
+    mask = pl.lit(chosen)
+    jobs = workload.jobs.with_columns(
+        pl.when(mask).then(value).otherwise(pl.col(name)).alias(name)
+        for name, value in columns.items()
+    )
+    return workload.with_jobs(jobs), int(chosen.sum())

@@ -1,0 +1,1 @@
+"""Cleaning filters: one file each, which registers itself in the family ``filter``."""

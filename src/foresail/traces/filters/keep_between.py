@@ -1,0 +1,69 @@
+"""Filter ``keep_between``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces.filtering import Filter, keep
+from foresail.traces.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenParameters:
+    """The time that is kept.
+
+    Parameters
+    ----------
+    start, end
+        Submissions from ``start`` on and before ``end``: seconds from the workload's origin, or a
+        date such as 2012-02-01 or 2012-02-01T12:00 (UTC, unless it has an offset) where the origin
+        is known. None for no limit.
+    """
+
+    start: str | None = None
+    end: str | None = None
+
+
+@register("filter", "keep_between", parameters=BetweenParameters)
+def keep_between(parameters: BetweenParameters) -> Filter:
+    """Keep jobs submitted between two dates; times stay counted from the same origin."""
+
+    def apply(workload: Workload) -> tuple[Workload, int]:
+        submit = pl.col("submit_seconds")
+        kept = pl.lit(value=True)
+        if parameters.start is not None:
+            kept &= submit >= _seconds(workload, "start", parameters.start)
+        if parameters.end is not None:
+            kept &= submit < _seconds(workload, "end", parameters.end)
+        return keep(workload, kept)
+
+    return apply
+
+
+def _seconds(workload: Workload, field: str, text: str) -> float:
+    """Seconds from the origin of a number of seconds or a date."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            "neither seconds nor a date", field=field, value=text, expected="such as 2012-02-01"
+        ) from None
+    origin = workload.meta.origin_unix_seconds
+    if origin is None:
+        raise InputError(
+            "the workload's origin is unknown, so dates mean nothing",
+            source=workload.meta.source,
+            field=field,
+            value=text,
+            expected="seconds from the origin",
+        )
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - origin

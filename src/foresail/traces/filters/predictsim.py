@@ -1,0 +1,34 @@
+"""Filter ``predictsim``: the job set of the published study on predicted runtimes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.model.registry import NoParameters, register
+from foresail.traces.filtering import Choice
+
+CHOICES: Final = (
+    Choice("drop_wider_than_machine"),
+    Choice("fill_processors"),
+    Choice("drop_no_runtime"),
+    Choice("drop_no_request"),
+    Choice("clip_runtime_to_request"),
+    Choice("drop_negative_submit"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    choices: tuple[Choice, ...]
+
+
+@register("filter", "predictsim")
+def predictsim(_: NoParameters) -> _Study:
+    """The six filters of Gaussier, Glesser, Reis and Trystram, SC 2015, in their order.
+
+    Jobs wider than the machine, of unknown size, or without positive runtime, requested time and
+    submission are dropped; runtimes are cut at the requested time. For CEA-Curie the study sets the
+    machine to 80,640 processors.
+    """
+    return _Study(CHOICES)

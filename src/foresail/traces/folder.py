@@ -1,0 +1,307 @@
+"""The canonical workload folder: ``jobs.parquet``, ``nodes.parquet`` and ``meta.json``.
+
+A folder is written under a temporary name and renamed when it is complete, so that there is never
+half a workload. ``convert`` streams: what it holds in memory does not grow with the log.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from foresail.model.errors import InputError
+from foresail.traces import schema
+from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
+from foresail.traces.workload import Workload, WorkloadMeta
+
+JOBS_FILE: Final = "jobs.parquet"
+NODES_FILE: Final = "nodes.parquet"
+META_FILE: Final = "meta.json"
+
+_ROWS_PER_GROUP: Final = 1 << 17
+_ROWS_SORTED_AT_ONCE: Final = 1 << 18
+_EVERY_HOW_MANY_FOR_SPLITS: Final = 500
+
+
+class MetaFile(BaseModel):
+    """The layout of ``meta.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["foresail-workload"] = "foresail-workload"
+    version: Literal[1] = 1
+    source: str
+    reader: str
+    processors: int | None = None
+    origin_unix_seconds: float | None = None
+    time_zone: str | None = None
+    header: dict[str, str] = {}
+    repairs: dict[str, int] = {}
+    filters: tuple[tuple[str, int], ...] = ()
+    sha256: str | None = None
+
+    @classmethod
+    def of(cls, meta: WorkloadMeta) -> MetaFile:
+        """The file's content for what is known of a workload."""
+        return cls(**asdict(meta) | {"repairs": dict(meta.repairs), "header": dict(meta.header)})
+
+    def meta(self) -> WorkloadMeta:
+        """What is known of the workload."""
+        return WorkloadMeta(**self.model_dump(exclude={"format", "version"}))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a canonical workload folder."""
+    return (path / META_FILE).is_file() and (path / JOBS_FILE).is_file()
+
+
+def load_workload(path: Path, reader: str | None = None, **options: Any) -> Workload:
+    """A canonical folder, or any log that a reader reads, in memory.
+
+    Parameters are those of ``foresail.traces.reading.read``, which says what is raised.
+    """
+    if reader is None and not options and is_folder(path):
+        return read_folder(path)
+    return read(path, reader, **options)
+
+
+def read_folder(path: Path) -> Workload:
+    """The workload in a canonical folder.
+
+    Raises
+    ------
+    InputError
+        If a file is absent or damaged, or a column of the schema is absent or of another type.
+    """
+    jobs = _read_table(path / JOBS_FILE, schema.JOBS)
+    return Workload(jobs, read_meta(path), read_nodes(path))
+
+
+def read_nodes(path: Path) -> pl.DataFrame | None:
+    """The nodes in a canonical folder, where it has any; raises as ``read_folder`` does."""
+    nodes = path / NODES_FILE
+    return _read_table(nodes, schema.NODES) if nodes.exists() else None
+
+
+def read_meta(path: Path) -> WorkloadMeta:
+    """What a canonical folder knows of its workload as a whole.
+
+    Raises
+    ------
+    InputError
+        If ``meta.json`` is absent or not what it should be.
+    """
+    file = path / META_FILE
+    try:
+        return MetaFile.model_validate_json(file.read_bytes()).meta()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=file) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            first["msg"],
+            source=file,
+            field=".".join(map(str, first["loc"])) or None,
+            expected="the meta.json of a workload folder",
+        ) from error
+
+
+def table_chunks(path: Path, columns: dict[str, pl.DataType], rows: int) -> Iterator[pl.DataFrame]:
+    """A Parquet file with these columns, so many rows at a time; raises as ``read_folder`` does."""
+    _check_table(path, columns)
+    lazy = pl.scan_parquet(path)
+    try:
+        height = lazy.select(pl.len()).collect().item()
+        for start in range(0, height, rows):
+            yield lazy.slice(start, rows).collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError("the Parquet file is damaged", source=path) from error
+
+
+def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
+    """Raise ``InputError`` unless a Parquet file has these columns with these types."""
+    try:
+        found = pl.read_parquet_schema(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError("not a readable Parquet file", source=path) from error
+    for name, kind in columns.items():
+        if found.get(name) != kind:
+            value = found.get(name)
+            raise InputError(
+                "no column of this name and type",
+                source=path,
+                field=name,
+                value=None if value is None else str(value),
+                expected=str(kind),
+            )
+
+
+def _read_table(path: Path, columns: dict[str, pl.DataType]) -> pl.DataFrame:
+    _check_table(path, columns)
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError("the Parquet file is damaged", source=path) from error
+
+
+def write_folder(workload: Workload, path: Path) -> None:
+    """Write a workload as a canonical folder; an earlier workload there is replaced.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written, or something that is no workload is there.
+    """
+    with _replacing(path) as partial:
+        workload.jobs.write_parquet(partial / JOBS_FILE, row_group_size=_ROWS_PER_GROUP)
+        _write_rest(partial, workload.meta, workload.nodes)
+
+
+def convert(
+    path: Path,
+    folder: Path,
+    reader: str | None = None,
+    *,
+    strict: bool = False,
+    processors: int | None = None,
+    advance: Callable[[int], None] | None = None,
+    **options: Any,
+) -> WorkloadMeta:
+    """Turn a log into a canonical folder, in bounded memory.
+
+    The result is what ``write_folder(read(path), folder)`` gives. Where ids do not ascend, memory
+    is a few words a job (to find ids used twice); nothing else grows with the log.
+
+    Parameters are those of ``foresail.traces.reading.read``, which says what is raised; so is an
+    ``InputError`` if the folder cannot be written, or something that is no workload is there.
+    """
+    name, chosen = choose(path, reader, **options)
+    notes = Notes(path, strict, advance)
+    intake = Intake(notes)
+    with _replacing(folder) as partial:
+        parts: list[Path] = []
+        for chunk in chosen.chunks(notes):
+            taken = intake.take(chunk)
+            if taken.height:
+                parts.append(_write_part(taken, partial, len(parts)))
+        intake.check_any()
+        if not intake.ids_ascend:
+            _rename_duplicates(parts, notes)
+        shift = intake.origin_shift()
+        if not intake.ordered:
+            parts = _sorted_parts(parts, partial, intake.rows)
+        finished(pl.scan_parquet(parts), shift).sink_parquet(
+            partial / JOBS_FILE, row_group_size=_ROWS_PER_GROUP
+        )
+        for part in partial.glob("part-*"):
+            part.unlink()
+        if processors is not None:
+            notes.processors = processors
+        meta = notes.meta(name)
+        _write_rest(partial, meta, notes.nodes)
+    return meta
+
+
+def _write_rest(partial: Path, meta: WorkloadMeta, nodes: pl.DataFrame | None) -> None:
+    if nodes is not None:
+        nodes.write_parquet(partial / NODES_FILE)
+    text = MetaFile.of(meta).model_dump_json(indent=2)
+    (partial / META_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _write_part(chunk: pl.DataFrame, partial: Path, number: int, kind: str = "read") -> Path:
+    path = partial / f"part-{kind}-{number:06d}.parquet"
+    chunk.write_parquet(path, compression="lz4")
+    return path
+
+
+def _rename_duplicates(parts: list[Path], notes: Notes) -> None:
+    used_before = occurrences(_column(part, "job_id") for part in parts)
+    if used_before is None:
+        return
+    row = 0
+    for part in parts:
+        height = _column(part, "job_id").len()
+        here = used_before[row : row + height]
+        if here.any():
+            renamed(pl.read_parquet(part), here, notes).write_parquet(part, compression="lz4")
+        row += height
+
+
+def _sorted_parts(parts: list[Path], partial: Path, rows: int) -> list[Path]:
+    """The same rows in parts that are sorted and follow one another, equal times in file order.
+
+    Each part is cut at the submit times that split the whole log evenly; the pieces between two of
+    them are then sorted together.
+    """
+    samples = (_column(part, "submit_seconds").sort() for part in parts)
+    some = np.sort(np.concatenate([s.gather_every(_EVERY_HOW_MANY_FOR_SPLITS) for s in samples]))
+    shares = np.arange(_ROWS_SORTED_AT_ONCE, rows, _ROWS_SORTED_AT_ONCE) / rows
+    splits = np.unique(np.quantile(some, shares, method="lower")) if shares.size else shares
+    pieces: dict[int, list[Path]] = {}
+    for part in parts:
+        chunk = pl.read_parquet(part)
+        bucket = np.searchsorted(splits, chunk["submit_seconds"].to_numpy(), side="right")
+        for number in np.unique(bucket).tolist():
+            before = pieces.setdefault(number, [])
+            kind = f"piece-{number:06d}"
+            before.append(_write_part(chunk.filter(bucket == number), partial, len(before), kind))
+        part.unlink()
+    return [
+        _write_part(_sorted_together(pieces[number]), partial, number, "sorted")
+        for number in sorted(pieces)
+    ]
+
+
+def _sorted_together(pieces: list[Path]) -> pl.DataFrame:
+    together = pl.concat([pl.read_parquet(piece) for piece in pieces])
+    for piece in pieces:
+        piece.unlink()
+    return together.sort("submit_seconds", maintain_order=True)
+
+
+def _column(part: Path, name: str) -> pl.Series:
+    return pl.read_parquet(part, columns=[name]).to_series()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path`` that takes its place on success and vanishes on failure."""
+    if path.exists() and not is_folder(path) and (path.is_file() or any(path.iterdir())):
+        raise InputError(
+            "something that is no workload is there already",
+            source=path,
+            expected="a new folder, an empty one or a workload to replace",
+        )
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+    try:
+        yield partial
+        _take_place(partial, path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _take_place(partial: Path, path: Path) -> None:
+    if not path.exists():
+        partial.replace(path)
+        return
+    earlier = path.with_name(f".{path.name}.{uuid4().hex[:8]}.earlier")
+    path.replace(earlier)
+    partial.replace(path)
+    shutil.rmtree(earlier)

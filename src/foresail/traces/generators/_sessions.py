@@ -1,0 +1,133 @@
+"""Users for generated jobs: sessions of similar jobs, without changing any marginal distribution.
+
+The jobs and the arrival times stay exactly those that were drawn; only which job comes at which
+arrival is arranged, and to whom it belongs. Jobs of one width and nearly one runtime make an
+application; an application belongs to one user (activity after Zipf), and its jobs come in
+sessions: the habits that history-based predictors live on. The idea follows D. G. Feitelson,
+"Workload Modeling for Computer Systems Performance Evaluation", 2015, chapter 8 (locality of
+sampling and user-based models).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+APPLICATION_MEDIAN_JOBS: Final = 30.0
+APPLICATION_LOG_DEVIATION: Final = 1.2
+APPLICATION_LIFE_SECONDS: Final = 21 * 86400.0
+SESSION_MEAN_JOBS: Final = 6.0
+SESSION_MEAN_GAP_SECONDS: Final = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Who submits what when; every array has shape (jobs,), one element an arrival, in order.
+
+    Parameters
+    ----------
+    job
+        Index of the drawn job that arrives here.
+    user, application, session
+        Numbers from zero.
+    """
+
+    job: Integers
+    user: Integers
+    application: Integers
+    session: Integers
+
+
+def arrange(
+    arrivals: Floats,
+    sizes: Floats,
+    runtimes: Floats,
+    users: int,
+    activity_exponent: float,
+    runtime_log_deviation: float,
+    random: np.random.Generator,
+) -> Arrangement:
+    """Arrange drawn jobs in sessions of users.
+
+    Parameters
+    ----------
+    arrivals
+        Submit times in seconds, ascending; shape (jobs,).
+    sizes, runtimes
+        Processors and seconds of each drawn job; shape (jobs,).
+    users
+        Number of users.
+    activity_exponent
+        Exponent of Zipf's law for the number of applications a user has.
+    runtime_log_deviation
+        How far runtimes of one application scatter: the standard deviation, in the natural
+        logarithm, of the noise under which jobs count as similar.
+    """
+    jobs = arrivals.size
+    noisy = np.log(runtimes) + runtime_log_deviation * random.standard_normal(jobs)
+    application_in_turn = _applications(jobs, random)
+    similar = np.lexsort((noisy, sizes))
+    shuffled = np.lexsort((random.random(jobs), application_in_turn))
+    job_in_turn = similar[shuffled]
+
+    begins = np.diff(application_in_turn, prepend=-1) != 0
+    begins |= random.random(jobs) < 1.0 / SESSION_MEAN_JOBS
+    session_in_turn = np.cumsum(begins) - 1
+    wanted = _wanted_times(arrivals, application_in_turn, session_in_turn, begins, random)
+
+    rank = np.argsort(wanted, kind="stable")
+    applications = int(application_in_turn[-1]) + 1
+    weights = np.arange(1, users + 1, dtype=np.float64) ** -activity_exponent
+    owner = random.choice(users, applications, p=weights / weights.sum())
+    application = application_in_turn[rank]
+    return Arrangement(
+        job=job_in_turn[rank],
+        user=owner[application].astype(np.int64),
+        application=application,
+        session=session_in_turn[rank],
+    )
+
+
+def _applications(jobs: int, random: np.random.Generator) -> Integers:
+    """Application of each job in turn: log-normal numbers of jobs, one application after another.
+
+    Ascending, from zero; shape (jobs,).
+    """
+    lengths = np.empty(0, dtype=np.int64)
+    while lengths.sum() < jobs:
+        more = random.lognormal(
+            np.log(APPLICATION_MEDIAN_JOBS), APPLICATION_LOG_DEVIATION, max(jobs // 50, 16)
+        )
+        lengths = np.concatenate([lengths, np.ceil(more).astype(np.int64)])
+    return np.repeat(np.arange(lengths.size), lengths)[:jobs]
+
+
+def _wanted_times(
+    arrivals: Floats,
+    application: Integers,
+    session: Integers,
+    begins: NDArray[np.bool_],
+    random: np.random.Generator,
+) -> Floats:
+    """When each job would like to come: near its session's begin, which is in its application's
+    life.
+
+    Sessions begin at arrival times, so that they follow the daily cycle; lives that reach past an
+    end of the log go on at the other end.
+    """
+    jobs = arrivals.size
+    span = max(float(arrivals[-1] - arrivals[0]), 1.0)
+    birth = random.uniform(0.0, jobs, int(application[-1]) + 1)
+    life = jobs * min(APPLICATION_LIFE_SECONDS / span, 1.0)
+    first = np.flatnonzero(begins)
+    start = birth[application[first]] + life * random.random(first.size)
+    start_seconds = arrivals[np.mod(start, jobs).astype(np.int64)]
+    gaps = random.exponential(SESSION_MEAN_GAP_SECONDS, jobs)
+    passed = np.cumsum(gaps)
+    return start_seconds[session] + passed - passed[first][session]

@@ -1,0 +1,214 @@
+"""Generator ``lublin``: the Lublin-Feitelson model, with users and requested times on top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces.generators import _lublin_model as model
+from foresail.traces.generators._requests import draw_requests
+from foresail.traces.generators._sessions import arrange
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+CLASSES: Final = {
+    "combined": (("batch", model.COMBINED),),
+    "batch": (("batch", model.BATCH),),
+    "interactive": (("interactive", model.INTERACTIVE),),
+    "both": (("batch", model.BATCH), ("interactive", model.INTERACTIVE)),
+}
+"""Queue name and constants of the classes that take part."""
+
+
+@dataclass(frozen=True, slots=True)
+class LublinParameters:
+    """Parameters of the generator ``lublin``.
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs.
+    processors
+        Processors of the machine.
+    load
+        Offered load (processor seconds over processors x last submission) to which the gaps are
+        scaled; None keeps the model's gaps.
+    classes
+        ``combined`` (the model's single class), ``batch``, ``interactive``, or ``both``.
+    users
+        Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where
+        jobs are independent and belong to nobody.
+    activity_exponent
+        Zipf exponent of the users' activity.
+    runtime_log_deviation
+        Scatter of runtimes within an application, in the natural logarithm.
+    requests
+        ``modal``: round requested times above the runtime; ``none``: no requested times (plain
+        model).
+    longest_share
+        Share of applications (of jobs, without users) that always request the longest time.
+    """
+
+    jobs: int = 10_000
+    processors: int = 128
+    load: float | None = 0.8
+    classes: Literal["combined", "batch", "interactive", "both"] = "combined"
+    users: int = 64
+    activity_exponent: float = 1.0
+    runtime_log_deviation: float = 0.7
+    requests: Literal["modal", "none"] = "modal"
+    longest_share: float = 0.15
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("processors", 1), ("users", 0)):
+            if getattr(self, name) < least:
+                raise InputError(
+                    "too small", field=name, value=getattr(self, name), expected=f">= {least}"
+                )
+        if self.load is not None and not 0.0 < self.load < float("inf"):
+            raise InputError("not a load", field="load", value=self.load, expected="> 0")
+        for name in ("activity_exponent", "runtime_log_deviation"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise InputError("negative", field=name, value=getattr(self, name), expected=">= 0")
+        if not 0.0 <= self.longest_share <= 1.0:
+            raise InputError(
+                "not a share", field="longest_share", value=self.longest_share, expected="0 to 1"
+            )
+        for name, known in (("classes", tuple(CLASSES)), ("requests", ("modal", "none"))):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    "unknown choice",
+                    field=name,
+                    value=getattr(self, name),
+                    expected=" or ".join(known),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """Jobs of the plain model in order of arrival; every array has shape (jobs,).
+
+    ``points`` is arrival time in points of the class's daily cycle, ``kind`` the class's number.
+    """
+
+    points: Floats
+    seconds: Floats
+    sizes: Floats
+    runtimes: Floats
+    kind: Integers
+
+    def taken(self, order: Integers) -> _Draw:
+        return _Draw(*(getattr(self, name)[order] for name in self.__slots__))
+
+
+@register("generator", "lublin", parameters=LublinParameters)
+class Lublin:
+    """Lublin-Feitelson 2003: sizes, runtimes and daily cycle of rigid parallel jobs."""
+
+    def __init__(self, parameters: LublinParameters) -> None:
+        self._parameters = parameters
+
+    def generate(self, random: np.random.Generator) -> Workload:
+        """Jobs of the model; second zero is midnight of the first day."""
+        parameters = self._parameters
+        draw = _plain(parameters, random)
+        columns: dict[str, object] = {"queue": _queues(draw.kind, parameters)}
+        habit = session = np.arange(parameters.jobs)
+        if parameters.users > 0:
+            arranged = arrange(
+                draw.seconds,
+                draw.sizes,
+                draw.runtimes,
+                parameters.users,
+                parameters.activity_exponent,
+                parameters.runtime_log_deviation,
+                random,
+            )
+            arrivals = draw.seconds
+            draw = replace(draw.taken(arranged.job), seconds=arrivals)
+            habit, session = arranged.application, arranged.session
+            columns = {
+                "queue": _queues(draw.kind, parameters),
+                "user": np.char.mod("user%d", arranged.user + 1),
+                "executable": np.char.mod("application%d", arranged.application + 1),
+            }
+        if parameters.requests == "modal":
+            columns["requested_seconds"] = draw_requests(
+                draw.runtimes, habit, session, parameters.longest_share, random
+            )
+        jobs = jobs_table(
+            {
+                "job_id": np.char.mod("%d", np.arange(1, parameters.jobs + 1)),
+                "submit_seconds": np.floor(draw.seconds),
+                "runtime_seconds": draw.runtimes,
+                "tasks": draw.sizes.astype(np.int64),
+                "allocated_cpus": draw.sizes,
+                "status": ["completed"] * parameters.jobs,
+                **columns,
+            }
+        )
+        return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))
+
+
+def _plain(parameters: LublinParameters, random: np.random.Generator) -> _Draw:
+    """The jobs of the model before users are thought of, their gaps scaled to the load."""
+    classes = CLASSES[parameters.classes]
+    cycles = [model.cycle_points(constants) for _, constants in classes]
+    drawn = [
+        _one_class(number, constants, cycles[number], parameters, random)
+        for number, (_, constants) in enumerate(classes)
+    ]
+    merged = _Draw(*(np.concatenate([getattr(d, n) for d in drawn]) for n in _Draw.__slots__))
+    order = np.argsort(merged.seconds, kind="stable")[: parameters.jobs]
+    jobs = merged.taken(order)
+    if parameters.load is None:
+        return jobs
+    return _scaled(jobs, cycles, parameters.processors, parameters.load)
+
+
+def _one_class(
+    number: int,
+    constants: model.JobClass,
+    cycle: Floats,
+    parameters: LublinParameters,
+    random: np.random.Generator,
+) -> _Draw:
+    sizes = model.draw_processors(constants, parameters.processors, parameters.jobs, random)
+    points = np.cumsum(model.draw_gap_points(constants, parameters.jobs, random))
+    return _Draw(
+        points=points,
+        seconds=model.seconds_at(points, cycle),
+        sizes=sizes,
+        runtimes=model.draw_runtimes(constants, sizes, random),
+        kind=np.full(parameters.jobs, number),
+    )
+
+
+def _scaled(jobs: _Draw, cycles: list[Floats], processors: int, load: float) -> _Draw:
+    """The same jobs with gaps multiplied so that the offered load is the one wished for.
+
+    Gaps are scaled in points, not in seconds, so that the daily cycle stays where it is.
+    """
+    last_seconds = float(jobs.sizes @ jobs.runtimes) / (processors * load)
+    last_kind = int(jobs.kind[-1])
+    factor = model.points_at(last_seconds, cycles[last_kind]) / jobs.points[-1]
+    points = jobs.points * factor
+    seconds = np.empty_like(points)
+    for number, cycle in enumerate(cycles):
+        mine = jobs.kind == number
+        seconds[mine] = model.seconds_at(points[mine], cycle)
+    scaled = replace(jobs, points=points, seconds=seconds)
+    return scaled.taken(np.argsort(seconds, kind="stable"))
+
+
+def _queues(kind: Integers, parameters: LublinParameters) -> Integers:
+    names = np.array([name for name, _ in CLASSES[parameters.classes]])
+    queues: Integers = names[kind]
+    return queues

@@ -1,0 +1,459 @@
+"""Jobs files: the commands a person wants to run, from TOML, CSV, JSON lines or typed lines."""
+
+from __future__ import annotations
+
+import csv
+import getpass
+import io
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import Any, Final
+
+from foresail.model.errors import ForesailError, InputError
+from foresail.model.job import Job, Stage
+from foresail.model.resources import Resources
+from foresail.traces.durations import DURATION_FORMS, parse_duration
+
+_NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+_NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TABLE: Final = re.compile(r"^\s*\[\[\s*job\s*\]\]", re.MULTILINE)
+_SUFFIXES: Final = ".toml, .csv, .jsonl or .ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandJob:
+    """One command to run, and what is asked for it.
+
+    Parameters
+    ----------
+    job_id
+        Unique within a run: the name where one was given, ``job-3`` by position otherwise.
+    name
+        What runs of the same job have in common from one day to the next: the name given, or the
+        program that the command starts.
+    command
+        A string is run by ``sh -c``; a sequence is run directly.
+    cpus
+        Cpus the command holds while it runs.
+    requested_seconds
+        It is ended when it has run for so long.
+    after
+        Ids of the jobs that must have completed before.
+    environment
+        Variables set on top of the runner's own environment.
+    directory
+        Absolute path of its working directory.
+    """
+
+    job_id: str
+    name: str
+    command: str | tuple[str, ...]
+    directory: str
+    cpus: int = 1
+    requested_seconds: float | None = None
+    after: tuple[str, ...] = ()
+    user: str = ""
+    environment: Mapping[str, str] = field(default=_NO_ENVIRONMENT)
+
+    @property
+    def arguments(self) -> list[str]:
+        """What is executed, as a list."""
+        if isinstance(self.command, str):
+            return ["/bin/sh", "-c", self.command]
+        return list(self.command)
+
+    @property
+    def text(self) -> str:
+        """The command on one line, for people."""
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+    def specification(self, submit_seconds: float) -> Job:
+        """The job as schedulers and predictors know it: a gang of one-cpu tasks.
+
+        Predictors tell jobs apart by user. On one's own machine all are the same user's and it is
+        the name that says which are alike, so that both together are the user here.
+        """
+        return Job(
+            job_id=self.job_id,
+            submit_seconds=submit_seconds,
+            stages=(Stage(tasks=self.cpus, request=Resources(cpus=1.0)),),
+            requested_seconds=self.requested_seconds,
+            user=f"{self.user}/{self.name}",
+            name=self.name,
+            after=self.after,
+        )
+
+    def to_json(self) -> str:
+        """One line that ``from_json`` reads back."""
+        return json.dumps({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+
+    @classmethod
+    def from_json(cls, line: str) -> CommandJob:
+        """The job of a line written by ``to_json``."""
+        stored = json.loads(line)
+        if not isinstance(stored["command"], str):
+            stored["command"] = tuple(stored["command"])
+        stored["after"] = tuple(stored["after"])
+        stored["environment"] = MappingProxyType(stored["environment"])
+        return cls(**stored)
+
+
+class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
+    """Everything that is wrong in a jobs file, a line each."""
+
+    def __init__(self, problems: Sequence[ForesailError]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def read_jobs(path: Path, cpus: int, directory: Path) -> list[CommandJob]:
+    """All jobs of a file, in its order, or everything that is wrong with it.
+
+    Parameters
+    ----------
+    path
+        A file of the suffixes .toml (``[[job]]`` tables), .csv (a header line; lists are separated
+        by spaces), .jsonl or .ndjson (an object a line).
+    cpus
+        Cpus of the cluster, which no job may exceed.
+    directory
+        Where commands run that name no directory, and what a relative one is relative to.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or holds no job.
+    InvalidJobs
+        If jobs are wrong: every bad field with its line, duplicate names, unknown or cyclic
+        ``after``.
+    """
+    records = list(_records(path))
+    if not records:
+        raise InputError("no jobs", source=path, expected="at least one job")
+    reader = JobLines(cpus, directory, path)
+    problems: list[ForesailError] = []
+    jobs: list[tuple[int | None, CommandJob]] = []
+    for line, record in records:
+        try:
+            jobs.append((line, reader.job(record, line)))
+        except InvalidJobs as invalid:
+            problems += invalid.problems
+    problems += _dependency_problems(path, jobs, reader.known)
+    if problems:
+        raise InvalidJobs(problems)
+    return [job for _, job in jobs]
+
+
+class JobLines:
+    """Checks jobs one after the other, as lines of standard input or records of a file."""
+
+    def __init__(self, cpus: int, directory: Path, source: object) -> None:
+        self._cpus = cpus
+        self._directory = directory
+        self._source = source
+        self.known: set[str] = set()
+        """Ids so far."""
+        self._count = 0
+
+    def line(self, text: str, line: int) -> CommandJob | None:
+        """The job of one line: a JSON object or a plain command; None for blanks and comments.
+
+        Raises
+        ------
+        InvalidJobs
+            If the line cannot be used; ``after`` may name jobs of earlier lines only.
+        """
+        text = text.strip()
+        if not text or text.startswith("#"):
+            return None
+        earlier = set(self.known)
+        record = {"command": text} if not text.startswith("{") else self._object(text, line)
+        try:
+            job = self.job(record, line)
+            if problems := _dependency_problems(self._source, [(line, job)], earlier):
+                raise InvalidJobs(problems)
+        except InvalidJobs:
+            self.known = earlier
+            raise
+        return job
+
+    def _object(self, text: str, line: int) -> dict[str, Any]:
+        try:
+            return _json_object(text, self._source, line)
+        except InputError as error:
+            raise InvalidJobs([error]) from error
+
+    def job(self, record: Mapping[str, Any], line: int | None) -> CommandJob:
+        """The job of one record.
+
+        Raises
+        ------
+        InvalidJobs
+            With a problem for every field that is wrong.
+        """
+        self._count += 1
+        found, problems = self._fields(record, line)
+        job_id = found.get("name", f"job-{self._count}")
+        if job_id in self.known:
+            problems.append(
+                self._problem("a job of this name exists already", line, "name", job_id)
+            )
+        self.known.add(job_id)
+        if problems:
+            raise InvalidJobs(problems)
+        directory = self._directory / found.get("directory", "")
+        if not directory.is_dir():
+            raise InvalidJobs(
+                [self._problem("no such directory", line, "directory", str(directory))]
+            )
+        return CommandJob(
+            job_id=job_id,
+            name=found.get("name") or _program(found["command"]),
+            command=found["command"],
+            directory=str(directory),
+            cpus=found.get("cpus", 1),
+            requested_seconds=found.get("requested_time"),
+            after=found.get("after", ()),
+            user=found.get("user") or getpass.getuser(),
+            environment=found.get("environment", _NO_ENVIRONMENT),
+        )
+
+    def _fields(
+        self, record: Mapping[str, Any], line: int | None
+    ) -> tuple[dict[str, Any], list[ForesailError]]:
+        found: dict[str, Any] = {}
+        problems: list[ForesailError] = []
+        for name, value in record.items():
+            if name not in _FIELDS:
+                near = get_close_matches(name, _FIELDS, n=1)
+                expected = repr(near[0]) if near else "one of " + ", ".join(_FIELDS)
+                problems.append(self._problem("unknown field", line, name, value, expected))
+                continue
+            try:
+                found[name] = _FIELDS[name](value)
+            except ValueError as error:
+                problems.append(
+                    self._problem("not usable as " + name, line, name, value, str(error))
+                )
+        if "command" not in record:
+            problems.append(
+                self._problem("the job has no command", line, "command", None, "what to run")
+            )
+        if found.get("cpus", 1) > self._cpus:
+            problems.append(
+                self._problem(
+                    "wider than the cluster", line, "cpus", found["cpus"], f"at most {self._cpus}"
+                )
+            )
+        return found, problems
+
+    def _problem(
+        self, problem: str, line: int | None, name: str, value: object, expected: str | None = None
+    ) -> InputError:
+        return InputError(
+            problem, source=self._source, line=line, field=name, value=value, expected=expected
+        )
+
+
+def _records(path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    """Line number and fields of every job of a file."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not text in UTF-8: {error.reason}", source=path) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+    match path.suffix.lower():
+        case ".toml":
+            yield from _toml_records(text, path)
+        case ".csv":
+            yield from _csv_records(text, path)
+        case ".jsonl" | ".ndjson":
+            for number, line in enumerate(text.splitlines(), 1):
+                if line.strip():
+                    yield number, _json_object(line, path, number)
+        case suffix:
+            raise InputError("unknown kind of file", source=path, value=suffix, expected=_SUFFIXES)
+
+
+def _toml_records(text: str, path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", source=path) from error
+    for key in document:
+        if key != "job":
+            raise InputError(
+                "unknown table or key", source=path, field=key, expected="[[job]] tables"
+            )
+    tables = document.get("job", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError("not a list of tables", source=path, field="job", expected="[[job]]")
+    lines: list[int | None] = [
+        text.count("\n", 0, header.end()) + 1 for header in _TABLE.finditer(text)
+    ]
+    if len(lines) != len(tables):
+        lines = [None] * len(tables)
+    yield from zip(lines, tables, strict=True)
+
+
+def _csv_records(text: str, path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    rows = csv.reader(io.StringIO(text), strict=True)
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        for row in rows:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputError(
+                    f"{len(row)} columns",
+                    source=path,
+                    line=rows.line_num,
+                    expected=f"{len(header)} as in the header",
+                )
+            cells = zip(header, row, strict=True)
+            yield rows.line_num, {name: cell.strip() for name, cell in cells if cell.strip()}
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", source=path, line=rows.line_num) from error
+
+
+def _json_object(line: str, source: object, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", source=source, line=number) from error
+    if not isinstance(record, dict):
+        raise InputError(
+            "not a JSON object", source=source, line=number, value=record, expected="{...}"
+        )
+    return record
+
+
+def _dependency_problems(
+    source: object, jobs: Sequence[tuple[int | None, CommandJob]], known: set[str]
+) -> list[ForesailError]:
+    problems: list[ForesailError] = []
+    ids = known | {job.job_id for _, job in jobs}
+    for line, job in jobs:
+        for earlier in job.after:
+            if earlier not in ids:
+                near = get_close_matches(earlier, ids, n=1)
+                expected = repr(near[0]) if near else "the name of another job"
+                problems.append(
+                    InputError(
+                        "no job of this name",
+                        source=source,
+                        line=line,
+                        field="after",
+                        value=earlier,
+                        expected=expected,
+                    )
+                )
+    try:
+        TopologicalSorter({job.job_id: job.after for _, job in jobs}).prepare()
+    except CycleError as error:
+        circle = " after ".join(error.args[1][::-1])
+        lines = {job.job_id: line for line, job in jobs}
+        problems.append(
+            InputError(
+                f"jobs wait for each other: {circle}",
+                source=source,
+                line=lines.get(error.args[1][0]),
+                field="after",
+            )
+        )
+    return problems
+
+
+def _program(command: str | tuple[str, ...]) -> str:
+    """Name of the program a command starts, as far as can be seen."""
+    words = command.split() if isinstance(command, str) else command
+    return PurePath(words[0]).name or words[0]
+
+
+def _text(value: Any, expected: str) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError(expected)
+    return value
+
+
+def _command(value: Any) -> str | tuple[str, ...]:
+    if isinstance(value, list):
+        expected = "a list of one or more strings"
+        if not value or not value[0] or any(not isinstance(w, str) or "\0" in w for w in value):
+            raise ValueError(expected)
+        return tuple(value)
+    return _text(value, "a command line, or a list of a program and its arguments")
+
+
+def _cpus(value: Any) -> int:
+    expected = "a whole number, at least 1"
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value[:10])
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(expected)
+    return value
+
+
+def _requested_time(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(DURATION_FORMS)
+    return parse_duration(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError(_NAME_FORM)
+    return value
+
+
+def _after(value: Any) -> tuple[str, ...]:
+    names = value.split() if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the name of a job, or a list of names")
+    return tuple(dict.fromkeys(names))
+
+
+def _environment(value: Any) -> Mapping[str, str]:
+    expected = 'a table of variables, or "NAME=value" words'
+    if isinstance(value, str):
+        words = [word.partition("=") for word in shlex.split(value)]
+        if not all(equals for _, equals, _ in words):
+            raise ValueError(expected)
+        value = {name: content for name, _, content in words}
+    if not isinstance(value, dict):
+        raise ValueError(expected)
+    for name, content in value.items():
+        if not _VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
+            raise ValueError(f"{expected} (wrong at {name!r})")
+        if "\0" in str(content):
+            raise ValueError(f"{expected} without NUL (wrong at {name!r})")
+    return MappingProxyType({name: str(content) for name, content in value.items()})
+
+
+_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "command": _command,
+        "cpus": _cpus,
+        "requested_time": _requested_time,
+        "after": _after,
+        "name": _name,
+        "user": lambda value: _text(value, "a user name"),
+        "environment": _environment,
+        "directory": lambda value: _text(value, "the path of a directory"),
+    }
+)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,170 @@
+"""The column mapping: a TOML file that says where a table's columns go in the canonical schema.
+
+::
+
+    [table]
+    delimiter = ";"            # default ","
+    null = ["", "NA", "-1"]    # texts that mean unknown; the empty text always does
+    processors = 1024
+
+    [columns]                  # canonical column = source column, or more about it
+    job_id = "JobID"
+    submit_seconds = { column = "Submit", time = "%Y-%m-%dT%H:%M:%S", zone = "Europe/Paris" }
+    runtime_seconds = { column = "End", since = "Start", time = "%Y-%m-%dT%H:%M:%S" }
+    requested_seconds = { column = "Limit", unit = "minutes" }
+    tasks = { constant = 1 }
+    status = { column = "State", values = { COMPLETED = "completed", TIMEOUT = "failed" } }
+
+    [features]                 # further columns kept as text, which predictors may use
+    application = "JobName"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from foresail.model.errors import InputError
+from foresail.traces import schema
+
+UNITS: Final = {
+    "microseconds": 1e-6,
+    "milliseconds": 1e-3,
+    "seconds": 1.0,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "days": 86400.0,
+    "milli": 1e-3,
+    "bytes": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
+"""What a number in this unit is multiplied with to be in the canonical one."""
+
+_REQUIRED: Final = ("submit_seconds",)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ColumnSource(_Strict):
+    """Where one canonical column comes from.
+
+    Parameters
+    ----------
+    column
+        The source column; or a ``constant`` instead of it.
+    since
+        Another source column that is subtracted (end minus start, for example).
+    unit, scale
+        What numbers are multiplied with: a name of ``UNITS``, or any factor.
+    time, zone
+        Pattern of times (as ``strptime`` has it), and the zone of those without an offset.
+    values
+        Texts and what they become; other texts become null.
+    """
+
+    column: str | None = None
+    constant: float | str | None = None
+    since: str | None = None
+    unit: str = "seconds"
+    scale: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    time: str | None = None
+    zone: str = "UTC"
+    values: dict[str, str] | None = None
+
+    @property
+    def factor(self) -> float:
+        """What numbers are multiplied with."""
+        return UNITS[self.unit] * self.scale
+
+    @model_validator(mode="after")
+    def _is_sensible(self) -> ColumnSource:
+        if (self.column is None) == (self.constant is None):
+            raise ValueError("give either a column or a constant")
+        if self.unit not in UNITS:
+            raise ValueError(f"unknown unit {self.unit!r}; known: {', '.join(UNITS)}")
+        return self
+
+
+def _column_alone(value: Any) -> Any:
+    return {"column": value} if isinstance(value, str) else value
+
+
+class TableLayout(_Strict):
+    """What holds for the table as a whole."""
+
+    delimiter: str = Field(default=",", min_length=1, max_length=1, pattern=r"^[\x00-\x7f]$")
+    null: tuple[str, ...] = ()
+    processors: int | None = Field(default=None, gt=0)
+
+
+class Mapping(_Strict):
+    """A column mapping file."""
+
+    table: TableLayout = TableLayout()
+    columns: dict[str, Annotated[ColumnSource, BeforeValidator(_column_alone)]]
+    features: dict[str, str] = {}
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The source columns that the mapping names, each once."""
+        named = [part for c in self.columns.values() for part in (c.column, c.since)]
+        given = [name for name in (*named, *self.features.values()) if name is not None]
+        return tuple(dict.fromkeys(given))
+
+
+def load_mapping(path: Path) -> Mapping:
+    """Read a column mapping file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is not TOML, or names what does not exist (the nearest is offered).
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not TOML: {error}", source=path) from error
+    try:
+        mapping = Mapping.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(first["msg"], source=path, field=where, expected="see the docs") from error
+    for name in mapping.columns:
+        if name not in schema.JOBS:
+            raise InputError(
+                "no such canonical column",
+                source=path,
+                field=name,
+                expected=nearest(name, schema.JOBS),
+            )
+    for name in mapping.features:
+        if name in schema.JOBS:
+            raise InputError(
+                "a feature has the name of a canonical column", source=path, field=name
+            )
+    for name in _REQUIRED:
+        if name not in mapping.columns:
+            raise InputError("a required column is not mapped", source=path, field=name)
+    return mapping
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to expect instead of an unknown name: the most similar one, or all of them."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.4)
+    return f"{near[0]!r}, perhaps" if near else "one of " + ", ".join(known)

@@ -1,0 +1,38 @@
+"""The canonical workload folder as a log like any other, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from foresail.model.registry import NoParameters, register
+from foresail.traces import folder, schema
+from foresail.traces.reading import Notes, Sample
+
+_ROWS_AT_ONCE: Final = 1 << 17
+
+
+@register("reader", "canonical")
+class CanonicalReader:
+    """A canonical workload folder; what it knows of its source, repairs and filters is kept."""
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
+
+    def recognises(self, sample: Sample) -> bool:
+        """The folder has jobs and meta facts."""
+        return folder.is_folder(sample.path)
+
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """The jobs, some hundred thousand at a time."""
+        meta = folder.read_meta(notes.path)
+        notes.earlier = meta
+        notes.processors = meta.processors
+        notes.origin_unix_seconds = meta.origin_unix_seconds
+        notes.time_zone = meta.time_zone
+        notes.header |= meta.header
+        notes.nodes = folder.read_nodes(notes.path)
+        jobs = notes.path / folder.JOBS_FILE
+        yield from folder.table_chunks(jobs, schema.JOBS, _ROWS_AT_ONCE)

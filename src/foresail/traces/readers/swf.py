@@ -1,0 +1,388 @@
+"""Standard Workload Format: the logs of the Parallel Workloads Archive, and extended ones."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.kernels import swf_text
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces import schema
+from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
+from foresail.traces.source import Source
+
+FIELDS: Final = (
+    "job number",
+    "submit time",
+    "wait time",
+    "run time",
+    "allocated processors",
+    "average cpu time",
+    "used memory",
+    "requested processors",
+    "requested time",
+    "requested memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding job",
+    "think time",
+)
+"""The 18 fields of a line, in order, as the format's definition names them."""
+
+_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
+_LARGEST_WHOLE: Final = 2.0**53
+_KIBIBYTE: Final = 1024.0
+_LONGEST_LINE_BYTES: Final = 64 << 20
+_SHOWN_CHARACTERS: Final = 80
+
+_STATUS: Final = {
+    0.0: "failed",
+    1.0: "completed",
+    2.0: "partial",
+    3.0: "partial",
+    4.0: "partial",
+    5.0: "cancelled",
+}
+_DIRECTIVE: Final = re.compile(r";\s?([A-Z][A-Za-z]+):\s*(.*)")
+_CONTINUATION: Final = re.compile(r";\s\s+\S")
+_NAMED_QUEUE: Final = r"^\{[^}]*\}\s+(\S+)"
+_PROCESSORS_PER_NODE: Final = r"^\{[^}]*\}\s.*\s\d+:ppn=(\d+)"
+
+
+@dataclass(frozen=True)
+class SwfParameters:
+    """Options of the reader.
+
+    Parameters
+    ----------
+    machines
+        File that lists the machine's nodes (tab-separated: id, name, nodes, cpus per node, speed,
+        memory in KiB). By default the log's name with ``.machines``, where there is such a file.
+    """
+
+    machines: Path | None = None
+
+
+@register("reader", "swf", parameters=SwfParameters)
+class SwfReader:
+    """Standard Workload Format, 18 fields a line (gzip, zstd or plain), extended fields kept.
+
+    Unknown (-1) becomes null. A job's tasks are its requested processors, or else the allocated
+    ones. Memory is kilobytes per processor in the format, bytes here. Times stay as they are in the
+    file, unless they are Unix times: then the first submission is second zero. Lines that are no
+    job (a field missing or no number) are dropped and counted, but the first job line must be one.
+
+    Logs of MetaCentrum append node list, queue name and node request; there field 10 is bytes per
+    node (its 400 MiB default does not grow with the number of nodes) and the queue is the named
+    one.
+    """
+
+    def __init__(self, parameters: SwfParameters) -> None:
+        self._machines = parameters.machines
+
+    def recognises(self, sample: Sample) -> bool:
+        """Comments begin with a semicolon; the first other line begins with 18 numbers."""
+        if sample.path.is_dir():
+            return False
+        for line in sample.text.split("\n"):
+            words = line.split()
+            if words and not words[0].startswith(";"):
+                return len(words) >= len(FIELDS) and all(map(_is_number, words[: len(FIELDS)]))
+        return sample.text.lstrip().startswith(";")
+
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """The jobs of the log, a few ten thousand lines at a time."""
+        log = _Log(notes)
+        source = notes.source()
+        for block in _whole_lines(source):
+            yield log.parse(block)
+        notes.sha256 = source.sha256
+        log.read_header()
+        self._read_machines(notes)
+
+    def _read_machines(self, notes: Notes) -> None:
+        path = self._machines or _machines_beside(notes.path)
+        if path is None:
+            return
+        notes.nodes = _machines(path)
+        if notes.processors is None:
+            notes.processors = int((notes.nodes["count"] * notes.nodes["cpus"]).sum())
+
+
+class _Log:
+    """What parsing one log remembers from block to block."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._lines_before = 0
+        self._header: list[str] = []
+        self._first_job_seen = False
+
+    def parse(self, text: bytes) -> pl.DataFrame:
+        """The jobs in some whole lines."""
+        block, lines = swf_text.parse_block(np.frombuffer(text, dtype=np.uint8))
+        if not self._first_job_seen:
+            self._header += [self._decoded(text[start:end]) for start, end in block.comments]
+        _finish_slow_numbers(block, text)
+        _demand_whole_numbers(block)
+        self._drop_malformed(block, text)
+        raw = self._raw(block, text)
+        if raw.height and not self._first_job_seen:
+            self._first_job_seen = True
+            self._notes.unix_times = raw["submit time"][0] >= UNIX_TIMES_BEGIN
+        self._lines_before += lines
+        self._count_unknown_status(raw)
+        return _in_canonical_columns(self._without_partial_executions(raw))
+
+    def read_header(self) -> None:
+        """Put what the directives say into the notes."""
+        header: dict[str, str] = {}
+        last: str | None = None
+        for comment in self._header:
+            directive = _DIRECTIVE.match(comment)
+            if directive:
+                last, text = directive[1], directive[2].strip()
+                header[last] = f"{header[last]}\n{text}" if last in header else text
+            elif last and _CONTINUATION.match(comment):
+                header[last] += " " + comment[1:].strip()
+            else:
+                last = None
+        notes = self._notes
+        notes.header |= header
+        notes.processors = self._whole("MaxProcs") or self._whole("MaxNodes")
+        notes.time_zone = header.get("TimeZoneString")
+        origin = self._whole("UnixStartTime")
+        notes.origin_unix_seconds = None if origin is None else float(origin)
+
+    def _whole(self, directive: str) -> int | None:
+        text = self._notes.header.get(directive)
+        if text is None or text.startswith("-1"):
+            return None
+        number = re.match(r"[0-9]{1,15}\b", text)
+        if number is None:
+            self._notes.repair(
+                "ignored_header_directive", field=directive, value=text, expected="a number"
+            )
+            return None
+        return int(number[0])
+
+    def _decoded(self, text: bytes) -> str:
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError:
+            shown = text[:_SHOWN_CHARACTERS]
+            self._notes.repair("replaced_undecodable_text", value=shown, expected="UTF-8 text")
+            return text.decode("utf-8", errors="replace")
+
+    def _drop_malformed(self, block: swf_text.Block, text: bytes) -> None:
+        """Count lines that are no jobs; an error when strict or when it is the first job line."""
+        wrong = np.flatnonzero(block.kinds != swf_text.GOOD)
+        if not wrong.size:
+            return
+        if self._notes.strict or (wrong[0] == 0 and not self._first_job_seen):
+            raise self._malformed(block, text, int(wrong[0]))
+        self._notes.repair("dropped_malformed_line", int(wrong.size))
+
+    def _malformed(self, block: swf_text.Block, text: bytes, row: int) -> InputError:
+        """What is wrong with a job line."""
+        in_block, detail = int(block.lines[row]), int(block.details[row])
+        words = text.split(b"\n", in_block + 1)[in_block].split()
+        line = self._lines_before + in_block + 1
+        if block.kinds[row] == swf_text.TOO_FEW_FIELDS:
+            return InputError(
+                "too few fields",
+                source=self._notes.path,
+                line=line,
+                value=len(words),
+                expected=f"at least {len(FIELDS)} fields",
+            )
+        return InputError(
+            "no usable number",
+            source=self._notes.path,
+            line=line,
+            field=FIELDS[detail],
+            value=words[detail][:_SHOWN_CHARACTERS].decode("utf-8", errors="backslashreplace"),
+            expected="a whole number" if detail in _WHOLE_FIELDS else "a number",
+        )
+
+    def _raw(self, block: swf_text.Block, text: bytes) -> pl.DataFrame:
+        """The good job lines: a column per field (-1 for unknown), ``LINE`` and ``extra``."""
+        raw = pl.DataFrame({name: block.values[at] for at, name in enumerate(FIELDS)})
+        raw = raw.with_columns(pl.Series(LINE, block.lines + self._lines_before + 1))
+        good = block.kinds == swf_text.GOOD
+        starts, ends = block.rest[:, 0], block.rest[:, 1]
+        extra: list[str | None] = [None] * raw.height
+        for row in np.flatnonzero(good & (ends > starts)).tolist():
+            extra[row] = self._decoded(text[starts[row] : ends[row]])
+        raw = raw.with_columns(pl.Series("extra", extra, dtype=pl.String))
+        return raw if good.all() else raw.filter(good)
+
+    def _count_unknown_status(self, raw: pl.DataFrame) -> None:
+        unknown = ~raw["status"].is_in([-1.0, *_STATUS])
+        if unknown.any():
+            row = unknown.arg_max() or 0
+            self._notes.repair(
+                "unknown_for_undefined_status",
+                int(unknown.sum()),
+                line=raw[LINE][row],
+                field="status",
+                value=raw["status"][row],
+                expected="-1 to 5",
+            )
+
+    def _without_partial_executions(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Without the bursts of swapped-out jobs: lines with no submission that follow a sum."""
+        burst = raw["status"].is_in([2.0, 3.0, 4.0]) & (raw["submit time"] < 0)
+        if not burst.any():
+            return raw
+        self._notes.repair(
+            "dropped_partial_execution",
+            int(burst.sum()),
+            line=raw[LINE][burst.arg_max() or 0],
+            field="status",
+            expected="one line a job",
+        )
+        return raw.filter(~burst)
+
+
+def _whole_lines(source: Source) -> Iterator[bytes]:
+    rest = b""
+    for block in source.blocks():
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
+        if len(rest) > _LONGEST_LINE_BYTES:
+            raise InputError("a line without end", source=source.path, expected="lines of text")
+    if rest:
+        yield rest
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
+
+
+def _finish_slow_numbers(block: swf_text.Block, text: bytes) -> None:
+    for row, field, start, end in block.slow.tolist():
+        value = float(text[start:end])
+        if math.isfinite(value):
+            block.values[field, row] = value
+        else:
+            _mark(block, np.array([row]), field)
+
+
+def _demand_whole_numbers(block: swf_text.Block) -> None:
+    for field in _WHOLE_FIELDS:
+        values = block.values[field]
+        wrong = (np.floor(values) != values) | (np.abs(values) >= _LARGEST_WHOLE)
+        if field == 0:
+            wrong |= values < 0
+        wrong &= block.kinds == swf_text.GOOD
+        if wrong.any():
+            _mark(block, np.flatnonzero(wrong), field)
+
+
+def _mark(block: swf_text.Block, rows: NDArray[np.int64], field: int) -> None:
+    block.kinds[rows] = swf_text.NOT_A_NUMBER
+    block.details[rows] = field
+
+
+def _in_canonical_columns(raw: pl.DataFrame) -> pl.DataFrame:
+    def known(name: str) -> pl.Expr:
+        return pl.when(pl.col(name) != -1).then(pl.col(name))
+
+    def positive(name: str) -> pl.Expr:
+        return pl.when(pl.col(name) > 0).then(pl.col(name))
+
+    def text(name: str) -> pl.Expr:
+        return pl.when(pl.col(name) >= 0).then(pl.col(name)).cast(pl.Int64).cast(pl.String)
+
+    tasks = pl.coalesce(positive("requested processors"), positive("allocated processors"))
+    memory, queue = known("requested memory") * _KIBIBYTE, text("queue")
+    if raw["extra"].null_count() < raw.height:
+        extended = pl.col("extra").str.starts_with("{")
+        per_node = pl.col("extra").str.extract(_PROCESSORS_PER_NODE).cast(pl.Float64)
+        per_task = known("requested memory") / pl.coalesce(per_node, tasks)
+        memory = pl.when(extended).then(per_task).otherwise(memory)
+        queue = pl.coalesce(pl.col("extra").str.extract(_NAMED_QUEUE), queue)
+    return raw.select(
+        pl.col("job number").cast(pl.Int64).cast(pl.String).alias("job_id"),
+        pl.col("submit time").alias("submit_seconds"),
+        known("wait time").alias("recorded_wait_seconds"),
+        known("run time").alias("runtime_seconds"),
+        tasks.cast(pl.Int64).alias("tasks"),
+        pl.lit(1.0).alias("cpus_per_task"),
+        memory.alias("memory_bytes_per_task"),
+        known("requested time").alias("requested_seconds"),
+        positive("allocated processors").alias("allocated_cpus"),
+        known("average cpu time").alias("used_cpu_seconds"),
+        (known("used memory") * _KIBIBYTE).alias("used_memory_bytes"),
+        pl.col("status")
+        .replace_strict(_STATUS, default=None, return_dtype=pl.String)
+        .alias("status"),
+        text("user").alias("user"),
+        text("group").alias("group"),
+        queue.alias("queue"),
+        text("partition").alias("partition"),
+        text("executable").alias("executable"),
+        text("preceding job").alias("after_job_id"),
+        known("think time").alias("think_seconds"),
+        "extra",
+        LINE,
+    )
+
+
+def _machines_beside(log: Path) -> Path | None:
+    """``log.swf.machines.gz`` for ``log.swf.gz``, and so on, where it exists."""
+    compression = log.suffix if log.suffix in (".gz", ".zst") else ""
+    bare = log.name.removesuffix(compression)
+    names = (f"{bare}.machines{ending}" for ending in (compression, "", ".gz", ".zst"))
+    return next((path for name in names if (path := log.with_name(name)).is_file()), None)
+
+
+def _machines(path: Path) -> pl.DataFrame:
+    """Nodes table of a machine list."""
+    rows = []
+    lines = b"".join(Source(path).blocks()).decode("utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
+        words = line.split("\t")
+        if not line.strip():
+            continue
+        if len(words) != 6 or not all(_is_number(word) for word in (*words[2:4], words[5])):
+            raise InputError(
+                "not a line of a machine list",
+                source=path,
+                line=number,
+                value=line[:_SHOWN_CHARACTERS],
+                expected="id, name, nodes, cpus per node, speed and memory in KiB, tab-separated",
+            )
+        rows.append(
+            {
+                "node": words[1],
+                "partition": words[1],
+                "count": int(float(words[2])),
+                "cpus": float(words[3]),
+                "memory_bytes": float(words[5]) * _KIBIBYTE,
+                "gpus": 0.0,
+                "model": None,
+            }
+        )
+    return pl.DataFrame(rows, schema=schema.NODES)

@@ -1,0 +1,420 @@
+"""From a log file to a workload: the reader protocol, choosing a reader, and what all logs get.
+
+A reader yields chunks of the jobs table. ``Intake`` repairs what any log can have wrong (negative
+times, submissions out of order, ids used twice), counts it, and so makes a log of any layout
+canonical. ``read`` keeps all chunks in memory; ``foresail.traces.folder.convert`` does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.model.registry import Entry, entries, find
+from foresail.traces import schema
+from foresail.traces.source import Source, head
+from foresail.traces.workload import Workload, WorkloadMeta
+
+LINE: Final = "__line__"
+"""Column in which a reader may tell the line each row came from; it does not reach the workload."""
+
+UNIX_TIMES_BEGIN: Final = 5e8
+"""A first submission later than this (16 years after any origin) must be a Unix time."""
+
+_NOT_NEGATIVE: Final = (
+    "recorded_wait_seconds",
+    "runtime_seconds",
+    "tasks",
+    "cpus_per_task",
+    "memory_bytes_per_task",
+    "gpus_per_task",
+    "requested_seconds",
+    "allocated_cpus",
+    "used_cpu_seconds",
+    "used_memory_bytes",
+    "think_seconds",
+)
+
+
+@dataclass
+class Notes:
+    """What a reader finds out besides the jobs: facts of the header, and the repairs it made.
+
+    Parameters
+    ----------
+    path
+        The log.
+    strict
+        Whether a repair is an error instead.
+    advance
+        Called with the number of bytes of the file just read, for a progress bar.
+    unix_times
+        Set by a reader whose submit times are Unix times: the workload's origin becomes its first
+        submission.
+    earlier
+        Set by a reader of something that has meta facts of its own already.
+    """
+
+    path: Path
+    strict: bool = False
+    advance: Callable[[int], None] | None = None
+    processors: int | None = None
+    origin_unix_seconds: float | None = None
+    time_zone: str | None = None
+    unix_times: bool = False
+    header: dict[str, str] = field(default_factory=dict)
+    nodes: pl.DataFrame | None = None
+    sha256: str | None = None
+    earlier: WorkloadMeta | None = None
+    repairs: Counter[str] = field(default_factory=Counter)
+
+    def source(self) -> Source:
+        """The log's bytes, with progress."""
+        return Source(self.path, self.advance)
+
+    def repair(
+        self,
+        name: str,
+        count: int = 1,
+        *,
+        line: int | None = None,
+        field: str | None = None,
+        value: object | None = None,
+        expected: str | None = None,
+    ) -> None:
+        """Count a repair of ``count`` rows, the first of them described by the rest.
+
+        Raises
+        ------
+        InputError
+            When strict.
+        """
+        if self.strict:
+            problem = name.replace("_", " ") + (f" ({count} rows here)" if count > 1 else "")
+            raise InputError(
+                problem, source=self.path, line=line, field=field, value=value, expected=expected
+            )
+        self.repairs[name] += count
+
+    def meta(self, reader: str) -> WorkloadMeta:
+        """All that is known of the workload as a whole."""
+        base = self.earlier or WorkloadMeta(source=self.path.name, reader=reader)
+        return replace(
+            base,
+            processors=self.processors,
+            origin_unix_seconds=self.origin_unix_seconds,
+            time_zone=self.time_zone,
+            header=dict(self.header),
+            repairs=dict(Counter(base.repairs) + self.repairs),
+            sha256=self.sha256 or base.sha256,
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a log, by which readers tell its layout; a folder's ``text`` is empty."""
+
+    path: Path
+    text: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The first line, taken for the header of a comma-separated table."""
+        first = self.text.partition("\n")[0].strip()
+        return tuple(name.strip().strip('"') for name in first.split(","))
+
+    @classmethod
+    def of(cls, path: Path) -> Sample:
+        """Sample of a file or folder.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is empty or unreadable.
+        """
+        if not path.exists():
+            raise InputError("no such file or folder", source=path)
+        if path.is_dir():
+            return cls(path, "")
+        return cls(path, head(path).decode("utf-8", errors="replace"))
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Reads logs of one layout. A reader is built from its parameters record alone."""
+
+    def recognises(self, sample: Sample) -> bool:
+        """Whether this is a log that the reader reads."""
+        ...
+
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """The jobs of ``notes.path``, in the order of the file, in tables of bounded size.
+
+        Columns of ``schema.JOBS`` may be absent (null), except ``submit_seconds``; further columns
+        are features; ``LINE`` may tell where rows came from. Facts and repairs go to ``notes``.
+        """
+        ...
+
+
+class Intake:
+    """Makes chunks canonical as they come, and remembers what they need once all have come."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._highest_submit = -np.inf
+        self._lowest_submit = np.inf
+        self._highest_id = -1
+        self.rows = 0
+        self.ordered = True
+        self.ids_ascend = True
+
+    def take(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        """The chunk with every canonical column, without impossible values.
+
+        Raises
+        ------
+        InputError
+            When strict and something had to be repaired.
+        """
+        chunk = self._without_negatives(canonical(chunk))
+        self._watch_order(chunk)
+        self._watch_ids(chunk)
+        self.rows += chunk.height
+        return chunk
+
+    def check_any(self) -> None:
+        """Raise ``InputError`` if there was no job at all."""
+        if not self.rows:
+            raise InputError("holds no jobs", source=self._notes.path, expected="at least one job")
+
+    def origin_shift(self) -> float:
+        """Seconds to take off all times, which were Unix times or not; sets the origin."""
+        if not self._notes.unix_times:
+            return 0.0
+        self._notes.origin_unix_seconds = self._lowest_submit
+        return float(self._lowest_submit)
+
+    def _without_negatives(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        submit = chunk["submit_seconds"]
+        unusable = (submit < 0).fill_null(value=True) | ~submit.is_finite().fill_null(value=True)
+        if unusable.any():
+            self._count("dropped_without_submit", chunk, unusable, "submit_seconds")
+            chunk = chunk.filter(~unusable)
+        for name in _NOT_NEGATIVE:
+            lowest = chunk[name].min()
+            if isinstance(lowest, int | float) and lowest < 0:
+                negative = (chunk[name] < 0).fill_null(value=False)
+                self._count(f"unknown_for_negative_{name}", chunk, negative, name)
+                known = pl.when(pl.col(name) >= 0).then(pl.col(name))
+                chunk = chunk.with_columns(known.alias(name))
+        return chunk
+
+    def _count(self, name: str, chunk: pl.DataFrame, rows: pl.Series, column: str) -> None:
+        first = chunk.row(rows.arg_max() or 0, named=True)
+        expected = "a number of at least 0"
+        self._notes.repair(
+            name,
+            int(rows.sum()),
+            line=first.get(LINE),
+            field=column,
+            value=first[column],
+            expected=expected,
+        )
+
+    def _watch_order(self, chunk: pl.DataFrame) -> None:
+        if not chunk.height:
+            return
+        submit = chunk["submit_seconds"].to_numpy()
+        before = np.maximum.accumulate(np.concatenate(([self._highest_submit], submit[:-1])))
+        late = submit < before
+        if late.any():
+            first = chunk.row(int(late.argmax()), named=True)
+            self._notes.repair(
+                "sorted_by_submit",
+                int(late.sum()),
+                line=first.get(LINE),
+                field="submit_seconds",
+                value=first["submit_seconds"],
+                expected="jobs in order of submission",
+            )
+            self.ordered = False
+        self._highest_submit = max(self._highest_submit, float(submit.max()))
+        self._lowest_submit = min(self._lowest_submit, float(submit.min()))
+
+    def _watch_ids(self, chunk: pl.DataFrame) -> None:
+        if not chunk.height or not self.ids_ascend:
+            return
+        numbers = chunk["job_id"].cast(pl.Int64, strict=False)
+        values = numbers.to_numpy() if not numbers.null_count() else np.zeros(2)
+        ascend = values[0] > self._highest_id and bool((np.diff(values) > 0).all())
+        self.ids_ascend = ascend
+        if ascend:
+            self._highest_id = int(values[-1])
+
+
+def canonical(chunk: pl.DataFrame) -> pl.DataFrame:
+    """The chunk with every column of ``schema.JOBS`` in order, then its features."""
+    known = [
+        (pl.col(name) if name in chunk.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in schema.JOBS.items()
+    ]
+    features = [pl.col(name) for name in chunk.columns if name not in schema.JOBS]
+    return chunk.select(known + features)
+
+
+def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
+    """How often each row's id was used before that row, or None if every id is used once.
+
+    ``ids`` are the id columns of all chunks. Takes a few words a row: ids are compared by hash.
+    """
+    hashes = np.concatenate([series.hash().to_numpy() for series in ids])
+    order = np.argsort(hashes, kind="stable")
+    same = np.concatenate(([False], hashes[order[1:]] == hashes[order[:-1]]))
+    if not same.any():
+        return None
+    position = np.arange(hashes.size)
+    group_start = np.maximum.accumulate(np.where(same, 0, position))
+    used_before = np.empty(hashes.size, dtype=np.int64)
+    used_before[order] = position - group_start
+    return used_before
+
+
+def renamed(chunk: pl.DataFrame, used_before: NDArray[np.int64], notes: Notes) -> pl.DataFrame:
+    """The chunk with ``#2``, ``#3`` ... behind ids that earlier rows used already.
+
+    Raises
+    ------
+    InputError
+        When strict and there are such rows.
+    """
+    again = used_before > 0
+    if not again.any():
+        return chunk
+    first = chunk.row(int(again.argmax()), named=True)
+    notes.repair(
+        "renamed_duplicate_id",
+        int(again.sum()),
+        line=first.get(LINE),
+        field="job_id",
+        value=first["job_id"],
+        expected="an id of its own for every job",
+    )
+    suffix = pl.Series("suffix", used_before + 1).cast(pl.String)
+    unique = pl.when(pl.Series(again)).then(pl.col("job_id") + "#" + suffix)
+    return chunk.with_columns(unique.otherwise(pl.col("job_id")).alias("job_id"))
+
+
+Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
+
+
+def finished(table: Table, shift: float) -> Table:
+    """The table with absolute times counted from the origin, without line numbers."""
+    table = table.drop(LINE, strict=False)
+    if not shift:
+        return table
+    return table.with_columns(pl.col("submit_seconds", "deadline_seconds") - shift)
+
+
+def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, Reader]:
+    """The reader of this name, or else the one that recognises the log and has these options.
+
+    An option (a parameter of the reader) that is None counts as not given.
+
+    Raises
+    ------
+    InputError
+        If no reader (or more than one) recognises the log, or the reader has no such option.
+    UnknownNameError
+        If no reader has this name.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    sample = Sample.of(path)
+    if reader is not None:
+        entry = find("reader", reader)
+        for name in given.keys() - _parameters(entry):
+            known = ", ".join(sorted(_parameters(entry))) or "no options"
+            raise InputError(
+                f"the reader {reader!r} has no such option", field=name, expected=known
+            )
+        return reader, entry.build(entry.parameters(**given))
+    able = [entry for entry in entries("reader") if given.keys() <= _parameters(entry)]
+    built = {entry.name: entry.build(entry.parameters(**given)) for entry in able}
+    matching = [name for name, candidate in built.items() if candidate.recognises(sample)]
+    if len(matching) != 1:
+        names = ", ".join(matching or [entry.name for entry in entries("reader")])
+        problem = "several readers read this layout" if matching else "no reader knows this layout"
+        raise InputError(
+            problem,
+            source=path,
+            expected=f"a reader given by name ({names}), or a column mapping for a table",
+        )
+    return matching[0], built[matching[0]]
+
+
+def _parameters(entry: Entry) -> set[str]:
+    return {parameter.name for parameter in fields(entry.parameters)}
+
+
+def read(
+    path: Path,
+    reader: str | None = None,
+    *,
+    strict: bool = False,
+    processors: int | None = None,
+    advance: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Workload:
+    """Read a log into memory, its jobs sorted by submission (stable).
+
+    Parameters
+    ----------
+    path
+        The log: a file, or a canonical folder.
+    reader
+        Name of the reader; by default the one that recognises the log.
+    strict
+        Whether what would be repaired (and counted in ``meta.repairs``) is an error instead.
+    processors
+        Processors of the machine, where the log does not say or says otherwise.
+    advance
+        Called with the number of bytes just read.
+    options
+        Parameters of the reader.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be used: what is wrong, where, and what was expected.
+    """
+    name, chosen = choose(path, reader, **options)
+    notes = Notes(path, strict, advance)
+    intake = Intake(notes)
+    chunks = [intake.take(chunk) for chunk in chosen.chunks(notes)]
+    intake.check_any()
+    if not intake.ids_ascend:
+        chunks = _with_unique_ids(chunks, notes)
+    shift = intake.origin_shift()
+    jobs = pl.concat([finished(chunk, shift) for chunk in chunks], how="diagonal")
+    chunks.clear()
+    if not intake.ordered:
+        jobs = jobs.sort("submit_seconds", maintain_order=True)
+    if processors is not None:
+        notes.processors = processors
+    return Workload(jobs, notes.meta(name), notes.nodes)
+
+
+def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:
+    used_before = occurrences(chunk["job_id"] for chunk in chunks)
+    if used_before is None:
+        return chunks
+    ends = np.cumsum([chunk.height for chunk in chunks])
+    parts = np.split(used_before, ends[:-1])
+    return [renamed(chunk, part, notes) for chunk, part in zip(chunks, parts, strict=True)]

@@ -1,0 +1,224 @@
+"""What is odd about a workload, counted, with an example of each and what could be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from foresail.traces import schema
+from foresail.traces.workload import Workload
+
+LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
+"""A job that ran longer than a year is taken for a mistake of the record."""
+
+_TIMES: Final = (
+    *("submit_seconds", "recorded_wait_seconds", "runtime_seconds", "requested_seconds"),
+    *("used_cpu_seconds", "think_seconds"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of oddity.
+
+    Parameters
+    ----------
+    name
+        Short name, as code may test for it.
+    meaning
+        What it is, in words.
+    count
+        How many jobs have it; 1 for what concerns the workload as a whole.
+    job_id, value
+        The first such job and what it has there, where there is one.
+    remedy
+        What to do about it: a filter, or an option of reading.
+    """
+
+    name: str
+    meaning: str
+    count: int
+    remedy: str
+    job_id: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings about a workload of so many jobs."""
+
+    source: str
+    jobs: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    name: str
+    meaning: str
+    odd: pl.Expr
+    column: str
+    remedy: str
+
+
+def validate(workload: Workload) -> Report:
+    """Look for what a replay would stumble over or what makes its result doubtful.
+
+    Repairs that the reader made are findings as well. Nothing is changed.
+    """
+    findings = [
+        *_of_reading(workload),
+        *_of_whole(workload),
+        *(found for check in _checks(workload) if (found := _look(workload, check))),
+    ]
+    return Report(workload.meta.source, len(workload), tuple(findings))
+
+
+def _of_reading(workload: Workload) -> Iterator[Finding]:
+    for name, count in sorted(workload.meta.repairs.items()):
+        meaning = "repaired on reading: " + name.replace("_", " ")
+        yield Finding(name, meaning, count, "none needed; --strict makes it an error")
+
+
+def _of_whole(workload: Workload) -> Iterator[Finding]:
+    jobs = workload.jobs
+    if workload.meta.processors is None:
+        meaning = "the number of processors is unknown"
+        yield Finding("unknown_processors", meaning, 1, "give --processors")
+    if not jobs["submit_seconds"].is_sorted():
+        meaning = "jobs are not in order of submission"
+        yield Finding("unsorted", meaning, 1, "convert the workload again")
+    if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
+        meaning = "no job has a requested time"
+        yield Finding("no_requested_times", meaning, 1, "use a predictor that learns from runtimes")
+
+
+def _look(workload: Workload, check: _Check) -> Finding | None:
+    jobs = workload.jobs.filter(check.odd.fill_null(value=False))
+    if not jobs.height:
+        return None
+    value = jobs[check.column][0]
+    return Finding(
+        check.name,
+        check.meaning,
+        jobs.height,
+        check.remedy,
+        job_id=jobs["job_id"][0],
+        value=None if value is None else f"{check.column} = {value}",
+    )
+
+
+def _checks(workload: Workload) -> Iterator[_Check]:
+    runtime, requested = pl.col("runtime_seconds"), pl.col("requested_seconds")
+    cpus = pl.col("tasks") * pl.col("cpus_per_task")
+    status, submit = pl.col("status"), pl.col("submit_seconds")
+    yield _Check(
+        "duplicate_id",
+        "the id is used by an earlier job",
+        ~pl.col("job_id").is_first_distinct(),
+        "job_id",
+        "filter merge_duplicates",
+    )
+    for name in _TIMES:
+        yield _Check(
+            f"negative_{name}",
+            f"{name} is negative",
+            pl.col(name) < 0,
+            name,
+            "filter drop_negative_submit" if name == "submit_seconds" else "correct the source",
+        )
+        yield _Check(
+            f"infinite_{name}",
+            f"{name} is no finite number",
+            ~pl.col(name).is_finite(),
+            name,
+            "correct the source",
+        )
+    yield _Check(
+        "unknown_submit",
+        "the submission is unknown",
+        submit.is_null(),
+        "submit_seconds",
+        "filter drop_negative_submit",
+    )
+    yield _Check(
+        "unknown_runtime",
+        "the runtime is unknown: the job cannot be replayed",
+        runtime.is_null(),
+        "runtime_seconds",
+        "filter drop_no_runtime",
+    )
+    yield _Check(
+        "zero_runtime",
+        "the job ran for no time",
+        runtime == 0,
+        "runtime_seconds",
+        "filter drop_no_runtime",
+    )
+    yield _Check(
+        "runtime_beyond_request",
+        "the job ran longer than it had asked for",
+        runtime > requested,
+        "runtime_seconds",
+        "filter clip_runtime_to_request or raise_request_to_runtime",
+    )
+    yield _Check(
+        "runtime_beyond_a_year",
+        "the job ran for more than a year",
+        runtime > LONGEST_RUNTIME_SECONDS,
+        "runtime_seconds",
+        "filter drop_no_runtime after correcting the source",
+    )
+    some_requested = requested.is_not_null().any()
+    yield _Check(
+        "unknown_requested_time",
+        "the job has no requested time, though others have",
+        (requested.is_null() | (requested <= 0)) & some_requested,
+        "requested_seconds",
+        "filter drop_no_request",
+    )
+    yield _Check(
+        "unknown_width",
+        "how many cpus the job holds is unknown or zero",
+        cpus.is_null() | (cpus <= 0),
+        "tasks",
+        "filter fill_processors",
+    )
+    if workload.meta.processors is not None:
+        yield _Check(
+            "wider_than_machine",
+            f"the job holds more than the machine's {workload.meta.processors} processors",
+            (cpus > workload.meta.processors)
+            | (pl.col("allocated_cpus") > workload.meta.processors),
+            "tasks",
+            "filter drop_wider_than_machine",
+        )
+    yield _Check(
+        "cancelled_before_start",
+        "the job was cancelled and did not run",
+        (status == "cancelled") & (runtime.is_null() | (runtime <= 0)),
+        "status",
+        "filter drop_cancelled_before_start",
+    )
+    yield _Check(
+        "partial_execution",
+        "the row is one of several executions of a job",
+        status == "partial",
+        "status",
+        "filter merge_duplicates",
+    )
+    yield _Check(
+        "unknown_status",
+        "the status is none of " + ", ".join(schema.STATUSES),
+        status.is_not_null() & ~status.is_in(schema.STATUSES),
+        "status",
+        "correct the mapping's values",
+    )

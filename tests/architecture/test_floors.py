@@ -1,0 +1,71 @@
+"""The floors: what may import what, and the picture of it."""
+
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import foresail
+from architecture import floors
+
+HEAVY = ("numpy", "numba", "polars", "plotly", "pydantic", "psutil", "zstandard", "httpx")
+
+
+def test_picture_is_the_code() -> None:
+    """The table on the architecture page is what the code and the contract say (make format)."""
+    assert floors.drawn() == floors.table()
+
+
+def test_every_package_has_a_floor() -> None:
+    """Contract and folders name the same packages, each once; only checks stands beside."""
+    on_floors = [name for floor in floors.floors() for name in floor]
+    assert sorted([*on_floors, "checks"]) == floors.packages()
+
+
+def test_contracts_are_kept() -> None:
+    """The import contracts hold, also for imports inside functions."""
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--no-logo"]
+    result = subprocess.run(command, cwd=floors.ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_package_says_its_subject() -> None:
+    """The first thing in every package is one sentence about its one subject."""
+    silent = [name for name in floors.packages() if not floors.subject(name)]
+    assert silent == []
+
+
+def modules() -> list[str]:
+    """All modules of the package by dotted name."""
+    return [each.name for each in pkgutil.walk_packages(foresail.__path__, "foresail.")]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_module_says_its_subject(name: str) -> None:
+    """Every module opens with a docstring."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    assert Path(spec.origin).read_text("utf-8").startswith(('"""', 'r"""'))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=" ".join)
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    """The help and the version are told without loading a library that takes long to load."""
+    code = (
+        "import sys, json\n"
+        "from foresail.cli.main import main\n"
+        f"sys.argv = ['foresail', *{arguments!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(eval(result.stdout.splitlines()[-1]))
+    assert "foresail.cli.main" in loaded
+    assert loaded.isdisjoint(HEAVY)

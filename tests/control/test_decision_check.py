@@ -1,0 +1,156 @@
+"""What of a decision is let through: each way to be wrong, alone and beside what is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from foresail.checks.tiny import tiny_pending
+from foresail.control.capacity import Capacity
+from foresail.control.check import RefusalCode, check_decision
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.decision import Decision, Placement, Preempt, Start
+from foresail.model.job import Job, Stage
+from foresail.model.resources import Resources
+
+GIB = 2.0**30
+
+
+def check(decision, cpus=(2,), running=(), stopping=(), capacity=None):
+    """Check a decision about pending jobs ``1``, ``2``, ... of these widths, 4 cpus free."""
+    pending = {str(n): tiny_pending(str(n), width, 10) for n, width in enumerate(cpus, start=1)}
+    capacity = capacity or Capacity(Cluster.of_processors(4))
+    return check_decision(decision, pending, dict.fromkeys(running), set(stopping), capacity)
+
+
+def start(job_id: str, tasks: int, partition: str = "all") -> Start:
+    return Start(job_id, Placement.whole(partition, tasks))
+
+
+def codes(verdict) -> list[tuple[str, RefusalCode]]:
+    return [(refusal.job_id, refusal.code) for refusal in verdict.refusals]
+
+
+def test_starts_take_room_from_those_after_them():
+    """Two of three jobs fit; the third is refused and the others still start."""
+    verdict = check(Decision((start("1", 3), start("2", 2), start("3", 1))), cpus=(3, 2, 1))
+    assert [each.job_id for each in verdict.starts] == ["1", "3"]
+    assert codes(verdict) == [("2", RefusalCode.NO_ROOM)]
+    assert verdict.refusals[0].sentence == (
+        "partition 'all' has 1 cpus free and the job needs 2 cpus there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        (start("nobody", 1), RefusalCode.UNKNOWN_JOB),
+        (start("9", 1), RefusalCode.NOT_PENDING),
+        (start("1", 1), RefusalCode.NOT_WHOLE),
+        (start("1", 3), RefusalCode.NOT_WHOLE),
+        (start("1", 2, "elsewhere"), RefusalCode.NO_SUCH_PLACE),
+        (Start("1", Placement((("all", 2),), (("n1", 2),))), RefusalCode.NO_SUCH_PLACE),
+        (Start("1", Placement((("all", 1), ("all", 1)))), RefusalCode.NOT_WHOLE),
+        (Start("1", Placement((("all", 3), ("all", -1)))), RefusalCode.NOT_WHOLE),
+        (Start("1", Placement(())), RefusalCode.NOT_WHOLE),
+    ],
+)
+def test_each_wrong_start_is_refused_with_its_reason(wrong, code):
+    """One wrong start; the right one behind it is let through."""
+    verdict = check(Decision((wrong, start("2", 2))), cpus=(2, 2), running=("9",))
+    assert codes(verdict) == [(wrong.job_id, code)]
+    assert [each.job_id for each in verdict.starts] == ["2"]
+
+
+def test_a_job_is_started_once():
+    """The second start of the same job is refused, though it would fit."""
+    verdict = check(Decision((start("1", 2), start("1", 2))))
+    assert len(verdict.starts) == 1
+    assert codes(verdict) == [("1", RefusalCode.TWICE)]
+
+
+def test_preemptions_need_a_running_job_that_was_not_told_yet():
+    """Unknown, already stopping and doubled preemptions are refused."""
+    wishes = tuple(Preempt(job_id) for job_id in ("8", "9", "8", "7"))
+    verdict = check(Decision(preemptions=wishes), running=("8", "9"), stopping=("9",))
+    assert verdict.preemptions == (Preempt("8"),)
+    assert codes(verdict) == [
+        ("9", RefusalCode.TWICE),
+        ("8", RefusalCode.TWICE),
+        ("7", RefusalCode.NOT_RUNNING),
+    ]
+
+
+def test_the_check_changes_nothing():
+    """Capacity is the same after a check as before it."""
+    capacity = Capacity(Cluster.of_processors(4))
+    check(Decision((start("1", 2),)), capacity=capacity)
+    assert capacity.free_by_partition() == {"all": Resources(cpus=4)}
+
+
+def two_nodes() -> Capacity:
+    nodes = tuple(Node(name, Resources(2, 4 * GIB, 1)) for name in ("n1", "n2"))
+    return Capacity(Cluster((Partition("gpu", Resources(4, 8 * GIB, 2), nodes),)))
+
+
+def two_tasks(cpus: float, memory: float = 0.0, gpus: float = 0.0) -> Job:
+    return Job("1", 0.0, (Stage(2, Resources(cpus, memory, gpus)),))
+
+
+def test_named_nodes_are_accounted_one_by_one():
+    """Two tasks fit on two nodes, not on one that has room for a single gpu."""
+    capacity = two_nodes()
+    job = two_tasks(1, GIB, 1)
+    apart = Placement((("gpu", 2),), (("n1", 1), ("n2", 1)))
+    together = Placement((("gpu", 2),), (("n1", 2),))
+    assert capacity.misplacement(job, apart) is None
+    kind, sentence = capacity.misplacement(job, together)
+    assert kind == "no_room"
+    assert "node 'n1'" in sentence
+    assert "1 gpus" in sentence
+
+
+def test_nodes_and_partitions_of_a_placement_must_agree():
+    """Two tasks in the partition and one on its nodes is no gang."""
+    problem = two_nodes().misplacement(two_tasks(1), Placement((("gpu", 2),), (("n1", 1),)))
+    assert problem == ("not_whole", "its nodes and its partitions disagree")
+
+
+def test_what_was_taken_comes_back():
+    """Take and give back leave the capacity as it was."""
+    capacity = two_nodes()
+    job, placement = two_tasks(1, GIB), Placement((("gpu", 2),), (("n1", 2),))
+    capacity.take(job, placement)
+    assert capacity.free_by_partition()["gpu"] == Resources(2, 6 * GIB, 2)
+    assert capacity.misplacement(job, placement) is not None
+    capacity.give_back(job, placement)
+    assert capacity.misplacement(job, placement) is None
+
+
+def test_a_task_never_spans_two_nodes():
+    """Two 2-cpu tasks could be held by two 2-cpu nodes, two 3-cpu tasks could not."""
+    assert two_nodes().could_hold(two_tasks(2))
+    assert not two_nodes().could_hold(two_tasks(3))
+    assert not two_nodes().could_hold(two_tasks(1, 5 * GIB))
+
+
+def test_tenths_of_a_cpu_add_up():
+    """Ten tasks of 0.1 cpus fill one cpu one after the other, whatever floats make of it."""
+    capacity = Capacity(Cluster.of_processors(1))
+    job, placement = Job("1", 0.0, (Stage(1, Resources(0.1)),)), Placement.whole("all", 1)
+    for _ in range(10):
+        assert capacity.misplacement(job, placement) is None
+        capacity.take(job, placement)
+    assert capacity.misplacement(job, placement) is not None
+
+
+def test_a_job_of_several_stages_holds_its_widest_in_one_partition():
+    """Stages of 1 and 3 cpus hold 3 cpus, and cannot be split over places."""
+    stages = (Stage(1, Resources(1), "a"), Stage(3, Resources(1), "b", ("a",)))
+    job = Job("1", 0.0, stages)
+    cluster = Cluster((Partition("x", Resources(3)), Partition("y", Resources(2))))
+    capacity = Capacity(cluster)
+    assert capacity.could_hold(job)
+    assert capacity.misplacement(job, Placement((("x", 2), ("y", 2))))[0] == "not_whole"
+    capacity.take(job, Placement.whole("x", 4))
+    assert capacity.free_by_partition() == {"x": Resources(0), "y": Resources(2)}
+    assert capacity.misplacement(job, Placement.whole("y", 4))[0] == "no_room"

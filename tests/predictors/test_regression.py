@@ -1,0 +1,163 @@
+"""The regression: parameters, learning, and the learning step against a slow reference."""
+
+import math
+
+import numpy as np
+import pytest
+
+from foresail.kernels import history, regression
+from foresail.kernels.basis import expand
+from foresail.kernels.columns import CPUS, PREDICTED, REQUESTED, SUMMARY_COLUMNS
+from foresail.kernels.loss import LARGE_AREA, SHAPES, SQUARED, error_slope, job_weight
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.predictors.regression import Regression, RegressionParameters
+from random_history import END, START, SUBMIT, random_history
+
+
+def slow_model(under, eta, l2):
+    """Prediction and learning over the 231 terms, with NumPy, as spec section 7 numbers them."""
+    size = regression.TERMS
+    w, s, g = np.zeros((3, size))
+    state = {"n": 0.0, "t": 0}
+
+    def terms(features):
+        basis = np.empty(size)
+        expand(features, basis)
+        return basis
+
+    def predict(features):
+        x = terms(features)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(np.abs(x) > s, s / np.abs(x), 1.0)
+        return float(np.sum(w * share * x))
+
+    def learn(features, cpus, runtime):
+        x = terms(features)
+        state["t"] += 1
+        grown = np.abs(x) > s
+        w[grown] *= s[grown] / np.abs(x[grown])
+        s[grown] = np.abs(x[grown])
+        seen = s > 0
+        state["n"] += np.sum(x[seen] ** 2 / s[seen] ** 2)
+        slope = error_slope(float(w @ x) - runtime, SQUARED, under, 1.0, 1.0)
+        slope *= job_weight(LARGE_AREA, cpus, runtime, math.log(10.0), 0.1)
+        gradient = slope * x + l2 * w
+        g[:] += gradient**2
+        move = seen & (g > 0)
+        rate = eta * math.sqrt(state["t"] / state["n"])
+        w[move] -= rate * gradient[move] / (s[move] * np.sqrt(g[move]))
+
+    return predict, learn
+
+
+@pytest.mark.parametrize(("under", "l2"), [("linear", 4e9), ("squared", 0.0), ("squared", 1e6)])
+def test_equals_slow_reference(under, l2):
+    """Predictions over a random history, from the features that the steps stored."""
+    past = random_history(seed=21, jobs=250)
+    specs = past.specs()
+    steps, state = Regression(RegressionParameters(under=under, l2=l2)).compiled(specs)
+    predict, learn = slow_model(SHAPES[under], eta=5000.0, l2=l2)
+    rows = np.empty((len(past.jobs), SUMMARY_COLUMNS))
+    for now, kind, i in past.events:
+        features = state.jobs[i, history.FIRST_FEATURE :]
+        if kind == SUBMIT:
+            steps.predict(i, now, math.nan, specs, *state, rows)
+            expected = min(max(abs(predict(features)), 1.0), specs[i, REQUESTED])
+            assert rows[i, PREDICTED] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        elif kind == START:
+            steps.started(i, now, math.nan, specs, *state, rows)
+        elif kind == END:
+            steps.observe(i, now, past.runtime[i], specs, *state, rows)
+            learn(features, specs[i, CPUS], past.runtime[i])
+    assert len(np.unique(rows[:, PREDICTED])) > 20
+
+
+def predicted_after(count, runtime, requested=3600.0, **parameters):
+    """Prediction of a user's next job after ``count`` jobs that ran ``runtime`` seconds."""
+    predictor = Regression(RegressionParameters(**parameters))
+    for i in range(count):
+        job = Job.gang(f"job{i}", 100.0 * i, 4, requested, "user")
+        predictor.observe(job, Outcome(job.job_id, 100.0 * i, 100.0 * i + runtime))
+    now = 100.0 * count
+    return predictor.predict(Job.gang("next", now, 4, requested, "user"), now).mean()
+
+
+def test_first_predictions_are_one_second():
+    """All coefficients are zero at first (spec section 4) and the output is brought to 1 s."""
+    assert predicted_after(0, 0.0) == 1.0
+
+
+def test_warmup_predicts_the_request():
+    """Until so many jobs are learned."""
+    assert predicted_after(4, 60.0, warmup_requested=5) == 3600.0
+    assert predicted_after(5, 60.0, warmup_requested=5) != 3600.0
+
+
+def test_learns_a_constant():
+    """After three hundred jobs of ten minutes the plain square expects another like them."""
+    learned = predicted_after(
+        300, 600.0, over="squared", under="squared", weight="const", eta=100.0, l2=0.0
+    )
+    assert learned == pytest.approx(600.0, rel=0.1)
+
+
+def test_a_negative_output_counts_by_its_size_or_as_one_second():
+    """Under a loss that pulls below zero, ``abs`` still tells jobs apart and ``clip`` does not."""
+    spread = {}
+    for negative in ("abs", "clip"):
+        past = random_history(seed=23)
+        predictor = Regression(RegressionParameters(negative=negative))
+        made = set()
+        for now, kind, i in past.events:
+            if kind == SUBMIT:
+                made.add(predictor.predict(past.jobs[i], now).mean())
+            elif kind == END:
+                predictor.observe(past.jobs[i], past.outcome(i))
+        spread[negative] = len(made)
+    assert spread["abs"] > 2 * spread["clip"]
+
+
+def test_killed_jobs_can_be_skipped():
+    """A job that ran to its limit teaches the model nothing, if so chosen."""
+    assert predicted_after(20, 3600.0, under="squared", skip_killed=True) == 1.0
+    assert predicted_after(20, 3600.0, under="squared", skip_killed=False) > 1.0
+
+
+def test_scales_tilt_the_sides():
+    """A hundredfold loss of predictions above lowers them, of those below raises them."""
+    past = random_history(seed=22)
+    means = []
+    for over_scale, under_scale in ((100.0, 1.0), (1.0, 1.0), (1.0, 100.0)):
+        predictor = Regression(
+            RegressionParameters(
+                under="squared",
+                over_scale=over_scale,
+                under_scale=under_scale,
+                negative="clip",
+                eta=500.0,
+                l2=0.0,
+            )
+        )
+        predicted = []
+        for now, kind, i in past.events:
+            if kind == SUBMIT:
+                predicted.append(predictor.predict(past.jobs[i], now).mean())
+            elif kind == END:
+                predictor.observe(past.jobs[i], past.outcome(i))
+        means.append(np.mean(predicted))
+    assert means[0] < means[1] < means[2]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pull"),
+    [
+        ({}, 4e9),
+        ({"over": "linear", "under": "squared"}, 4e9),
+        ({"over": "linear"}, 0.0),
+        ({"over": "linear", "l2": 3.0}, 3.0),
+    ],
+)
+def test_pull_suits_the_loss(parameters, pull):
+    """Without a given l2: the published 4e9, but none where both sides are linear."""
+    assert RegressionParameters(**parameters).pull == pull
