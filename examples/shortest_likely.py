@@ -1,21 +1,20 @@
 """A scheduler in one file: start the waiting job that will most likely end soonest.
 
 `foresail simulate LOG --plugin shortest_likely.py --with shortest_likely` finds it by its name.
-Run as a script, it compares itself with first-come first-served on a small generated log.
+Run as a script, it compares itself with first-come first-served on five jobs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
-from foresail.metrics.jobs import per_job
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.registry import find, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.simulator.engine import simulate_events
-from foresail.traces.generating import generate
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +54,25 @@ class ShortestLikely:
 
 
 def main() -> None:
-    """Replay one generated log under two schedulers and print their mean waits."""
-    lublin = find("generator", "lublin").parameters
-    workload = generate("lublin", lublin(jobs=500, processors=64, load=0.9), seed=1)
+    """Replay five jobs on four processors under two schedulers and print their waits."""
+    workload = tiny_workload(
+        [  # submitted at, cpus, real runtime, requested time (all in seconds)
+            (0.0, 3, 600.0, 900.0),
+            (10.0, 2, 3000.0, 3600.0),
+            (20.0, 1, 300.0, 300.0),
+            (30.0, 4, 100.0, 120.0),
+            (40.0, 1, 200.0, 600.0),
+        ]
+    )
     for name in ("fcfs", "shortest_likely"):
-        parts = [("scheduler", name), ("predictor", "recent"), ("correction", "doubling")]
+        parts = [("scheduler", name), ("predictor", "requested"), ("correction", "requested")]
         entries = [find(family, part) for family, part in parts]
         policy = (entry.build(entry.parameters()) for entry in entries)
-        controller = Controller(Cluster.of_processors(64), *policy)
+        controller = Controller(Cluster.of_processors(4), *policy)
         schedule = simulate_events(workload, controller, policy=name)
-        wait = per_job(schedule)["wait_seconds"].mean()
-        print(f"{name:<16} mean wait {wait / 60:6.0f} min")
+        waits = schedule.jobs["start_seconds"] - schedule.jobs["submit_seconds"]
+        listed = " ".join(f"{wait:5.0f}" for wait in waits)
+        print(f"{name:<16} waits {listed}   mean {waits.mean():5.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Print how large the runtime dependencies are as installed here, each with what it brings along.
 
-    .venv/bin/python scripts/installed_sizes.py
+.venv/bin/python scripts/installed_sizes.py
 """
 
 from __future__ import annotations

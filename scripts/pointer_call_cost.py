@@ -1,6 +1,6 @@
 """Print what one call of a compiled step through a function pointer costs.
 
-    .venv/bin/python scripts/pointer_call_cost.py
+.venv/bin/python scripts/pointer_call_cost.py
 """
 
 from __future__ import annotations

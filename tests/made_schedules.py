@@ -24,7 +24,7 @@ ORACLE_POLICIES = {
 def made_schedule(
     columns: dict[str, object], processors: float = 4, policy: str = "easy", **meta: object
 ) -> Schedule:
-    """A schedule from some of its columns; ids count from 1, cpus default to 1, the rest is null."""
+    """A schedule from some of its columns; ids count from 1, cpus are 1, the rest is null."""
     given = pl.DataFrame(columns, strict=False)
     if "job_id" not in given.columns:
         given = given.with_columns(job_id=pl.Series([str(i + 1) for i in range(given.height)]))

@@ -1,7 +1,7 @@
-"""Reference pages made from the code: a page per family of plug-ins, and one of the command line.
+"""Reference made from the code: families of plug-ins, the command line, names and columns.
 
-They are written to ``docs/_generated`` before Sphinx looks for pages, so that a plug-in or a
-command is documented by being there.
+It is written to ``docs/_generated`` before Sphinx looks for pages, so that a plug-in or a command
+is documented by being there. Files ending in ``.md`` are pages, those in ``.txt`` parts of others.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from sphinx.application import Sphinx
@@ -21,7 +21,10 @@ from typer.cli import get_docs_for_click
 
 import foresail.cli
 from foresail.cli.main import COMMANDS
+from foresail.control.policy import DEFAULTS, NAMED_POLICIES
 from foresail.model.registry import FAMILIES, Entry, entries
+from foresail.schedulers._expression import NAMED_ORDERS
+from foresail.traces import schema
 
 TITLES = {
     "scheduler": "Schedulers",
@@ -43,10 +46,16 @@ def write_pages(app: Sphinx) -> None:
     """Write all generated pages, leaving those alone that are the same as before."""
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
-    pages = {f"{family}s": family_page(family) for family in FAMILIES}
-    pages["command-line"] = command_line_page()
-    for name, text in pages.items():
-        path = folder / f"{name}.md"
+    texts = {f"{family}s.md": family_page(family) for family in FAMILIES}
+    texts["command-line.md"] = command_line_page()
+    texts["default-parts.txt"] = table("part", "default", DEFAULTS)
+    texts["named-policies.txt"] = table("name", "stands for", NAMED_POLICIES)
+    texts["named-orders.txt"] = table("name", "stands for", NAMED_ORDERS)
+    for name in ("JOBS", "NODES", "SCHEDULE"):
+        columns = getattr(schema, name)
+        texts[f"{name.lower()}-columns.txt"] = table("column", "type", columns)
+    for name, text in texts.items():
+        path = folder / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
 
@@ -57,6 +66,14 @@ def family_page(family: str) -> str:
     sections = [f"# {TITLES[family]}", literal_code(inspect.getdoc(package) or "")]
     sections += [plugin_section(entry) for entry in entries(family)]
     return "\n\n".join(sections) + "\n"
+
+
+def table(key: str, value: str, rows: Mapping[str, Any]) -> str:
+    """Two columns of code."""
+    lines = [f"| {key} | {value} |", "|---|---|"]
+    return (
+        "\n".join([*lines, *(f"| `{left}` | `{right}` |" for left, right in rows.items())]) + "\n"
+    )
 
 
 def plugin_section(entry: Entry) -> str:
@@ -73,16 +90,24 @@ def parameter_table(record: type) -> list[str]:
     if not fields:
         return ["It has no parameters."]
     _, meanings = split_docstring(record)
+    types = get_type_hints(record)
     rows = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
     for each in fields:
         cells = (
             f"`{each.name}`",
-            f"`{each.type}`",
+            f"`{type_text(types[each.name])}`",
             default_of(each),
             meanings.get(each.name, ""),
         )
         rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return rows
+
+
+def type_text(hint: Any) -> str:
+    """A type as people read it: choices as their values, plain names without modules."""
+    if get_origin(hint) is Literal:
+        return " | ".join(map(str, get_args(hint)))
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:

@@ -1,6 +1,7 @@
 """The floors: what may import what, and the picture of it."""
 
 import importlib.util
+import json
 import pkgutil
 import subprocess
 import sys
@@ -65,7 +66,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         "    pass\n"
         "print(json.dumps(sorted(sys.modules)))\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(eval(result.stdout.splitlines()[-1]))
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(result.stdout.splitlines()[-1]))
     assert "foresail.cli.main" in loaded
     assert loaded.isdisjoint(HEAVY)

@@ -6,7 +6,9 @@ import tomllib
 from architecture.floors import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
-PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==\S+[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE)
+PIN = re.compile(
+    r"^([a-z0-9][a-z0-9.-]*)==\S+[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE
+)
 
 
 def name_of(requirement: str) -> str:
@@ -19,7 +21,9 @@ def test_the_lock_names_no_place() -> None:
     others = [
         line
         for line in LOCK.splitlines()
-        if not re.fullmatch(r"[\w.-]+==[\w.!+-]+( ; [^/\\]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line)
+        if not re.fullmatch(
+            r"[\w.-]+==[\w.!+-]+( ; [^/\\]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line
+        )
     ]
     assert others == []
 

@@ -191,7 +191,7 @@ def test_a_log_begins_with_its_manifest(tmp_path):
     with pytest.raises(InputError, match="manifest"):
         list(read_log(path))
     path.write_text("")
-    with pytest.raises(InputError, match="empty"):
+    with pytest.raises(InputError, match="no record"):
         list(read_log(path))
     with pytest.raises(InputError, match="cannot be read"):
         list(read_log(tmp_path / "absent"))

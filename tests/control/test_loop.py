@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from foresail.checks.tiny import tiny_pending
 from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
 from foresail.control.state import TRANSITIONS, ImpossibleTransition, JobState, State
-from foresail.distributions.point import Point
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt, Withdraw
 from foresail.model.event import (
@@ -129,9 +129,9 @@ def test_schedulers_may_plan_with_another_runtime():
     class Doubts(Fcfs):
         asked = 0
 
-        def planned_seconds(self, job, prediction) -> float:
+        def planned_seconds(self, pending) -> float:
             self.asked += 1
-            return 3 * prediction.mean()
+            return 3 * pending.planned_seconds
 
     scheduler = Doubts()
     loop = controller(scheduler)
@@ -305,7 +305,7 @@ def in_state(state: JobState) -> State:
     """A state in which job ``1`` is here in its life."""
     world = State(Cluster.of_processors(1))
     if state is not JobState.ABSENT:
-        world.submit(Job.gang("1", 0, 1), Point(5.0), 5.0, 0.0)
+        world.submit(tiny_pending("1", 1, 5.0), 0.0)
     if state in (JobState.RUNNING, JobState.ENDED):
         world.start("1", Placement.whole("all", 1), 0.0)
     if state is JobState.ENDED:
@@ -319,7 +319,7 @@ def test_the_table_of_transitions_is_what_the_state_obeys(state, transition):
     """Each method takes a job from where the table says to where it says, and from nowhere else."""
     world = in_state(state)
     arguments = {
-        "submit": (Job.gang("1", 9, 1), Point(5.0), 5.0, 9.0),
+        "submit": (tiny_pending("1", 1, 5.0), 9.0),
         "start": ("1", Placement.whole("all", 1), 9.0),
         "cancel": ("1", 9.0),
         "requeue": ("1", 9.0),

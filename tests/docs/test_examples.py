@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from foresail.model.registry import find, load_plugin
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -22,3 +24,14 @@ def test_example_prints_what_is_shown(script: Path, tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == script.with_suffix(".out").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [("scheduler", "shortest_likely"), ("predictor", "mean_of_width")]
+)
+def test_example_plug_in_is_found_by_its_name(family: str, name: str) -> None:
+    """The plug-ins of the examples can be loaded from their files, as ``--plugin`` does."""
+    load_plugin(EXAMPLES / f"{name}.py")
+    entry = find(family, name)
+    assert entry.summary
+    assert entry.build(entry.parameters())

@@ -63,7 +63,7 @@ def test_schedule_has_the_canonical_columns():
     assert schedule.jobs.schema == pl.Schema(schema.SCHEDULE)
     row = schedule.jobs.row(3, named=True)
     assert row["job_id"] == "4"
-    assert row["placement"] == "all:2"
+    assert row["placement"] == "all"
     assert row["ended_because"] == "completed"
     assert row["predicted_seconds"] == row["predicted_high_seconds"] == 60
     assert schedule.meta.counters["never_started"] == 0

@@ -217,7 +217,7 @@ def test_nobody_answers(tmp_path):
 @pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "nonsense", "http://[/"])
 def test_an_address_that_is_none(tmp_path, address):
     """Another protocol or no address at all is an error that names it."""
-    with pytest.raises(InputError, match="cannot be fetched|broke off"):
+    with pytest.raises(InputError, match=r"cannot be fetched|broke off"):
         fetch(LOG, tmp_path, address, patience=QUICK)
 
 

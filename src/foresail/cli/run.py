@@ -156,10 +156,7 @@ def _history_path(chosen: Path | None) -> Path:
 
 
 def _write_report(schedule: Schedule, run: RunDirectory) -> None:
-    from foresail.reports import write_report
+    from foresail.reports.report import write_report
 
-    if schedule.jobs.is_empty():
-        typer.echo("no report: no job has ended yet", err=True)
-        return
-    write_report([schedule], run.report)
-    typer.echo(f"report in {run.report}")
+    write_report([schedule], run.report, command=f"foresail run {schedule.meta.workload} --report")
+    typer.echo(f"report in {run.report / 'report.html'}")

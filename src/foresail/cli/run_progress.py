@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import time
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -41,8 +43,19 @@ class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Pro
 
 def observer_for(run: RunDirectory) -> ProgressObserver:
     """What suits standard output: a display that is drawn anew, or lines."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = _PatientConsole(highlight=False, soft_wrap=True)
     return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
+
+
+class _PatientConsole(Console):
+    """A console whose reader may leave: the run goes on in silence."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing more, and let nothing that is still buffered complain at exit."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 class Lines:
@@ -138,12 +151,12 @@ def picture(controller: Controller, ledger: Ledger, now: float) -> RenderableTyp
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for job in islice(controller.running.values(), _ROWS):
         elapsed, left = now - job.start_seconds, job.expected_end_seconds - now
-        remaining = f"about {duration(left)} left" if 0 < left < _UNKNOWN_FROM_SECONDS else ""
+        remaining = f"about {_coarse(left)} left" if 0 < left < _UNKNOWN_FROM_SECONDS else ""
         table.add_row(
             Text("running", "green"),
             job.job.job_id,
             _cpus(job.job.cpus),
-            duration(elapsed),
+            _coarse(elapsed),
             remaining,
         )
     _add_more(table, len(controller.running) - _ROWS, "running")
@@ -169,7 +182,7 @@ def totals(controller: Controller, ledger: Ledger, now: float) -> str:
     words += [f"{running} running", f"{waiting} waiting"]
     left = remaining_seconds(controller, now)
     if 0 < left < _UNKNOWN_FROM_SECONDS:
-        words.append(f"about {duration(left)} left")
+        words.append(f"about {_coarse(left)} left")
     return " · ".join(words)
 
 
@@ -222,9 +235,14 @@ def _relative(sentence: str, now: float) -> str:
     for i in range(len(words) - 1):
         if words[i + 1] == "s" and words[i].isdigit() and float(words[i]) > now / 2:
             ahead = max(0.0, float(words[i]) - now)
-            words[i - 1 : i + 2] = ["in", duration(ahead)]
+            words[i - 1 : i + 2] = ["in", _coarse(ahead)]
             return " ".join(words)
     return sentence
+
+
+def _coarse(seconds: float) -> str:
+    """A duration that changes while it is looked at: no more than tenths of a second."""
+    return duration(round(seconds, 1))
 
 
 def _cpus(count: float) -> str:

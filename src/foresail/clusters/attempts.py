@@ -73,9 +73,9 @@ class Attempt:
         self._pidfd: int | None = None
 
     def claim(self) -> Claim | None:
-        """Who claimed it, if anybody did."""
+        """Who claimed it, if anybody did (and a crash of the machine has left that readable)."""
         text = _text_of(self._prefix, ".claim")
-        if text is None:
+        if text is None or not text.endswith("\n"):
             return None
         boot, pid, ticks, command_pid, command_ticks, start, cpus = text.split()
         return Claim(
@@ -88,7 +88,7 @@ class Attempt:
     def status(self) -> Status | None:
         """How it ended, if that was recorded."""
         text = _text_of(self._prefix, ".status")
-        if text is None:
+        if text is None or not text.endswith("\n"):
             return None
         code, start, end, why = text.split()
         because = {"limit": EndedBecause.LIMIT, "stopped": EndedBecause.PREEMPTED}.get(

@@ -38,35 +38,41 @@ def boot_id() -> str:
         return boot.read().strip()
 
 
-def write_once(path: str, text: str) -> bool:
-    """Make a whole, durable file appear under a name; False if the name was taken."""
-    draft = f"{path}.{os.getpid()}"
-    _write_durably(draft, text)
+def claim(prefix: str, text: str) -> bool:
+    """Make ``prefix.claim`` appear, whole; False if the attempt was claimed before.
+
+    It is not forced to the disk: a crash of the machine that takes the claim takes the command too.
+    """
+    draft = f"{prefix}.claim.{os.getpid()}"
+    _write(draft, text)
     try:
-        os.link(draft, path)
+        os.link(draft, prefix + ".claim")
     except FileExistsError:
         return False
     finally:
         os.unlink(draft)  # noqa: PTH108
-    _make_names_durable(path)
     return True
 
 
-def _write_durably(path: str, text: str) -> None:
+def record(prefix: str, text: str) -> None:
+    """Make ``prefix.status`` appear, whole, and on disk when this returns."""
+    draft = f"{prefix}.status.{os.getpid()}"
+    _force_to_disk(_write(draft, text))
+    os.rename(draft, prefix + ".status")  # noqa: PTH104
+    _force_to_disk(os.path.dirname(prefix))  # noqa: PTH120
+
+
+def _write(path: str, text: str) -> str:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(file, text.encode())
-        os.fsync(file)
-    finally:
-        os.close(file)
+    os.write(file, text.encode())
+    os.close(file)
+    return path
 
 
-def _make_names_durable(path: str) -> None:
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)  # noqa: PTH120
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _force_to_disk(path: str) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    os.fsync(file)
+    os.close(file)
 
 
 def _become_command(go: int, cpus: str, command: list[str]) -> None:
@@ -144,7 +150,7 @@ def keep(prefix: str, limit: float, grace: float, cpus: str, command: list[str])
     me = os.getpid()
     started = time.time()
     who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (me, child))
-    if not write_once(prefix + ".claim", f"{boot_id()} {who} {started!r} {cpus}\n"):
+    if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus}\n"):
         os.close(go_write)
         os.waitpid(child, 0)
         return CLAIM_TAKEN
@@ -154,7 +160,7 @@ def keep(prefix: str, limit: float, grace: float, cpus: str, command: list[str])
     _signal_group(child, signal.SIGKILL)  # what it left behind, before its id can be used again
     ended = time.time()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    write_once(prefix + ".status", f"{code} {started!r} {ended!r} {why}\n")
+    record(prefix, f"{code} {started!r} {ended!r} {why}\n")
     return 0
 
 

@@ -14,7 +14,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -31,7 +31,7 @@ from foresail.control.loop import Controller
 from foresail.control.records import Manifest
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
+from foresail.model.event import Ended, EstimateExpired, Event, HistoryOutcome, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.traces.jobs_file import CommandJob, InvalidJobs, JobLines
@@ -150,14 +150,13 @@ class LocalCluster:
         The first SIGINT drains (nothing new starts, what runs runs to its end); a second one, or a
         SIGTERM, stops what runs too, which counts as not done.
         """
-        with self._woken_by_signals() as wake_up:
+        with closing(self._log), self._woken_by_signals() as wake_up:
             self._poll.register(wake_up, select.POLLIN)
             if self._lines is not None:
                 self._poll.register(self._lines.descriptor, select.POLLIN)
             self._step(self._opening_events())
             while not self._is_finished():
                 self._step(self._wait(wake_up))
-        self._log.close()
 
     def _is_finished(self) -> bool:
         if self._attempts or self._unspawned:
@@ -208,7 +207,7 @@ class LocalCluster:
         now = self._clock.now()
         events: list[Event] = []
         if self._history is not None:
-            latest = self._history.latest()
+            latest = self._recall(self._history)
             if self.ledger.submitted:
                 known = {key_of(each.job, each.outcome) for each in latest}
                 for job, outcome in self.ledger.outcomes:
@@ -227,15 +226,23 @@ class LocalCluster:
         events.append(Tick(now))
         return events
 
+    def _recall(self, history: HistoryFile) -> list[HistoryOutcome]:
+        try:
+            return history.latest()
+        except InputError as error:
+            self._history = None
+            self._observer.told(f"no history is used or kept: {error}")
+            return []
+
     def _find_again(self, job_id: str, now: float) -> Ended | None:
         """Adopt a running attempt, or say how it ended; start it if nobody had come to that."""
         attempt = self._attempt(job_id)
         claim = attempt.claim()
-        if claim is None:
+        if claim is None and attempt.status() is None:
             self._observer.told(f"{job_id} was about to start: it is started now")
             self._start(job_id)
             return None
-        self._slots.hold(job_id, claim.cpus)
+        self._slots.hold(job_id, () if claim is None else claim.cpus)
         pidfd = attempt.adopt()
         if pidfd is not None:
             self._observer.told(f"{job_id} is still running: it is waited for")

@@ -14,6 +14,7 @@ from foresail.control.log import DurableLog, EventLog
 from foresail.control.log_text import parse_record, record_line
 from foresail.control.loop import Controller
 from foresail.control.records import EventTaken, Manifest, Record
+from foresail.control.state import ImpossibleTransition
 from foresail.model.errors import InputError
 from foresail.model.event import Event
 
@@ -114,8 +115,14 @@ def _take_again(
             controller.drain()
         if _REOPENED in step.kinds:
             controller.reopen()
-        ledger.take_events(step.time, step.events, controller)
-        ledger.take_instructions(controller.step(step.time, step.events))
+        try:
+            ledger.take_events(step.time, step.events, controller)
+            ledger.take_instructions(controller.step(step.time, step.events))
+        except (
+            ImpossibleTransition,
+            KeyError,
+        ):  # what is logged cannot follow from what came first
+            return controller, ledger, log, repeated
         if log.last_step != step.lines or not step.events:
             return controller, ledger, log, repeated
     return controller, ledger, log, len(steps)

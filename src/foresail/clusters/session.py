@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
@@ -21,6 +20,7 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import NeedsTruth
 from foresail.traces.schedule import Schedule, ScheduleMeta
+from foresail.traces.schedule_file import write_schedule
 
 _TIMES = ("submit_seconds", "start_seconds", "end_seconds")
 
@@ -115,7 +115,7 @@ def supervise(
         cluster = LocalCluster(run, manifest, build, observer, lines)
         cluster.work()
         schedule = _schedule(cluster, run, policy.text)
-        _write_table(schedule.jobs, run.schedule)
+        write_schedule(schedule, run.schedule)
         return SessionResult(
             ended=dict(cluster.ledger.ended),
             withdrawn=dict(cluster.ledger.withdrawn),
@@ -138,7 +138,10 @@ def require_linux() -> None:
 
 
 def _schedule(cluster: LocalCluster, run: RunDirectory, policy: str) -> Schedule:
-    table = cluster.ledger.schedule()
+    users = {job.job_id: job.user for job in run.jobs()}
+    table = cluster.ledger.schedule().with_columns(
+        pl.col("job_id").replace_strict(users, return_dtype=pl.String).alias("user")
+    )
     origin = min((job.submit_seconds for job in cluster.ledger.submitted.values()), default=0.0)
     settings = run.settings()
     counters = cluster.controller.counters
@@ -159,9 +162,3 @@ def _schedule(cluster: LocalCluster, run: RunDirectory, policy: str) -> Schedule
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
         ),
     )
-
-
-def _write_table(table: pl.DataFrame, path: Path) -> None:
-    draft = path.with_name(f".{path.name}")
-    table.write_parquet(draft)
-    draft.replace(path)

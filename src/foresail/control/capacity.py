@@ -106,7 +106,7 @@ class Capacity:
             return Misplacement.NOT_WHOLE, "a place is named twice"
         placed = sum(tasks for _, tasks in placement.tasks_by_partition)
         if placed != job.tasks:
-            return Misplacement.NOT_WHOLE, f"places {placed} of its {job.tasks} tasks"
+            return Misplacement.NOT_WHOLE, f"{placed} of its {job.tasks} tasks are placed"
         if len(job.stages) > 1 and len(counts) > 1:
             return Misplacement.NOT_WHOLE, "a job of several stages stays in one partition"
         if placement.tasks_by_node:

@@ -99,12 +99,12 @@ def _refuse_start(
 ) -> Refusal | None:
     job_id = start.job_id
     if job_id in started:
-        return Refusal(job_id, RefusalCode.TWICE, "is started twice in one decision")
+        return Refusal(job_id, RefusalCode.TWICE, "it is started twice in one decision")
     if job_id in running:
-        return Refusal(job_id, RefusalCode.NOT_PENDING, "is running already")
+        return Refusal(job_id, RefusalCode.NOT_PENDING, "it is running already")
     pending = startable.get(job_id)
     if pending is None:
-        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "is not among the jobs that may start")
+        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
     problem = left.misplacement(pending.job, start.placement)
     if problem is None:
         return None
@@ -120,7 +120,7 @@ def _refuse_preemption(
 ) -> Refusal | None:
     job_id = preempt.job_id
     if job_id in preempted or job_id in stopping:
-        return Refusal(job_id, RefusalCode.TWICE, "has been told to stop already")
+        return Refusal(job_id, RefusalCode.TWICE, "it has been told to stop already")
     if job_id not in running:
-        return Refusal(job_id, RefusalCode.NOT_RUNNING, "is not running")
+        return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
     return None

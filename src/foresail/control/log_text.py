@@ -69,7 +69,8 @@ def read_log(path: Path) -> Iterator[Record]:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.endswith("\n"):
-                    return
+                    number -= 1
+                    break
                 record = parse_record(line, path, number)
                 if number == 1 and not isinstance(record, records.Manifest):
                     raise InputError(
@@ -83,7 +84,7 @@ def read_log(path: Path) -> Iterator[Record]:
             "is not text", source=path, line=number + 1, expected="an event log"
         ) from error
     if number == 0:
-        raise InputError("is empty", source=path, expected="an event log")
+        raise InputError("holds no record", source=path, expected="an event log")
 
 
 def parse_record(line: str, source: object, number: int) -> Record:

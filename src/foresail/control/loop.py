@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -268,11 +268,11 @@ class Controller:
     def _submit(self, event: Submitted) -> None:
         job = event.job
         prediction = self.predictor.predict(job, self._now)
-        if self._plans_runtimes is None:
-            planned = prediction.mean()
-        else:
-            planned = self._plans_runtimes.planned_seconds(job, prediction)
-        withdrawn = self._state.submit(job, prediction, planned, self._now)
+        pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
+        if self._plans_runtimes is not None:
+            planned = self._plans_runtimes.planned_seconds(pending)
+            pending = replace(pending, planned_seconds=planned)
+        withdrawn = self._state.submit(pending, self._now)
         if self._recording:
             self._log.append(
                 records.Predicted(
@@ -283,7 +283,7 @@ class Controller:
                     low_seconds=prediction.quantile(0.10),
                     median_seconds=prediction.quantile(0.50),
                     high_seconds=prediction.quantile(0.90),
-                    planned_seconds=planned,
+                    planned_seconds=pending.planned_seconds,
                 )
             )
         self._withdraw(withdrawn)

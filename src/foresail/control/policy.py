@@ -31,6 +31,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "easy-sjbf": "easy(order=shortest)",
         "e-learning": "easy(order=shortest),"
         "regression(over=squared,under=linear,weight=large_area),incremental",
+        "foresail": "easy(queue=smallest_area,age_limit_seconds=1d)",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004."""

@@ -11,7 +11,6 @@ from typing import Final
 from foresail.control.capacity import Capacity
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
-from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.view import PendingJob, RunningJob
@@ -77,7 +76,7 @@ class State:
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``running`` (by start), ``stopping`` (running jobs that were
     told to stop), ``estimates`` (current estimate of a running job's runtime), ``ended``,
-    ``capacity``.
+    ``capacity``, ``submissions`` (how many jobs there have been: the next one's arrival number).
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -92,7 +91,7 @@ class State:
         self.ended: dict[str, EndedJob] = {}
         self._living: dict[str, PendingJob] = {}
         self._dependents: dict[str, list[str]] = {}
-        self._submissions = 0
+        self.submissions = 0
         self._starts = 0
 
     def of(self, job_id: str) -> JobState:
@@ -126,13 +125,11 @@ class State:
                 return predecessor
         return None
 
-    def submit(
-        self, job: Job, prediction: Distribution, planned_seconds: float, now: float
-    ) -> list[Withdrawn]:
+    def submit(self, pending: PendingJob, now: float) -> list[Withdrawn]:
         """Absent to pending; returns the job itself if a predecessor has already failed."""
+        job = pending.job
         self._require(job.job_id, "submit", now)
-        pending = PendingJob(job, self._submissions, prediction, planned_seconds)
-        self._submissions += 1
+        self.submissions += 1
         self._living[job.job_id] = pending
         for predecessor in job.after:
             self._dependents.setdefault(predecessor, []).append(job.job_id)

@@ -78,11 +78,11 @@ class _Teller:
             case Instructed(time=now, instruction=instruction):
                 return self._of_instruction(instruction, now)
             case Refused(refusal=refusal) if refusal.job_id == self._job_id:
-                return f"The scheduler's wish was refused: the job {refusal.sentence}."
+                return f"The scheduler's wish was refused: {refusal.sentence}."
             case Predicted(job_id=self._job_id):
                 return _of_prediction(record)
             case ReasonChanged(job_id=self._job_id, reason=reason):
-                return f"Waits: {reason.sentence}."
+                return f"Pending: {reason.sentence}."
             case Corrected(job_id=self._job_id):
                 return (
                     f"Has run for the {duration(record.previous_seconds)} expected of it and runs "

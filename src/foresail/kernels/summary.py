@@ -46,9 +46,8 @@ def piecewise_quantile(
         return float(values[0])
     below, above = levels[upper - 1], levels[upper]
     share = (level - below) / (above - below)
-    return min(
-        float(values[upper - 1] + share * (values[upper] - values[upper - 1])), values[upper]
-    )
+    between = values[upper - 1] + share * (values[upper] - values[upper - 1])
+    return float(min(between, values[upper]))  # rounding may pass the end
 
 
 @kernel
@@ -57,7 +56,7 @@ def piecewise_mean(levels: NDArray[np.float64], values: NDArray[np.float64]) -> 
     mean = 0.0
     for i in range(1, levels.size):
         mean += (levels[i] - levels[i - 1]) * 0.5 * (values[i - 1] + values[i])
-    return min(max(mean, values[0]), values[-1])  # rounding may leave the range
+    return float(min(max(mean, values[0]), values[-1]))  # rounding may leave the range
 
 
 @kernel
@@ -92,7 +91,7 @@ def atom_mean(values: NDArray[np.float64], probabilities: NDArray[np.float64]) -
     mean = 0.0
     for i in range(values.size):
         mean += probabilities[i] * values[i]
-    return min(max(mean, values[0]), values[-1])  # rounding may leave the range
+    return float(min(max(mean, values[0]), values[-1]))  # rounding may leave the range
 
 
 @kernel

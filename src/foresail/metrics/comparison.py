@@ -240,8 +240,9 @@ def _resampled(
     blocks = draws.shape[1]
     if level is None:
         sums = np.bincount(block, weights=values, minlength=blocks)
-        counts = np.bincount(block, minlength=blocks).astype(np.float64)
-        return (draws @ sums) / (draws @ counts)
+        jobs = np.bincount(block, minlength=blocks).astype(np.float64)
+        means: Floats = (draws @ sums) / (draws @ jobs)
+        return means
     ordered = np.sort(values)
     picks = np.linspace(0, ordered.size - 1, min(_GRID, ordered.size)).round().astype(np.int64)
     grid = np.unique(ordered[picks])
@@ -249,7 +250,8 @@ def _resampled(
     counts = np.bincount(block * grid.size + cell, minlength=blocks * grid.size)
     cumulative = np.cumsum(counts.reshape(blocks, grid.size), axis=1).astype(np.float64)
     reached = draws @ cumulative
-    return grid[np.argmax(reached >= level * reached[:, -1:], axis=1)]
+    quantiles: Floats = grid[np.argmax(reached >= level * reached[:, -1:], axis=1)]
+    return quantiles
 
 
 def _change(

@@ -44,7 +44,7 @@ class Fairness:
 
 
 def overtaken(start: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """For start times in order of submission: did any later job start before this one?"""
+    """Whether any later job started before each; start times in order of submission."""
     earliest_later = np.full(start.size, np.inf)
     earliest_later[:-1] = np.minimum.accumulate(start[::-1])[::-1][1:]
     return earliest_later < start

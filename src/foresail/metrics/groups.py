@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import polars as pl
@@ -22,7 +23,7 @@ def width_bounds(widest: float) -> tuple[float, ...]:
 def width_labels(bounds: Sequence[float]) -> tuple[str, ...]:
     """The classes as people say them: ``1``, ``2–4``, ``5–16``."""
     labels = ["1"]
-    for lower, upper in zip(bounds, bounds[1:], strict=False):
+    for lower, upper in pairwise(bounds):
         labels.append(f"{lower + 1:,.0f}–{upper:,.0f}")
     return tuple(labels)
 

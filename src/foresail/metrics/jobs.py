@@ -1,4 +1,4 @@
-"""What each job experienced: wait, bounded slowdown, flow time; the table all metrics start from."""
+"""What each job experienced: wait, bounded slowdown, flow time; all metrics start here."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Job:
     @property
     def cpus(self) -> float:
         """Most cpus the job holds at once: the widest stage (its only one, for most jobs)."""
-        return max(stage.total.cpus for stage in self.stages)
+        return max(stage.request.cpus * stage.tasks for stage in self.stages)
 
     @property
     def total(self) -> Resources:

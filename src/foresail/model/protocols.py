@@ -9,7 +9,7 @@ from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.view import ClusterView
+from foresail.model.view import ClusterView, PendingJob
 
 
 @runtime_checkable
@@ -56,8 +56,8 @@ class Scheduler(Protocol):
 class PlansRuntimes(Protocol):
     """A scheduler that plans with another runtime than the prediction's mean."""
 
-    def planned_seconds(self, job: Job, prediction: Distribution) -> float:
-        """Runtime to plan with for a job that has just been submitted; asked once."""
+    def planned_seconds(self, pending: PendingJob) -> float:
+        """Runtime to plan with, asked once at submission, when ``pending`` carries the mean."""
         ...
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -109,9 +110,11 @@ def load_plugin(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for the names of their types
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[spec.name]
         raise InputError(f"the plug-in fails on import: {error}", source=path) from error
 
 

@@ -37,7 +37,8 @@ class RegressionParameters:
     logarithm
         Base of the weights' logarithm; with ``natural`` many weights fall below the smallest.
     smallest_weight
-        Weights below this are raised to it.
+        Weights below this are raised to it. The study's code does not (``-inf``): its natural
+        logarithms give long jobs negative weights, and predictions run away to the request.
     eta
         Length of the steps, in seconds.
     l2
@@ -77,7 +78,8 @@ class RegressionParameters:
         for name in ("over_scale", "under_scale", "eta", "unknown_seconds"):
             value = getattr(self, name)
             require(0.0 < value < math.inf, name, value, "a number above 0")
-        for name in ("smallest_weight", "l2", "warmup_requested"):
+        require(self.smallest_weight < math.inf, "smallest_weight", self.smallest_weight, "a number")
+        for name in ("l2", "warmup_requested"):
             value = getattr(self, name)
             require(value is None or 0.0 <= value < math.inf, name, value, "a number not below 0")
 

@@ -29,10 +29,22 @@ METRIC_WORDS: Final[dict[Metric, str]] = {
 _MOST_MAPS: Final = 3
 _FEWEST_JOBS: Final = 10
 _GRACE_SECONDS: Final = 60.0
-_ONE_POLICY = MissingFigure(
+_ONE_POLICY: Final = MissingFigure(
     "Was the change worth it?",
     "There is one policy only, so there is nothing to compare it with.",
-    "Name another one with --with to see who gains and who pays.",
+    "Replay the same log under another policy to see who gains and who pays.",
+)
+
+
+_NO_WAITS: Final = MissingFigure(
+    "Was the change worth it?",
+    "No job waited under any of the policies, so they are all the same.",
+    "A busier log, or fewer processors, would tell them apart.",
+)
+_NO_JOBS: Final = MissingFigure(
+    "Was the change worth it?",
+    "No job has started under one of the policies.",
+    "Replay a log that has jobs.",
 )
 
 
@@ -43,19 +55,17 @@ def said(metric: str, value: float) -> str:
 
 def relative_metrics(view: ReportView) -> Figure | MissingFigure:
     """Dot and interval of each metric of each policy relative to the baseline."""
-    if not view.comparisons:
+    if len(view.schedules) == 1:
         return _ONE_POLICY
+    if not view.comparisons:
+        return _NO_JOBS
+    if not any(summary.waited_share for summary in view.summaries):
+        return _NO_WAITS
     metrics = [
         metric
         for metric in METRIC_WORDS
         if any(_drawable(comparison.change(metric)) for comparison in view.comparisons)
     ]
-    if not metrics:
-        return MissingFigure(
-            "How does each metric change?",
-            "Under the baseline no job waited, so no ratio to it exists.",
-            "A busier log, or fewer processors, would tell the policies apart.",
-        )
     others = len(view.comparisons)
     spread = 0.0 if others == 1 else min(0.56, 0.2 * (others - 1))
     traces: list[dict[str, Any]] = []
@@ -130,11 +140,11 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
             _side("worse →", 1.0, "right"),
         ],
     )
-    drawing["margin"] = {**drawing["margin"], "t": 62}
+    drawing["margin"] = {**drawing["margin"], "t": 52}
     return Figure(
         name="relative-metrics",
         title="How does each metric change?",
-        finding=_relative_finding(view),
+        findings=_relative_findings(view),
         traces=traces,
         layout=drawing,
         table=pl.DataFrame(rows),
@@ -143,10 +153,11 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
     )
 
 
-def size_map(view: ReportView) -> Figure | MissingFigure:
-    """Ratio of the median waits by width and runtime: who gains, who pays."""
-    if not view.comparisons:
-        return MissingFigure("Who gains, who pays?", _ONE_POLICY.problem, _ONE_POLICY.remedy)
+def size_map(view: ReportView) -> Figure:
+    """Ratio of the median waits by width and runtime: who gains, who pays.
+
+    The view has at least one comparison.
+    """
     bounds = width_bounds(max(float(pair["cpus"].to_numpy().max()) for pair in view.pairs))
     widths = width_labels(bounds)
     shown = min(len(view.pairs), _MOST_MAPS)
@@ -230,8 +241,7 @@ def size_map(view: ReportView) -> Figure | MissingFigure:
                 "font": {"color": style.colour, "size": 13},
             }
         )
-    drawing = layout(height, annotations=annotations, showlegend=False, **axes)
-    drawing["margin"] = {**drawing["margin"], "t": 12}
+    drawing = layout(height, annotations=annotations, **axes)
     left_out = (
         f" The first {shown} policies are drawn; all are in the CSV."
         if len(view.pairs) > shown
@@ -240,7 +250,7 @@ def size_map(view: ReportView) -> Figure | MissingFigure:
     return Figure(
         name="wait-by-size",
         title="Who gains, who pays?",
-        finding=_size_finding(view, tables),
+        findings=_size_findings(view, tables),
         traces=traces,
         layout=drawing,
         table=_with_size_labels(pl.concat(tables), widths),
@@ -295,22 +305,22 @@ def _cell_words(cell: dict[str, Any]) -> str:
     )
 
 
-def _size_finding(view: ReportView, tables: list[pl.DataFrame]) -> str:
+def _size_findings(view: ReportView, tables: list[pl.DataFrame]) -> list[str]:
     sentences = []
     for position, cells in enumerate(tables[:_MOST_MAPS]):
         known = cells.filter(pl.col("jobs") >= _FEWEST_JOBS)
         label = view.styles[position + 1].label
-        total = known["jobs"].sum()
+        total = int(known["jobs"].sum())
         if not total:
             sentences.append(f"{label}: too few jobs in every class to say who gains.")
             continue
-        less = known.filter(pl.col("ratio") < 0.9)["jobs"].sum() / total
-        more = known.filter(pl.col("ratio") > 1.1)["jobs"].sum() / total
+        less = int(known.filter(pl.col("ratio") < 0.9)["jobs"].sum()) / total
+        more = int(known.filter(pl.col("ratio") > 1.1)["jobs"].sum()) / total
         sentences.append(
             f"{label}: the typical wait is shorter in classes that hold {percent(less)} of the "
             f"jobs, longer in classes that hold {percent(more)}."
         )
-    return " ".join(sentences)
+    return sentences
 
 
 def _drawable(change: Change) -> bool:
@@ -362,7 +372,7 @@ def _side(text: str, x: float, anchor: str) -> dict[str, Any]:
     }
 
 
-def _relative_finding(view: ReportView) -> str:
+def _relative_findings(view: ReportView) -> list[str]:
     sentences = []
     for position, comparison in enumerate(view.comparisons):
         better = [c for c in comparison.changes if c.ratio.is_known and c.ratio.high < 1]
@@ -372,10 +382,12 @@ def _relative_finding(view: ReportView) -> str:
         if not judged:
             sentences.append(f"{label}: the log is too short to give intervals.")
             continue
-        words = f"{label}: of {judged} metrics with an interval, {len(better)} are surely better"
-        words += f" and {len(worse)} surely worse" if worse else ", none surely worse"
-        sentences.append(words + ".")
-    return " ".join(sentences)
+        unsure = judged - len(better) - len(worse)
+        sentences.append(
+            f"{label}: of the {judged} metrics with an interval, {len(better)} are better, "
+            f"{len(worse)} worse, and {unsure} may be either."
+        )
+    return sentences
 
 
 def _interval_note(view: ReportView) -> str:

@@ -33,16 +33,15 @@ def wait_distribution(view: ReportView) -> Figure | MissingFigure:
         )
     shapes = _shares(waits, 1.0, max(longest, 60.0))
     findings = [
-        f"{style.label}: {percent(float((values < 1).mean()))} of the jobs start at once, half "
-        f"within {duration(float(np.median(values)))}, nine in ten within "
-        f"{duration(float(np.quantile(values, 0.9)))}."
+        f"{style.label}: {percent(float((values < 1).mean()))} of the jobs start at once, "
+        f"{_half(values)}nine in ten within {duration(float(np.quantile(values, 0.9)))}."
         for style, values in zip(view.styles, waits, strict=True)
         if values.size
     ]
     return Figure(
         name="wait-distribution",
         title=title,
-        finding=" ".join(findings),
+        findings=findings,
         traces=_lines(view.styles, shapes, "%{customdata}: %{y:.1%} of jobs wait no longer"),
         layout=_drawing(
             view.styles,
@@ -76,7 +75,7 @@ def slowdown_distribution(view: ReportView) -> Figure | MissingFigure:
     return Figure(
         name="slowdown-distribution",
         title=title,
-        finding=" ".join(findings),
+        findings=findings,
         traces=_lines(view.styles, shapes, "%{x:.3~s}: %{y:.1%} of jobs are slowed down no more"),
         layout=_drawing(
             view.styles,
@@ -94,6 +93,11 @@ def slowdown_distribution(view: ReportView) -> Figure | MissingFigure:
         note="Bounded slowdown: (wait + runtime) / runtime, a runtime under 10 s counting as 10 s, "
         "and never below 1.",
     )
+
+
+def _half(waits: NDArray[np.float64]) -> str:
+    median = float(np.median(waits))
+    return f"half within {duration(median)}, " if median >= 1 else ""
 
 
 Shape = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.reports.style import image_layout
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -22,8 +24,8 @@ class Figure:
         Stem of its files: the CSV with the numbers and the PNG.
     title
         The question it answers, as a heading.
-    finding
-        What it shows, as sentences; also the text alternative.
+    findings
+        What it shows, a sentence or two for each policy; also the text alternative.
     traces, layout
         The drawing, as Plotly takes it; colours may be ``@role`` (``foresail.reports.style``).
     table
@@ -34,11 +36,21 @@ class Figure:
 
     name: str
     title: str
-    finding: str
+    findings: Sequence[str]
     traces: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
     table: pl.DataFrame
     note: str = ""
+
+    @property
+    def legend(self) -> list[str]:
+        """Names of the lines that the drawing does not name itself."""
+        return [trace["name"] for trace in self.traces if trace.get("showlegend")]
+
+    @property
+    def image_layout(self) -> dict[str, Any]:
+        """What the layout becomes where the figure stands alone."""
+        return image_layout(self.title, self.layout, self.legend)
 
 
 @dataclass(frozen=True, slots=True)

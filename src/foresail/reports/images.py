@@ -74,13 +74,13 @@ def _draw(figures: Sequence[Figure], folder: Path, found: str) -> None:
         {
             "fig": {
                 "data": themed(list(figure.traces), LIGHT),
-                "layout": _titled(themed(figure.layout, LIGHT), figure.title),
+                "layout": themed({**figure.layout, **figure.image_layout}, LIGHT),
             },
             "path": str(folder / f"{figure.name}.png"),
             "opts": {
                 "format": "png",
                 "width": _WIDTH,
-                "height": figure.layout["height"] + _TITLE_HEIGHT,
+                "height": figure.image_layout["height"],
                 "scale": _SCALE,
             },
         }
@@ -92,30 +92,3 @@ def _draw(figures: Sequence[Figure], folder: Path, found: str) -> None:
         )
     except Exception as error:
         raise ImageError(f"the browser {found} could not draw: {error}") from error
-
-
-_TITLE_HEIGHT: Final = 44
-
-
-def _titled(drawing: dict[str, Any], title: str) -> dict[str, Any]:
-    """The layout with the figure's heading, which the page sets as text, drawn above it."""
-    margin = drawing["margin"]
-    return {
-        **drawing,
-        "height": drawing["height"] + _TITLE_HEIGHT,
-        "margin": {**margin, "t": margin["t"] + _TITLE_HEIGHT, "l": 24, "r": 30, "b": 20},
-        "legend": {
-            **drawing["legend"],
-            "y": 1 - _TITLE_HEIGHT / (drawing["height"] + _TITLE_HEIGHT),
-        },
-        "title": {
-            "text": title,
-            "x": 0,
-            "xref": "paper",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 14},
-            "font": {"size": 18, "color": LIGHT["ink"]},
-        },
-    }

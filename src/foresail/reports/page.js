@@ -5,7 +5,8 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const narrow = window.matchMedia("(max-width: 640px)");
   const settings = { responsive: true, displaylogo: false, scrollZoom: false, doubleClick: "reset",
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+    showSendToCloud: false, plotlyServerURL: "",
+    modeBarButtonsToRemove: ["sendChartToCloud", "toImage", "lasso2d", "select2d", "autoScale2d"] };
 
   const themed = (value, theme) => {
     if (typeof value === "string") return value[0] === "@" ? theme[value.slice(1)] || value : value;
@@ -23,7 +24,8 @@
     if (waiting) waiting.remove();
     return Plotly.react(place, themed(figures[name].data, theme), themed(figures[name].layout, theme),
       { ...settings, displayModeBar: narrow.matches ? false : "hover",
-        toImageButtonOptions: { format: "png", filename: name, scale: 2 } })
+        modeBarButtonsToAdd: [{ name: "save", title: "Save as PNG", icon: Plotly.Icons.camera,
+          click: () => save(name) }] })
       .catch((error) => {
         place.textContent = "This figure could not be drawn (" + error.message +
           "). Its numbers are in " + name + ".csv beside this page.";
@@ -46,8 +48,12 @@
     return Plotly.relayout(place, change);
   };
 
-  const save = (name) => Plotly.downloadImage(document.getElementById(name),
-    { format: "png", filename: name, scale: 2 });
+  const save = (name) => {
+    const theme = dark.matches ? themes.dark : themes.light;
+    const { data, layout, image } = figures[name];
+    return Plotly.downloadImage({ data: themed(data, theme), layout: themed({ ...layout, ...image }, theme) },
+      { format: "png", filename: name, width: 1000, height: image.height, scale: 2 });
+  };
 
   const along = (name, zoom, shift) => {
     const place = document.getElementById(name);
@@ -76,5 +82,14 @@
     if (event.target.dataset && event.target.dataset.reset) reset(event.target.dataset.reset);
   });
   dark.addEventListener("change", drawAll);
-  requestAnimationFrame(() => drawAll().then(() => document.body.setAttribute("data-drawn", "all")));
+  // The words are painted before the browser so much as parses the drawing library.
+  const loadPlotly = () => {
+    const library = document.createElement("script");
+    library.textContent = document.getElementById("plotly").textContent;
+    document.body.append(library);
+  };
+  setTimeout(() => {
+    loadPlotly();
+    drawAll().then(() => document.body.setAttribute("data-drawn", "all"));
+  }, 50);
 })();

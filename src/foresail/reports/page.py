@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
@@ -21,6 +22,18 @@ from foresail.reports.view import ReportView
 from foresail.reports.words import count, duration, number, percent, signed
 
 _MOST_MOVER_TABLES: Final = 3
+
+_UNIT: Final = re.compile(r"(\d) (s|min|h|d|%)(?![a-z])")
+
+_SECOND_UNIT: Final = re.compile(r"(\u00a0[hd]) (?=\d+\u00a0(?:min|h)\b)")
+
+_STROKES: Final = {
+    "dash": "8 4",
+    "dot": "3 3",
+    "dashdot": "9 3 3 3",
+    "longdash": "14 4",
+    "longdashdot": "12 3 3 3",
+}
 
 _SECURITY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -46,19 +59,24 @@ def page(
     title = f"{view.baseline.workload}: {_subject(view)}"
     drawn = [part for part in parts if isinstance(part, Figure)]
     body = [
-        f"<header><h1>{escape(title)}</h1><p class='situation'>{escape(situation(view))}</p>",
+        f"<header><h1>{_text(title)}</h1><p class='situation'>{_text(situation(view))}</p>",
         _words(view),
         "</header>",
-        "<main>",
+        "<main id='numbers'>",
         _summary_section(view, command),
-        *(_part(part, command) for part in parts),
+        *(_part(part, view.styles, command) for part in parts),
         _coverage_section(view),
         _movers_section(view),
         "</main>",
         _footer(view, command),
     ]
     specifications = {
-        figure.name: {"data": list(figure.traces), "layout": figure.layout} for figure in drawn
+        figure.name: {
+            "data": list(figure.traces),
+            "layout": figure.layout,
+            "image": figure.image_layout,
+        }
+        for figure in drawn
     }
     asset = resources.files("foresail.reports")
     return "".join(
@@ -67,17 +85,23 @@ def page(
             f"<meta http-equiv='Content-Security-Policy' content=\"{_SECURITY}\">",
             "<meta name='viewport' content='width=device-width, initial-scale=1'>",
             "<meta name='color-scheme' content='light dark'>",
-            f"<title>{escape(title)}</title>",
+            f"<title>{_text(title)}</title>",
             f"<style>{_variables()}{asset.joinpath('page.css').read_text('utf-8')}</style>",
-            "</head><body><a class='skip' href='#first-figure'>Skip to the figures</a>",
+            "</head><body><a class='skip' href='#numbers'>Skip to the numbers and figures</a>",
             *body,
             _data("figures", specifications),
             _data("themes", {"light": LIGHT, "dark": DARK}),
-            f"<script>{get_plotlyjs()}</script>",
+            f"<script type='text/plain' id='plotly'>{get_plotlyjs()}</script>",
             f"<script>{asset.joinpath('page.js').read_text('utf-8')}</script>",
             "</body></html>\n",
         ]
     )
+
+
+def _text(text: str) -> str:
+    """Text for the page; a number keeps together with its unit, a duration with both of its."""
+    kept = _UNIT.sub("\\1\u00a0\\2", escape(text))
+    return _SECOND_UNIT.sub("\\1\u00a0", kept)
 
 
 def _subject(view: ReportView) -> str:
@@ -109,10 +133,14 @@ def _name(style: PolicyStyle) -> str:
     full = (
         f" <code class='full'>{escape(style.policy)}</code>" if style.label != style.policy else ""
     )
+    return f"<span class='policy'>{_swatch(style.colour)}{_text(style.label)}</span>{full}"
+
+
+def _swatch(colour: str, dash: str = "solid") -> str:
     return (
-        f"<span class='policy'><svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>"
-        f"<line x1='0' y1='6' x2='22' y2='6' stroke='var(--{style.colour[1:]})' stroke-width='4'/>"
-        f"</svg>{escape(style.label)}</span>{full}"
+        "<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'><line x1='0' y1='6' x2='22' "
+        f"y2='6' stroke='var(--{colour[1:]})' stroke-width='4' "
+        f"stroke-dasharray='{_STROKES.get(dash, 'none')}'/></svg>"
     )
 
 
@@ -120,7 +148,7 @@ def _words(view: ReportView) -> str:
     if not view.comparisons:
         return _paragraphs(alone(view.baseline))
     blocks = [
-        f"<h2 class='versus'>{_name(style)} <small>against {escape(view.styles[0].label)}</small>"
+        f"<h2 class='versus'>{_name(style)} <small>against {_text(view.styles[0].label)}</small>"
         f"</h2>{_list(against_baseline(comparison, pair))}"
         for style, comparison, pair in zip(
             view.styles[1:], view.comparisons, view.pairs, strict=True
@@ -130,11 +158,11 @@ def _words(view: ReportView) -> str:
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:
-    return f"<p class='lead'>{escape(' '.join(sentences))}</p>"
+    return f"<p class='lead'>{_text(' '.join(sentences))}</p>"
 
 
 def _list(sentences: Sequence[str]) -> str:
-    return "<ul class='lead'>" + "".join(f"<li>{escape(s)}</li>" for s in sentences) + "</ul>"
+    return "<ul class='lead'>" + "".join(f"<li>{_text(s)}</li>" for s in sentences) + "</ul>"
 
 
 def _summary_section(view: ReportView, command: str | None) -> str:
@@ -142,14 +170,14 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     body = "".join(
         f"<tr><th scope='row'>{_name(style)}</th>"
         + "".join(
-            f"<td class='number{' best' if best else ''}'>{escape(text)}"
+            f"<td class='number{' best' if best else ''}'>{_text(text)}"
             f"{'<span class=mark title=best> ★</span>' if best else ''}</td>"
             for text, best in row
         )
         + "</tr>"
         for style, row in zip(view.styles, rows, strict=True)
     )
-    head = "".join(f"<th scope='col' class='number'>{escape(text)}</th>" for text in headings)
+    head = "".join(f"<th scope='col' class='number'>{_text(text)}</th>" for text in headings)
     star = "<p class='note'>★ best of its column.</p>" if len(rows) > 1 else ""
     return (
         "<section id='summary'><h2>The numbers</h2><div class='wide' tabindex='0' role='region' "
@@ -159,23 +187,47 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     )
 
 
-def _part(part: Figure | MissingFigure, command: str | None) -> str:
+def _findings(figure: Figure) -> str:
+    name = f"{escape(figure.name)}-finding"
+    if len(figure.findings) == 1:
+        return f"<p class='finding' id='{name}'>{_text(figure.findings[0])}</p>"
+    items = "".join(f"<li>{_text(finding)}</li>" for finding in figure.findings)
+    return f"<ul class='finding' id='{name}'>{items}</ul>"
+
+
+def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
+    dashes = {
+        trace["name"]: trace.get("line", {}).get("dash", "solid")
+        for trace in figure.traces
+        if trace.get("showlegend")
+    }
+    if len(styles) == 1:
+        return ""
+    entries = "".join(
+        f"<li>{_swatch(style.colour, dashes[style.label])}{_text(style.label)}</li>"
+        for style in styles
+        if style.label in dashes
+    )
+    return f"<ul class='key' aria-label='Key'>{entries}</ul>" if entries else ""
+
+
+def _part(part: Figure | MissingFigure, styles: Sequence[PolicyStyle], command: str | None) -> str:
     if isinstance(part, MissingFigure):
         return (
-            f"<section class='missing'><h2>{escape(part.title)}</h2>"
-            f"<p><strong>{escape(part.problem)}</strong> {escape(part.remedy)}</p></section>"
+            f"<section class='missing'><h2>{_text(part.title)}</h2>"
+            f"<p><strong>{_text(part.problem)}</strong> {_text(part.remedy)}</p></section>"
         )
     name = escape(part.name)
     return (
-        f"<section class='figure' id='section-{name}'><h2>{escape(part.title)}</h2>"
-        f"<figure><p class='finding' id='{name}-finding'>{escape(part.finding)}</p>"
+        f"<section class='figure' id='section-{name}'><h2>{_text(part.title)}</h2>"
+        f"<figure>{_findings(part)}{_key(part, styles)}"
         f"<div class='plot' id='{name}' tabindex='0' role='img' data-figure='{name}' "
         f"aria-labelledby='{name}-finding' aria-describedby='keys' "
         f"style='height:{part.layout['height']}px'>"
         "<p class='loading'>Drawing …</p></div>"
         f"<div class='tools'><button type='button' data-save='{name}'>Save as PNG</button>"
         f"<button type='button' data-reset='{name}'>Whole range</button></div>"
-        f"<figcaption>{escape(part.note)}</figcaption></figure>"
+        f"<figcaption>{_text(part.note)}</figcaption></figure>"
         f"{_behind(part.name, command)}</section>"
     )
 
@@ -249,8 +301,8 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
         return f"<p class='none'>No job {what} anything.</p>"
     begin = view.window.begin_seconds
     rows = "".join(
-        f"<tr><th scope='row'>{escape(str(job['job_id']))}</th>"
-        f"<td>{escape(str(job['user'] if job['user'] is not None else '–'))}</td>"
+        f"<tr><th scope='row'>{_text(str(job['job_id']))}</th>"
+        f"<td>{_text(str(job['user'] if job['user'] is not None else '–'))}</td>"
         f"<td class='number'>{int((job['submit_seconds'] - begin) // 86400) + 1:,}</td>"
         f"<td class='number'>{number(job['cpus'])}</td>"
         f"<td class='number'>{duration(job['runtime_seconds'])}</td>"
@@ -276,7 +328,7 @@ def _footer(view: ReportView, command: str | None) -> str:
     made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
     conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
     return (
-        f"<footer>{made}<p>Conventions of the replay: {escape(conventions)}. “Overtaken”: a job "
+        f"<footer>{made}<p>Conventions of the replay: {_text(conventions)}. “Overtaken”: a job "
         "submitted later started first; “would have fitted”: into the processors free at that "
         "instant. Times count from the first submission; day 1 is its first 24 hours.</p>"
         "<p id='keys'>Keys in a figure: + and − zoom in time or along the axis, ← and → move, "

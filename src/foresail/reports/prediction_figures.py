@@ -21,8 +21,8 @@ _REACH: Final = 4.0
 def prediction_error(view: ReportView) -> Figure | MissingFigure:
     """Share of jobs by predicted over real runtime, with the two tails named."""
     title = "Can I trust the predictions?"
-    edges = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
-    middle = (edges[:-1] + edges[1:]) / 2
+    middle = np.round(np.arange(-_REACH, _REACH + _STEP / 2, _STEP), 9)
+    edges = np.append(middle - _STEP / 2, middle[-1] + _STEP / 2)
     traces: list[dict[str, Any]] = []
     tables = []
     findings = []
@@ -38,7 +38,7 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
         if not np.any(np.abs(ratio) > 1e-9):
             exact.append(style.label)
             continue
-        counts, _ = np.histogram(np.clip(ratio, edges[0], edges[-1] - 1e-9), bins=edges + 1e-9)
+        counts, _ = np.histogram(np.clip(ratio, edges[0], edges[-1] - 1e-9), bins=edges)
         quality = prediction_quality(jobs)
         tables.append(
             pl.DataFrame(
@@ -104,13 +104,13 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             _tail("too long: over-predicted →", 1.0, "right"),
         ],
     )
-    drawing["margin"] = {**drawing["margin"], "t": 62}
+    drawing["margin"] = {**drawing["margin"], "t": 52}
     if exact:
-        findings.append(f"{', '.join(exact)}: exact, being told the runtimes; not drawn.")
+        findings.append(f"{'; '.join(exact)}: exact, being told the runtimes; not drawn.")
     return Figure(
         name="prediction-error",
         title=title,
-        finding=" ".join(findings),
+        findings=findings,
         traces=traces,
         layout=drawing,
         table=pl.concat(tables),
@@ -167,6 +167,8 @@ def _factor(power: int) -> str:
 
 
 def _times(ratio: float) -> str:
+    if ratio == 1:
+        return "about exact"
     if ratio >= 1:
         return f"{ratio:.2g}× too long"
     return f"{1 / ratio:.2g}× too short"

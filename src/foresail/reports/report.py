@@ -44,17 +44,15 @@ def report_of(schedules: Sequence[Schedule]) -> Report:
     if not schedules:
         raise InputError("a report needs a schedule", value=0, expected="at least one")
     view = view_of(schedules)
-    return Report(
-        view,
-        (
-            relative_metrics(view),
-            wait_distribution(view),
-            slowdown_distribution(view),
-            size_map(view),
-            use_over_time(view),
-            prediction_error(view),
-        ),
+    parts = (
+        relative_metrics(view),
+        wait_distribution(view),
+        slowdown_distribution(view),
+        *([size_map(view)] if view.comparisons else []),
+        use_over_time(view),
+        prediction_error(view),
     )
+    return Report(view, parts)
 
 
 def write_report(

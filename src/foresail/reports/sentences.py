@@ -40,8 +40,8 @@ def alone(summary: Summary) -> list[str]:
         return ["Replay a log that has jobs."]
     if summary.jobs == 1:
         return [
-            f"The only job waited {duration(summary.max_wait_seconds)} and was slowed down "
-            f"{number(summary.max_bounded_slowdown)} times.",
+            f"The only job waited {duration(summary.max_wait_seconds)}; its bounded slowdown is "
+            f"{number(summary.max_bounded_slowdown)}.",
             "One job is too little to say anything of a policy.",
         ]
     sentences = []
@@ -117,7 +117,7 @@ def _longest(change: Change) -> str:
 
 def _who_pays(pair: pl.DataFrame) -> list[str]:
     difference = pair["wait_seconds_other"] - pair["wait_seconds"]
-    gained, lost = float((difference < 0).mean() or 0), float((difference > 0).mean() or 0)
+    gained, lost = (int(moved.sum()) / pair.height for moved in (difference < 0, difference > 0))
     if not gained and not lost:
         return ["Every job waits exactly as long as under the baseline."]
     sentences = [

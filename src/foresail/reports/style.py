@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from foresail.reports.words import duration, number
+from foresail.reports.words import number
 from foresail.traces.schedule import Schedule
 
 LIGHT: Final[Mapping[str, str]] = {
@@ -51,7 +51,7 @@ colour ``@role``; the page, or the image writer, puts in the one of its theme.""
 
 _DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS: Final = ("circle", "circle", "diamond", "square", "triangle-up", "cross", "x")
-_LONGEST_LABEL: Final = 34
+_LONGEST_LABEL: Final = 50
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -110,18 +110,18 @@ def axis(title: str, **settings: Any) -> dict[str, Any]:
     }
 
 
-_DURATION_TICKS: Final = (
-    1.0,
-    10.0,
-    60.0,
-    600.0,
-    3600.0,
-    6 * 3600.0,
-    86400.0,
-    7 * 86400.0,
-    30 * 86400.0,
-    365 * 86400.0,
-)
+_DURATION_TICKS: Final = {
+    1.0: "1 s",
+    10.0: "10 s",
+    60.0: "1 min",
+    600.0: "10 min",
+    3600.0: "1 h",
+    6 * 3600.0: "6 h",
+    86400.0: "1 d",
+    7 * 86400.0: "7 d",
+    30 * 86400.0: "30 d",
+    365 * 86400.0: "1 year",
+}
 
 
 def duration_axis(title: str, longest: float) -> dict[str, Any]:
@@ -132,16 +132,14 @@ def duration_axis(title: str, longest: float) -> dict[str, Any]:
         type="log",
         range=[-0.06, math.log10(max(longest, 60.0)) + 0.05],
         tickvals=ticks,
-        ticktext=[
-            duration(tick) if tick < 7 * 86400 else f"{tick / 86400:.0f} d" for tick in ticks
-        ],
+        ticktext=[_DURATION_TICKS[tick] for tick in ticks],
         tickangle=0,
     )
 
 
-_NEAR_TICKS: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 _RATIO_TICKS: Final = (
-    (6.0, _NEAR_TICKS),
+    (2.0, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.0)),
+    (8.0, (0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
     (300.0, tuple(step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5))),
     (math.inf, tuple(10.0**power for power in range(-9, 10))),
 )
@@ -183,15 +181,55 @@ def layout(height: int, **settings: Any) -> dict[str, Any]:
         "plot_bgcolor": "@paper",
         "font": {"family": FONT, "size": 13, "color": "@ink"},
         "hoverlabel": {"font": {"family": FONT, "size": 13}},
+        "showlegend": False,
+        **settings,
+    }
+
+
+_BAR_HEIGHT: Final = 26
+_TITLE_HEIGHT: Final = 44
+_LEGEND_ROW_HEIGHT: Final = 22
+_LEGEND_ROW_CHARACTERS: Final = 120
+
+
+def image_layout(title: str, drawing: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """What changes where a figure stands alone, as an image: heading and legend join the drawing.
+
+    Parameters
+    ----------
+    title
+        The figure's heading.
+    drawing
+        Its layout.
+    names
+        The entries of its legend; none for a figure that names its lines itself.
+    """
+    characters = sum(len(name) + 8 for name in names)
+    rows = math.ceil(characters / _LEGEND_ROW_CHARACTERS)
+    above = _TITLE_HEIGHT + rows * _LEGEND_ROW_HEIGHT
+    height = drawing["height"] - _BAR_HEIGHT + above
+    margin = drawing["margin"]
+    return {
+        "height": height,
+        "margin": {"l": 28, "r": 30, "t": margin["t"] - _BAR_HEIGHT + above, "b": 22},
+        "title": {
+            "text": title,
+            "x": 0,
+            "xref": "paper",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 14},
+            "font": {"size": 18, "color": "@ink"},
+        },
+        "showlegend": bool(names),
         "legend": {
             "orientation": "h",
             "x": 0,
-            "y": 1,
-            "yref": "container",
             "xanchor": "left",
+            "y": 1 - _TITLE_HEIGHT / height,
+            "yref": "container",
             "yanchor": "top",
-            "font": {"size": 13},
-            "itemclick": "toggle",
+            "font": {"size": 12},
         },
-        **settings,
     }

@@ -17,7 +17,7 @@ _LINE_BINS: Final = 240
 _GANTT_BINS: Final = 400
 _GANTT_ROWS: Final = 120
 _MOST_GANTTS: Final = 3
-_GAP: Final = 34
+_GAP: Final = 30
 
 
 def use_over_time(view: ReportView) -> Figure | MissingFigure:
@@ -104,7 +104,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
         tickformat=",~r",
     )
     drawing = layout(
-        inner + 92,
+        inner + 60,
         annotations=[
             {
                 "text": heading,
@@ -119,7 +119,6 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
             }
             for (heading, colour), domain in zip(headings, domains, strict=True)
         ],
-        showlegend=len(view.schedules) > 1,
         **axes,
     )
     tables = [
@@ -135,7 +134,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
     return Figure(
         name="use-over-time",
         title=title,
-        finding=_finding(view, lines),
+        findings=_findings(view, lines),
         traces=traces,
         layout=drawing,
         table=pl.concat(tables),
@@ -145,7 +144,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
     )
 
 
-def _finding(view: ReportView, lines: list[pl.DataFrame]) -> str:
+def _findings(view: ReportView, lines: list[pl.DataFrame]) -> list[str]:
     sentences = []
     for style, summary, line in zip(view.styles, view.summaries, lines, strict=True):
         longest = line["queued_jobs"].arg_max() or 0
@@ -161,7 +160,7 @@ def _finding(view: ReportView, lines: list[pl.DataFrame]) -> str:
             f"{sentence}; {percent(summary.avoidable_idle_share)} stands idle while a waiting job "
             "would fit."
         )
-    return " ".join(sentences)
+    return sentences
 
 
 def _queue(jobs: float) -> str:

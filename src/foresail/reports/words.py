@@ -54,13 +54,16 @@ def percent(share: float | None) -> str:
     """A share of one as per cent: ``0.714`` is ``71.4 %``; unknown ones become a dash."""
     if share is None or math.isnan(share):
         return "–"
+    if math.isinf(share):
+        return f"{number(share)} %"
     hundredfold = 100.0 * abs(share)
-    if hundredfold == 0 or math.isinf(hundredfold) or hundredfold >= 99.95:
-        text = number(float(round(hundredfold))) if math.isfinite(hundredfold) else "∞"
+    if hundredfold >= 99.95:
+        text = number(float(round(hundredfold)))
+    elif hundredfold >= 1:
+        text = f"{hundredfold:.1f}".removesuffix(".0")
     else:
-        text = _short(hundredfold)
-    sign = "−" if share < 0 else ""
-    return f"{sign}{text} %"
+        text = f"{float(f'{hundredfold:.1g}'):.8f}".rstrip("0").rstrip(".")
+    return f"{'−' if share < 0 and text != '0' else ''}{text} %"
 
 
 def count(amount: int, singular: str, plural: str | None = None) -> str:

@@ -44,6 +44,7 @@ _FIELDS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "wait": (machine.WAIT, 0),
     }
 )
+FIELD_NAMES = tuple(_FIELDS)
 _BINARY = {
     ast.Add: machine.ADD,
     ast.Sub: machine.SUBTRACT,

@@ -41,7 +41,8 @@ CORRECTIONS: Final = 7
 DELAYED_HEADS: Final = 8
 LAST_HEAD: Final = 9
 SUBMITTED: Final = 10
-COUNTERS: Final = 11
+FIRST_WAITING: Final = 11
+COUNTERS: Final = 12
 
 
 class Lane(NamedTuple):
@@ -188,31 +189,35 @@ def _sort_again(lane: Lane, machine: Machine, now: float, book: Book) -> None:
 
 
 @inlined
-def _remove_started(lane: Lane, machine: Machine) -> None:
+def _remove_started(lane: Lane, machine: Machine) -> int:
+    """Close the gaps that started jobs leave; returns how many of the aged ones are left."""
+    aged = machine.counters[AGED]
     kept = 0
+    aged_kept = 0
     for i in range(machine.counters[WAITING]):
         slot = lane.slots[i]
         if machine.reservation[slot] != -math.inf:
             lane.slots[kept] = slot
             lane.keys[kept] = lane.keys[i]
             kept += 1
+            if i < aged:
+                aged_kept += 1
+    return aged_kept
 
 
 @inlined
-def _begin(
-    queue: Lane, machine: Machine, policy: Policy, book: Book, count: int, now: float
-) -> None:
-    """Book the jobs that a pass has started; those that were not next in line overtook others."""
+def _begin(machine: Machine, policy: Policy, book: Book, count: int, now: float) -> None:
+    """Book the jobs that a pass has started; who leaves an earlier arrival waiting, overtakes."""
     counters = machine.counters
-    overtakes = False
     for i in range(count):
         slot = machine.starts[i]
-        overtakes = overtakes or queue.slots[i] != slot
+        while not math.isnan(machine.start[counters[FIRST_WAITING]]):
+            counters[FIRST_WAITING] += 1
         machine.free[0] -= machine.width[slot]
         machine.start[slot] = now
         machine.end[slot] = now + book.runtime[slot]
         machine.expected_end[slot] = now + machine.planned[slot]
-        machine.backfilled[slot] = overtakes
+        machine.backfilled[slot] = slot != counters[FIRST_WAITING]
         heap_push(
             machine.end_time,
             machine.end_order,
@@ -285,10 +290,11 @@ def _schedule(
     )
     if count > 0:
         counters[RELEASES] += count
-        _begin(queue, machine, policy, book, count, now)
-        _remove_started(queue, machine)
+        _begin(machine, policy, book, count, now)
+        aged_left = _remove_started(queue, machine)
         if not policy.settings.shared:
             _remove_started(candidates, machine)
+        counters[AGED] = aged_left
         counters[WAITING] -= count
     _note_plan(queue, machine, last_head, last_reservation)
 

@@ -241,8 +241,10 @@ def simulate_events(
 
 
 def placement_text(placement: Placement) -> str:
-    """A placement as ``place:tasks`` separated by commas; nodes where they are named."""
+    """The place, or ``place:tasks`` separated by commas if several; nodes where they are named."""
     places = placement.tasks_by_node or placement.tasks_by_partition
+    if len(places) == 1:
+        return places[0][0]
     return ",".join(f"{name}:{tasks}" for name, tasks in places)
 
 

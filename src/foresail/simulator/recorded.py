@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from foresail.control.loop import Controller
 from foresail.control.records import Drained, EventTaken, Instructed, Manifest, Record, Reopened
+from foresail.control.state import ImpossibleTransition
 from foresail.model.decision import Instruction
 from foresail.model.event import Event
 
@@ -34,6 +35,9 @@ def differences(
 ) -> Iterator[Difference]:
     """Repeat a log and compare; an empty result means that every decision was made again.
 
+    After a difference the rest of a session is compared as far as its events still make sense (a
+    job that was not started again cannot end).
+
     Parameters
     ----------
     records
@@ -45,21 +49,32 @@ def differences(
     Raises
     ------
     ImpossibleTransition
-        If the log's events cannot have happened in this order.
+        If the log's events cannot have happened, though all instructions before were the same.
     """
     for session, (manifest, steps) in enumerate(_sessions(records)):
-        controller = build(manifest)
-        for step in steps:
-            if step.drained:
-                controller.drain()
-            if step.reopened:
-                controller.reopen()
-            if not step.events:
-                continue
-            now = step.time
-            repeated = tuple(controller.step(now, step.events))
-            if repeated != tuple(step.instructions):
-                yield Difference(session, step.number, now, tuple(step.instructions), repeated)
+        yield from _differences_of(session, build(manifest), steps)
+
+
+def _differences_of(
+    session: int, controller: Controller, steps: Iterable[_Step]
+) -> Iterator[Difference]:
+    differs = False
+    for step in steps:
+        if step.drained:
+            controller.drain()
+        if step.reopened:
+            controller.reopen()
+        if not step.events:
+            continue
+        try:
+            repeated = tuple(controller.step(step.time, step.events))
+        except ImpossibleTransition:
+            if differs:
+                return
+            raise
+        if repeated != tuple(step.instructions):
+            differs = True
+            yield Difference(session, step.number, step.time, tuple(step.instructions), repeated)
 
 
 @dataclass(slots=True)

@@ -79,12 +79,14 @@ class Catalogue(BaseModel):
         Raises
         ------
         UnknownNameError
-            If there is none.
+            If there is none; it offers the names that contain this one, where there are any.
         """
         for log in self.log:
             if log.name.lower() == name.lower():
                 return log
-        raise UnknownNameError("archive log", name, (log.name for log in self.log))
+        names = [log.name for log in self.log]
+        containing = [known for known in names if name.lower() in known.lower()]
+        raise UnknownNameError("archive log", name, containing or names)
 
 
 @cache

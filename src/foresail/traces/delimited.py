@@ -131,11 +131,17 @@ def _decodable(text: bytes, notes: Notes) -> bytes:
 
 
 def with_numbers(
-    chunk: pl.DataFrame, columns: Sequence[str], notes: Notes, *, required: Sequence[str] = ()
+    chunk: pl.DataFrame,
+    columns: Sequence[str],
+    notes: Notes,
+    *,
+    required: Sequence[str] = (),
+    said: str | None = None,
 ) -> pl.DataFrame:
     """The chunk with some string columns turned to floats.
 
     Rows where one is not a finite number, or where a required one is null, are dropped and counted.
+    ``said`` is what errors call the column, if that is not its name.
 
     Raises
     ------
@@ -155,7 +161,7 @@ def with_numbers(
                 "dropped_malformed_line",
                 int(wrong.sum()),
                 line=chunk[LINE][row],
-                field=column,
+                field=said or column,
                 value=text[row],
                 expected="a number",
             )

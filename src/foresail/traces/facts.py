@@ -1,4 +1,4 @@
-"""The facts of a workload that people ask for first: how many jobs, how long, how wide, how busy."""
+"""The facts of a workload that people ask for first: how many jobs, how long and how wide."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def facts(workload: Workload) -> Facts:
     """Facts of a workload that has at least one job."""
     jobs, meta = workload.jobs, workload.meta
     cpus = (jobs["tasks"] * jobs["cpus_per_task"]).alias("cpus")
-    work = (cpus * jobs["runtime_seconds"]).sum()
+    work = float((cpus * jobs["runtime_seconds"]).fill_null(0.0).to_numpy().sum())
     submit = jobs["submit_seconds"].drop_nulls()
     span = submit[-1] - submit[0] if submit.len() else 0.0
     columns = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Callable
@@ -78,7 +77,7 @@ def fetch(
     address: str,
     *,
     progress: Progress | None = None,
-    patience: Patience = Patience(),  # noqa: B008 - frozen
+    patience: Patience = Patience(),
     accept_other_digest: bool = False,
 ) -> Fetched:
     """Download a log into a folder, or check the one that is there.
@@ -89,8 +88,16 @@ def fetch(
 
     Parameters
     ----------
+    log
+        What to fetch.
+    folder
+        Where to put it; made if it is not there.
     address
         Of the file; or, ending with a slash, of the folder that has a file of this name.
+    progress
+        Told of every bit that arrives.
+    patience
+        How long to keep trying.
     accept_other_digest
         Take the file even if its digest differs from the catalogue's.
 
@@ -109,7 +116,7 @@ def fetch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         digest = _download(log, part, whole, progress, patience, accept_other_digest)
-        os.replace(part, target)
+        part.replace(target)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=target) from error
     return Fetched(target, digest, digest == log.text_sha256, downloaded=True)
@@ -166,9 +173,7 @@ def _bring(part: Path, address: str, progress: Progress | None, patience: Patien
             time.sleep(min(patience.pause_seconds * 2.0**in_vain, _LONGEST_PAUSE_SECONDS))
 
 
-def _attempt(
-    client: httpx.Client, part: Path, address: str, progress: Progress | None
-) -> None:
+def _attempt(client: httpx.Client, part: Path, address: str, progress: Progress | None) -> None:
     """Ask for what is missing and append it; returns when the body is complete."""
     have = _size(part)
     headers = {"Accept-Encoding": "identity"}

@@ -25,6 +25,8 @@ def generate(name: str, parameters: Any, seed: int) -> Workload:
 
     Parameters
     ----------
+    name
+        Name it is registered under.
     parameters
         The generator's own record. It and the seed are kept in ``meta.header``.
     seed

@@ -22,7 +22,6 @@ from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
 from foresail.traces.durations import DURATION_FORMS, parse_duration
 
-_NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -63,7 +62,7 @@ class CommandJob:
     requested_seconds: float | None = None
     after: tuple[str, ...] = ()
     user: str = ""
-    environment: Mapping[str, str] = field(default=_NO_ENVIRONMENT)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def arguments(self) -> list[str]:
@@ -104,7 +103,6 @@ class CommandJob:
         if not isinstance(stored["command"], str):
             stored["command"] = tuple(stored["command"])
         stored["after"] = tuple(stored["after"])
-        stored["environment"] = MappingProxyType(stored["environment"])
         return cls(**stored)
 
 
@@ -225,7 +223,7 @@ class JobLines:
             requested_seconds=found.get("requested_time"),
             after=found.get("after", ()),
             user=found.get("user") or getpass.getuser(),
-            environment=found.get("environment", _NO_ENVIRONMENT),
+            environment=found.get("environment", {}),
         )
 
     def _fields(
@@ -382,15 +380,21 @@ def _program(command: str | tuple[str, ...]) -> str:
 
 
 def _text(value: Any, expected: str) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
+    if not isinstance(value, str) or not value.strip() or not _can_be_handed_over(value):
         raise ValueError(expected)
     return value
+
+
+def _can_be_handed_over(text: str) -> bool:
+    """Whether a process can be given this: no NUL, and nothing that UTF-8 cannot say."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def _command(value: Any) -> str | tuple[str, ...]:
     if isinstance(value, list):
         expected = "a list of one or more strings"
-        if not value or not value[0] or any(not isinstance(w, str) or "\0" in w for w in value):
+        usable = all(isinstance(word, str) and _can_be_handed_over(word) for word in value)
+        if not value or not value[0] or not usable:
             raise ValueError(expected)
         return tuple(value)
     return _text(value, "a command line, or a list of a program and its arguments")
@@ -436,9 +440,9 @@ def _environment(value: Any) -> Mapping[str, str]:
     for name, content in value.items():
         if not _VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
             raise ValueError(f"{expected} (wrong at {name!r})")
-        if "\0" in str(content):
-            raise ValueError(f"{expected} without NUL (wrong at {name!r})")
-    return MappingProxyType({name: str(content) for name, content in value.items()})
+        if not _can_be_handed_over(str(content)):
+            raise ValueError(f"{expected} in UTF-8 without NUL (wrong at {name!r})")
+    return {name: str(content) for name, content in value.items()}
 
 
 _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(

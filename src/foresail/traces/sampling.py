@@ -21,6 +21,8 @@ def sample_weeks(workload: Workload, weeks: int, first_week: int = 0) -> Workloa
 
     Parameters
     ----------
+    workload
+        The whole.
     weeks
         How many, at least 1; fewer are given where the workload ends.
     first_week

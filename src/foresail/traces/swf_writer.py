@@ -6,12 +6,11 @@ The format: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html (version 2
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 import polars as pl
@@ -48,6 +47,8 @@ def write_swf(workload: Workload, path: Path) -> None:
 
     Parameters
     ----------
+    workload
+        What to write.
     path
         Ends in one of ``SWF_SUFFIXES``.
 
@@ -72,15 +73,24 @@ def write_swf(workload: Workload, path: Path) -> None:
                 line = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
                 lines = part.select(line).to_series()
                 stream.write(("\n".join(lines.to_list()) + "\n").encode())
-        os.replace(partial, path)
+        partial.replace(path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=path) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
+
+
+class SupportsWrite(Protocol):
+    """What lines can be written to."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Take some bytes."""
+        ...
 
 
 @contextmanager
-def _opened(partial: Path, suffix: str) -> Iterator[IO[bytes]]:
+def _opened(partial: Path, suffix: str) -> Iterator[SupportsWrite]:
     """A new file, compressed as the suffix says; equal jobs give equal bytes."""
     with partial.open("wb") as raw:
         if suffix == ".gz":

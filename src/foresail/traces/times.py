@@ -9,7 +9,7 @@ from foresail.traces.reading import LINE, Notes
 
 
 def unix_seconds(
-    chunk: pl.DataFrame, column: str, pattern: str, notes: Notes, zone: str = "UTC"
+    chunk: pl.DataFrame, column: str, pattern: str, notes: Notes, zone: str, said: str
 ) -> pl.DataFrame:
     """The chunk with a string column of times turned into Unix seconds (float).
 
@@ -17,6 +17,7 @@ def unix_seconds(
 
     The pattern is as ``strptime`` has it; an offset from UTC within it takes precedence over
     ``zone``. Of an hour that a zone repeated the first is taken; one that it skipped is no time.
+    ``said`` is what errors call the column.
 
     Raises
     ------
@@ -30,7 +31,7 @@ def unix_seconds(
         raise InputError(
             f"the time format is unusable: {str(error).partition(chr(10))[0]}",
             source=notes.path,
-            field=column,
+            field=said,
             value=f"{pattern} in zone {zone}",
         ) from error
     wrong = text.is_not_null() & time.is_null()
@@ -41,7 +42,7 @@ def unix_seconds(
             "dropped_malformed_line",
             int(wrong.sum()),
             line=chunk[LINE][row],
-            field=column,
+            field=said,
             value=text[row],
             expected=f"a time like {pattern}",
         )

@@ -1,4 +1,4 @@
-"""What is odd about a workload, counted, with an example of each and what could be done about it."""
+"""What is odd about a workload, counted, with an example of each and what to do about it."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _checks(workload: Workload) -> Iterator[_Check]:
         "the job ran for more than a year",
         runtime > LONGEST_RUNTIME_SECONDS,
         "runtime_seconds",
-        "filter drop_no_runtime after correcting the source",
+        "correct the source",
     )
     some_requested = requested.is_not_null().any()
     yield _Check(

@@ -1,10 +1,13 @@
-"""A progress bar over the bytes of a file, on standard error, if anybody is looking."""
+"""A progress bar over the bytes of a file, on standard error, if it takes long and is seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
+
+_QUICK_SECONDS = 1.0
 
 
 @contextmanager
@@ -18,6 +21,17 @@ def reading_progress(path: Path) -> Iterator[Callable[[int], None] | None]:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(f"reading {path.name}", total=path.stat().st_size)
-        yield lambda count: progress.advance(task, count)
+    progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+    task = progress.add_task(f"reading {path.name}", total=path.stat().st_size)
+    begin = monotonic()
+
+    def advance(count: int) -> None:
+        progress.advance(task, count)
+        if not progress.live.is_started and monotonic() - begin > _QUICK_SECONDS:
+            progress.start()
+
+    try:
+        yield advance
+    finally:
+        if progress.live.is_started:
+            progress.stop()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+_PIPED_WIDTH = 400
+
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> None:
     """Print rows of texts under headings; the last ``right`` columns are aligned to the right."""
+    from io import StringIO
+
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -24,5 +28,9 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: i
         table.add_column(heading, justify=aligned, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)
-    width = None if to_people else 400
-    Console(width=width, markup=False, highlight=False).print(table)
+    if to_people:
+        Console(markup=False, highlight=False).print(table)
+        return
+    text = StringIO()
+    Console(file=text, width=_PIPED_WIDTH, markup=False, highlight=False).print(table)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in text.getvalue().splitlines())

@@ -25,7 +25,7 @@ def command(
     processors: Processors = None,
     strict: Strict = False,
 ) -> None:
-    """Convert a log of any size to a workload folder (Parquet); memory does not grow with it."""
+    """Turn a log of any size into a workload folder (Parquet)."""
     from foresail.cli.trace._progress import reading_progress
     from foresail.traces.folder import convert
 
@@ -39,6 +39,8 @@ def command(
             advance=advance,
             **reader_options(mapping),
         )
+    from foresail.reports.words import count as counted
+
     typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
     for name, count in sorted(meta.repairs.items()):
-        typer.echo(f"repaired: {name.replace('_', ' ')}, {count:,} rows")
+        typer.echo(f"repaired: {name.replace('_', ' ')}, {counted(count, 'row')}")

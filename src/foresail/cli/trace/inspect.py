@@ -36,7 +36,7 @@ def command(
     strict: Strict = False,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Jobs, span, users, load, runtimes, widths, waits, and what is missing."""
+    """Jobs, span, load, runtimes, widths, waits; what is missing."""
     from foresail.cli.trace._progress import reading_progress
     from foresail.traces.facts import facts
     from foresail.traces.reading import read
@@ -79,6 +79,7 @@ def _print_tables(found: Facts) -> None:
         return "unknown" if text is None else text
 
     load = None if found.offered_load is None else percent(found.offered_load)
+    processors = None if found.processors is None else number(found.processors)
     rows = [
         ("source", f"{found.source} (reader {found.reader})"),
         ("jobs", number(found.jobs)),
@@ -86,7 +87,7 @@ def _print_tables(found: Facts) -> None:
         ("begins", unknown_or(_date(found.origin_unix_seconds))),
         ("users", number(found.users) if found.users else "unknown"),
         ("queues", number(found.queues) if found.queues else "unknown"),
-        ("processors", unknown_or(found.processors and number(found.processors))),
+        ("processors", unknown_or(processors)),
         ("offered load", unknown_or(load)),
     ]
     print_table(("", ""), rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from foresail.cli.trace._options import (
@@ -15,6 +17,9 @@ from foresail.cli.trace._options import (
     reader_options,
 )
 
+if TYPE_CHECKING:
+    from foresail.traces.validation import Report
+
 
 def command(
     path: LogPath,
@@ -24,7 +29,7 @@ def command(
     strict: Strict = False,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Look for impossible, missing and doubtful values; with --strict any is exit status 2."""
+    """What is impossible, missing or doubtful, and what to do about it."""
     from foresail.cli.trace._progress import reading_progress
     from foresail.traces.reading import read
     from foresail.traces.validation import validate
@@ -38,22 +43,20 @@ def command(
         from dataclasses import asdict
 
         typer.echo(json.dumps(asdict(report) | {"clean": report.clean}, indent=2))
-    elif report.clean:
-        typer.echo(f"{report.source}: {report.jobs:,} jobs, nothing odd")
     else:
-        from foresail.cli.trace._tables import print_table
-
-        typer.echo(f"{report.source}: {report.jobs:,} jobs")
-        rows = [
-            (
-                finding.name,
-                f"{finding.count:,}",
-                finding.meaning,
-                "" if finding.job_id is None else f"job {finding.job_id}: {finding.value}",
-                finding.remedy,
-            )
-            for finding in report.findings
-        ]
-        print_table(("finding", "count", "meaning", "first", "remedy"), rows)
+        _print_words(report)
     if strict and not report.clean:
         raise typer.Exit(2)
+
+
+def _print_words(report: Report) -> None:
+    from foresail.reports.words import count
+
+    found = count(len(report.findings), "finding")
+    typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
+    for finding in report.findings:
+        first = "" if finding.job_id is None else f" (first: job {finding.job_id}"
+        if first:
+            first += ")" if finding.value is None else f", {finding.value})"
+        typer.echo(f"\n{finding.name}: {finding.count:,}{first}\n  {finding.meaning}")
+        typer.echo(f"  remedy: {finding.remedy}")

@@ -79,12 +79,16 @@ def draw(
 
     Parameters
     ----------
+    blocks
+        The log.
     weeks
         Weeks to fill.
     copies
         How many times each user takes part, on average.
     run_weeks
         Mean number of weeks of a user that stay in their order.
+    random
+        Where chance comes from.
     """
     users = blocks.begins.shape[0]
     chosen: list[tuple[int, int, Integers, Integers]] = []
@@ -123,4 +127,5 @@ def _runs(span: int, run_weeks: float, random: np.random.Generator) -> Integers:
     starts = random.integers(0, span, span)
     at = np.flatnonzero(new)
     run = np.cumsum(new) - 1
-    return (starts[at][run] + np.arange(span) - at[run]) % span
+    drawn: Integers = (starts[at][run] + np.arange(span) - at[run]) % span
+    return drawn

@@ -167,8 +167,12 @@ def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) ->
 
     Parameters
     ----------
+    kind
+        The class of the jobs.
     sizes
         Processors of each job; shape (jobs,), as is the result.
+    random
+        Where chance comes from.
     """
     share = np.clip(kind.short_slope * sizes + kind.short_intercept, 0.0, 1.0)
     logarithms = np.full(sizes.size, np.inf)
@@ -181,7 +185,8 @@ def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) ->
             random.gamma(kind.long_shape, kind.long_scale, again.size),
         )
         again = again[logarithms[again] > LOG_LONGEST_RUNTIME]
-    return np.floor(np.exp(logarithms))
+    runtimes: Floats = np.floor(np.exp(logarithms))
+    return runtimes
 
 
 def draw_gap_points(kind: JobClass, jobs: int, random: np.random.Generator) -> Floats:
@@ -210,7 +215,9 @@ def seconds_at(points: Floats, cycle: Floats) -> Floats:
     A half hour with few arrivals has few points, so that gaps are long there.
     """
     days, rest = np.divmod(points, float(BUCKETS))
-    return days * DAY_SECONDS + np.interp(rest, cycle, np.arange(BUCKETS + 1) * BUCKET_SECONDS)
+    within = np.interp(rest, cycle, np.arange(BUCKETS + 1) * BUCKET_SECONDS)
+    seconds: Floats = days * DAY_SECONDS + within
+    return seconds
 
 
 def points_at(seconds: float, cycle: Floats) -> float:

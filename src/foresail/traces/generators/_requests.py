@@ -47,6 +47,8 @@ def draw_requests(
         Number from zero; jobs of one session ask for the same time, enough for all of them.
     longest_share
         Share of habits that ask for the longest time.
+    random
+        Where chance comes from.
     """
     sessions = int(session.max()) + 1
     longest_runtime = np.zeros(sessions)
@@ -55,4 +57,5 @@ def draw_requests(
     wished = np.minimum(longest_runtime / accuracy, POPULAR_SECONDS[-1])
     asked = POPULAR_SECONDS[np.searchsorted(POPULAR_SECONDS, wished)]
     always_longest = random.random(int(habit.max()) + 1) < longest_share
-    return np.where(always_longest[habit], POPULAR_SECONDS[-1], asked[session])
+    requests: Floats = np.where(always_longest[habit], POPULAR_SECONDS[-1], asked[session])
+    return requests

@@ -22,7 +22,10 @@ Integers = NDArray[np.int64]
 APPLICATION_MEDIAN_JOBS: Final = 30.0
 APPLICATION_LOG_DEVIATION: Final = 1.2
 APPLICATION_LIFE_SECONDS: Final = 21 * 86400.0
-SESSION_MEAN_JOBS: Final = 6.0
+"""How long an application is in use, unless its work takes longer."""
+APPLICATION_LARGEST_SHARE: Final = 0.03
+"""No application makes up more than this share of the load while it is in use."""
+SESSION_MEAN_JOBS: Final = 4.0
 SESSION_MEAN_GAP_SECONDS: Final = 900.0
 
 
@@ -68,6 +71,8 @@ def arrange(
     runtime_log_deviation
         How far runtimes of one application scatter: the standard deviation, in the natural
         logarithm, of the noise under which jobs count as similar.
+    random
+        Where chance comes from.
     """
     jobs = arrivals.size
     noisy = np.log(runtimes) + runtime_log_deviation * random.standard_normal(jobs)
@@ -79,7 +84,10 @@ def arrange(
     begins = np.diff(application_in_turn, prepend=-1) != 0
     begins |= random.random(jobs) < 1.0 / SESSION_MEAN_JOBS
     session_in_turn = np.cumsum(begins) - 1
-    wanted = _wanted_times(arrivals, application_in_turn, session_in_turn, begins, random)
+    work = (sizes * runtimes)[job_in_turn]
+    life = _lives(float(arrivals[-1] - arrivals[0]), application_in_turn, work)
+    gaps = runtimes[job_in_turn] + random.exponential(SESSION_MEAN_GAP_SECONDS, jobs)
+    wanted = _wanted_times(arrivals, application_in_turn, begins, life, gaps, random)
 
     rank = np.argsort(wanted, kind="stable")
     applications = int(application_in_turn[-1]) + 1
@@ -108,26 +116,36 @@ def _applications(jobs: int, random: np.random.Generator) -> Integers:
     return np.repeat(np.arange(lengths.size), lengths)[:jobs]
 
 
+def _lives(span_seconds: float, application: Integers, work: Floats) -> Floats:
+    """Share of the log's span that each application is in use: longer for more work."""
+    work_of = np.bincount(application, weights=work)
+    by_work: Floats = work_of / (APPLICATION_LARGEST_SHARE * work_of.sum())
+    shortest = APPLICATION_LIFE_SECONDS / max(span_seconds, APPLICATION_LIFE_SECONDS)
+    return np.clip(by_work, shortest, 1.0)
+
+
 def _wanted_times(
     arrivals: Floats,
     application: Integers,
-    session: Integers,
     begins: NDArray[np.bool_],
+    life: Floats,
+    gaps: Floats,
     random: np.random.Generator,
 ) -> Floats:
-    """When each job would like to come: near its session's begin, which is in its application's
-    life.
+    """When each job would like to come: soon after the one before it in its session could end.
 
-    Sessions begin at arrival times, so that they follow the daily cycle; lives that reach past an
-    end of the log go on at the other end.
+    Sessions begin at arrival times, so that they follow the daily cycle, within their application's
+    life; lives and sessions that reach past an end of the log go on at the other end.
     """
     jobs = arrivals.size
-    span = max(float(arrivals[-1] - arrivals[0]), 1.0)
-    birth = random.uniform(0.0, jobs, int(application[-1]) + 1)
-    life = jobs * min(APPLICATION_LIFE_SECONDS / span, 1.0)
+    birth = random.random(life.size)
     first = np.flatnonzero(begins)
-    start = birth[application[first]] + life * random.random(first.size)
-    start_seconds = arrivals[np.mod(start, jobs).astype(np.int64)]
-    gaps = random.exponential(SESSION_MEAN_GAP_SECONDS, jobs)
-    passed = np.cumsum(gaps)
-    return start_seconds[session] + passed - passed[first][session]
+    owner = application[first]
+    start = np.mod(birth[owner] + life[owner] * random.random(first.size), 1.0)
+    start_seconds = arrivals[(start * jobs).astype(np.int64)]
+    session = np.cumsum(begins) - 1
+    passed = np.cumsum(gaps) - gaps
+    wanted = start_seconds[session] + passed - passed[first][session]
+    span = max(float(arrivals[-1] - arrivals[0]), 1.0)
+    wrapped: Floats = arrivals[0] + np.mod(wanted - arrivals[0], span)
+    return wrapped

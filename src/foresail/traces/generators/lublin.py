@@ -58,7 +58,7 @@ class LublinParameters:
 
     jobs: int = 10_000
     processors: int = 128
-    load: float | None = 0.8
+    load: float | None = 0.7
     classes: Literal["combined", "batch", "interactive", "both"] = "combined"
     users: int = 64
     activity_exponent: float = 1.0

@@ -1,4 +1,9 @@
-"""Generator ``resample``: a new log with the joint structure of a given one."""
+"""Generator ``resample``: a new log with the joint structure of a given one.
+
+For logs of some months with the default parameters, tests hold the result to these tolerances:
+distributions of widths and log runtimes within 0.05 (largest difference), correlation of a user's
+successive log runtimes within 0.1, share of submissions in each hour of the day within 0.015.
+"""
 
 from __future__ import annotations
 

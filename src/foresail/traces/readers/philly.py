@@ -36,7 +36,7 @@ class PhillyReader:
         notes.unix_times = True
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             table = with_numbers(chunk, ("duration", "num_gpus"), notes, required=("num_gpus",))
-            table = unix_seconds(table, "timestamp", "%Y-%m-%d %H:%M:%S", notes)
+            table = unix_seconds(table, "timestamp", "%Y-%m-%d %H:%M:%S", notes, "UTC", "timestamp")
             yield table.select(
                 (pl.col(LINE) - 1).cast(pl.String).alias("job_id"),
                 pl.col("timestamp").alias("submit_seconds"),

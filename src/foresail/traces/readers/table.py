@@ -152,10 +152,10 @@ def _with_target(
         if source.values is not None:
             text = text.replace_strict(source.values, default=None, return_dtype=pl.String)
         return table.with_columns(text)
-    table = _as_numbers(table, target, source, notes)
+    table = _as_numbers(table, target, source, notes, source.column)
     if source.since is not None:
         table = table.with_columns(pl.col(source.since).alias(_SINCE))
-        table = _as_numbers(table, _SINCE, source, notes)
+        table = _as_numbers(table, _SINCE, source, notes, source.since)
         table = table.with_columns(pl.col(target) - pl.col(_SINCE))
     number = pl.col(target) * source.factor
     return table.with_columns(number.round().cast(kind) if kind.is_integer() else number)
@@ -178,8 +178,8 @@ def _with_constant(
 
 
 def _as_numbers(
-    table: pl.DataFrame, column: str, source: ColumnSource, notes: Notes
+    table: pl.DataFrame, column: str, source: ColumnSource, notes: Notes, said: str
 ) -> pl.DataFrame:
     if source.time is not None and table.schema[column] == pl.String:
-        return unix_seconds(table, column, source.time, notes, source.zone)
-    return with_numbers(table, [column], notes)
+        return unix_seconds(table, column, source.time, notes, source.zone, said)
+    return with_numbers(table, [column], notes, said=said)

@@ -1,0 +1,72 @@
+"""What suites have in common: rules, each a function that raises when a plug-in breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Make = Callable[[], Any]
+"""Builds a fresh instance of the plug-in under test."""
+
+Rule = Callable[[Make], None]
+
+
+class BrokenRuleError(AssertionError):
+    """One thing that a plug-in of its family must do and this one does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A rule that a plug-in breaks: its sentence, and what was seen."""
+
+    rule: str
+    seen: str
+
+
+class NonconformityError(AssertionError):
+    """A plug-in breaks rules of its family; the message lists all of them."""
+
+    def __init__(self, plugin: str, breaches: tuple[Breach, ...]) -> None:
+        self.plugin = plugin
+        self.breaches = breaches
+        lines = [f"  {breach.rule}: {breach.seen}" for breach in breaches]
+        super().__init__("\n".join([f"{plugin} breaks {len(breaches)} rules", *lines]))
+
+
+def demand(holds: object, seen: str) -> None:
+    """Raise ``BrokenRuleError`` with what was seen unless it holds."""
+    if not holds:
+        raise BrokenRuleError(seen)
+
+
+def breaches(make: Make, rules: Iterable[Rule]) -> tuple[Breach, ...]:
+    """The rules that the plug-in breaks; an exception of its own breaks a rule too."""
+    found = []
+    for rule in rules:
+        try:
+            rule(make)
+        except BrokenRuleError as error:
+            found.append(Breach(rule_sentence(rule), str(error)))
+        except Exception as error:
+            seen = f"raised {type(error).__name__}: {error}"
+            found.append(Breach(rule_sentence(rule), seen))
+    return tuple(found)
+
+
+def require_conformity(plugin: str, make: Make, rules: Iterable[Rule]) -> None:
+    """Apply all rules.
+
+    Raises
+    ------
+    NonconformityError
+        If any is broken; it lists every one.
+    """
+    found = breaches(make, rules)
+    if found:
+        raise NonconformityError(plugin, found)
+
+
+def rule_sentence(rule: Rule) -> str:
+    """A rule in words: the first line of its docstring, without its full stop."""
+    return (rule.__doc__ or rule.__name__).strip().partition("\n")[0].rstrip(".")

@@ -1,0 +1,256 @@
+"""The conformance suite of schedulers: ``check_scheduler`` on anything registered, or not."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import time
+from dataclasses import replace
+from typing import Any, Final
+
+from foresail.checks.rules import Make, Rule, demand, require_conformity
+from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_workload
+from foresail.control.capacity import Capacity
+from foresail.control.check import check_decision
+from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.control.loop import Controller
+from foresail.distributions.point import Point
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.registry import Entry
+from foresail.model.resources import Resources
+from foresail.model.view import ClusterView, RunningJob
+from foresail.simulator.engine import simulate_events
+
+_VIEWS: Final = 60
+_LONG_QUEUE: Final = 10_000
+_LONG_QUEUE_SECONDS: Final = 20.0
+
+
+def check_scheduler(entry: Entry, parameters: Any = None) -> None:
+    """Apply every rule that schedulers must keep to a registered one.
+
+    Parameters
+    ----------
+    entry
+        The plug-in, as ``foresail.model.registry.find`` gives it.
+    parameters
+        A record of its parameters; its defaults if not given.
+
+    Raises
+    ------
+    NonconformityError
+        If it breaks a rule; the message lists every broken one.
+    """
+    record = entry.parameters() if parameters is None else parameters
+    require_conformity(f"scheduler {entry.name!r}", lambda: entry.build(record), RULES)
+
+
+def empty_queue(make: Make) -> None:
+    """With nobody waiting it starts nobody."""
+    for view in (tiny_view(), tiny_view(running=[tiny_running("r", 4, 10.0)])):
+        starts = make().decide(view).starts
+        demand(not starts, f"starts {[start.job_id for start in starts]}")
+
+
+def lone_job(make: Make) -> None:
+    """A lone job that fits an idle cluster is started, or planned."""
+    decision = make().decide(tiny_view([tiny_pending("1", 2, 10.0)]))
+    served = [each.job_id for each in (*decision.starts, *decision.plan)]
+    demand(served == ["1"], f"starts and plans {served}")
+
+
+def job_too_wide(make: Make) -> None:
+    """A job wider than the cluster is left with a reason, and the one behind it is not lost."""
+    view = tiny_view([tiny_pending("wide", 5, 10.0), tiny_pending("1", 1, 10.0, arrival=1)])
+    decision = make().decide(view)
+    demand("wide" not in {start.job_id for start in decision.starts}, "starts it")
+    demand("wide" in decision.reasons, "gives it no reason")
+    told = {*(start.job_id for start in decision.starts), *decision.reasons}
+    demand("1" in told, "neither starts the job behind it nor gives it a reason")
+
+
+def fits_the_cluster(make: Make) -> None:
+    """Every start and preemption passes the decision check: room, gangs whole, known jobs."""
+    scheduler = make()
+    for view in _views():
+        refusals = _refusals(view, scheduler.decide(view))
+        demand(not refusals, f"at {view.now:g} s, of {len(view.pending)} jobs: {refusals[:3]}")
+
+
+def everybody_is_told(make: Make) -> None:
+    """Every waiting job is started or given a reason whose sentence can be said."""
+    scheduler = make()
+    for view in _views():
+        decision = scheduler.decide(view)
+        started = {start.job_id for start in decision.starts}
+        for pending in view.pending:
+            job_id = pending.job.job_id
+            if job_id not in started:
+                reason = decision.reasons.get(job_id)
+                demand(reason is not None and reason.sentence, f"nothing is said to job {job_id}")
+
+
+def same_view_same_decision(make: Make) -> None:
+    """The same view gives the same decision, from the same instance and from a fresh one."""
+    scheduler = make()
+    for view in _views():
+        first = scheduler.decide(view)
+        demand(scheduler.decide(view) == first, "the second decision differs from the first")
+        demand(make().decide(view) == first, "a fresh instance decides otherwise")
+
+
+def view_unchanged(make: Make) -> None:
+    """It leaves the view as it was."""
+    scheduler = make()
+    for view in _views():
+        before = repr(view)
+        scheduler.decide(view)
+        demand(repr(view) == before, "the view is another after the decision")
+
+
+def equal_jobs_in_order(make: Make) -> None:
+    """Of equal jobs those that arrived first start first."""
+    for count in (3, 7):
+        view = tiny_view([tiny_pending(str(n), 2, 10.0, arrival=n) for n in range(count)])
+        starts = [start.job_id for start in make().decide(view).starts]
+        expected = [str(n) for n in range(len(starts))]
+        demand(starts == expected, f"starts {starts}")
+
+
+def survives_pickling(make: Make) -> None:
+    """A pickled copy decides the same, so that campaigns can send it to other processes."""
+    scheduler = make()
+    copy = pickle.loads(pickle.dumps(scheduler))
+    for view in _views():
+        demand(copy.decide(view) == scheduler.decide(view), "the copy decides otherwise")
+
+
+def long_queue(make: Make) -> None:
+    """A queue of ten thousand jobs is decided within 20 s."""
+    draw = random.Random(3)
+    pending = [
+        tiny_pending(str(n), draw.randint(1, 64), float(draw.randint(60, 86_400)), arrival=n)
+        for n in range(_LONG_QUEUE)
+    ]
+    running = [tiny_running(f"r{n}", 8, 100.0 * n + 1, start_order=n) for n in range(15)]
+    view = tiny_view(pending, running, processors=128)
+    began = time.perf_counter()
+    decision = make().decide(view)
+    seconds = time.perf_counter() - began
+    demand(seconds < _LONG_QUEUE_SECONDS, f"took {seconds:.1f} s")
+    demand(not _refusals(view, decision), "the decision does not fit the cluster")
+
+
+def runs_to_the_end(make: Make) -> None:
+    """In a simulation every job that fits is run to its end, and nothing is refused."""
+    draw = random.Random(4)
+    for conventions in (FORESAIL, PREDICTSIM):
+        rows = []
+        for submit in sorted(draw.randint(0, 300) for _ in range(40)):
+            runtime = draw.randint(0, 60)
+            rows.append((submit, draw.randint(1, 4), runtime, float(runtime + draw.randint(0, 60))))
+        workload = tiny_workload(rows)
+        cluster = tiny_view().cluster
+        controller = Controller(cluster, make(), _Request(), _Doubling(), conventions)
+        counters = simulate_events(workload, controller, "check").meta.counters
+        left, refused = counters["never_started"], counters["refusals"]
+        demand(not left, f"{left:g} of 40 jobs never start ({conventions.name} conventions)")
+        demand(not refused, f"{refused:g} refusals ({conventions.name} conventions)")
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    empty_queue,
+    lone_job,
+    job_too_wide,
+    fits_the_cluster,
+    everybody_is_told,
+    same_view_same_decision,
+    view_unchanged,
+    equal_jobs_in_order,
+    survives_pickling,
+    long_queue,
+    runs_to_the_end,
+)
+
+
+class _Request:
+    """Believes the limit."""
+
+    def predict(self, job: Job, now: float) -> Distribution:
+        del now
+        return Point(job.requested_seconds or 0.0)
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        del job, outcome
+
+
+class _Doubling:
+    """Twice what has just proved too short."""
+
+    def correct(
+        self, job: Job, prediction: Distribution, initial: float, current: float, count: int
+    ) -> float:
+        del job, prediction, initial, count
+        return 2.0 * max(current, 1.0)
+
+
+def _refusals(view: ClusterView, decision: Any) -> list[str]:
+    capacity = Capacity(view.cluster)
+    for running in view.running:
+        capacity.take(running.job, running.placement)
+    pending = {each.job.job_id: each for each in view.pending}
+    running_jobs = {each.job.job_id: each for each in view.running}
+    verdict = check_decision(decision, pending, running_jobs, (), capacity)
+    return [f"job {refusal.job_id}: {refusal.sentence}" for refusal in verdict.refusals]
+
+
+def _views() -> list[ClusterView]:
+    """Random snapshots: idle to crowded, some with running jobs past their expected end."""
+    draw = random.Random(5)
+    return [_random_view(draw) for _ in range(_VIEWS)]
+
+
+def _random_view(draw: random.Random) -> ClusterView:
+    now = float(draw.randint(0, 100))
+    processors = draw.choice([1, 4, 16, 100])
+    free = processors
+    running: list[RunningJob] = []
+    while free and draw.random() < 0.7:
+        cpus = draw.randint(1, free)
+        start = float(draw.randint(0, int(now)))
+        end = start + draw.randint(1, 120)
+        number = len(running)
+        running.append(
+            tiny_running(f"r{number}", cpus, end, start_seconds=start, start_order=number)
+        )
+        free -= cpus
+    pending = [
+        tiny_pending(
+            f"p{number}",
+            draw.randint(1, processors + 1),
+            float(draw.choice([1, 10, 10, 60, 3600])),
+            arrival=number,
+            submit_seconds=float(draw.randint(0, int(now))),
+        )
+        for number in range(draw.choice([0, 1, 2, 5, 30]))
+    ]
+    view = tiny_view(pending, running, processors=processors, now=now)
+    return _with_second_partition(view) if draw.random() < 0.3 else view
+
+
+def _with_second_partition(view: ClusterView) -> ClusterView:
+    """The same with an idle partition ``other`` of 4 cpus, which every second job asks for."""
+    room = Resources(cpus=4.0)
+    pending = (
+        replace(each, job=replace(each.job, partition="other" if each.arrival % 2 else "all"))
+        for each in view.pending
+    )
+    return replace(
+        view,
+        cluster=Cluster((*view.cluster.partitions, Partition("other", room))),
+        free={**view.free, "other": room},
+        pending=tuple(pending),
+    )

@@ -1,0 +1,284 @@
+"""``foresail campaign``: many policies on many logs, and the choice among them by leave-one-out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from foresail.cli import _replaying as replaying
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from foresail.experiments.plan import LogSource, Plan
+    from foresail.experiments.results import Results, Run
+    from foresail.experiments.running import Pool
+    from foresail.experiments.selection import Rule
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Replay many policies on many logs, and choose by leave-one-out.",
+)
+
+Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")]
+Normalised: TypeAlias = Annotated[
+    bool,
+    typer.Option("--normalised", help="Choose by the mean of ratios to the baseline, not the sum."),
+]
+LongestWait: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--longest-wait",
+        metavar="RATIO",
+        min=0.0,
+        help="Choose only policies whose longest wait on the other logs is at most this multiple "
+        "of the baseline's.",
+    ),
+]
+Baseline: TypeAlias = Annotated[
+    str, typer.Option("--baseline", metavar="POLICY", help="What policies are measured against.")
+]
+
+
+@app.command()
+def run(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE.toml | LOG...", help="A campaign file, or logs."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", metavar="DIR", help="Results; what is there is not run again."),
+    ],
+    triples: Annotated[
+        bool, typer.Option("--triples", help="The study's 128 triples and 2 clairvoyant ones.")
+    ] = False,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="POLICY", help="A policy; see foresail policies."),
+    ] = None,
+    filters: replaying.FilterNames = None,
+    conventions: replaying.ConventionsName = "foresail",
+    enforce_limits: replaying.EnforceLimits = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes on this machine [one per processor]."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler."
+        ),
+    ] = None,
+) -> None:
+    """Replay every policy on every log; go on where an earlier start was interrupted."""
+    from foresail.experiments.results import Results
+    from foresail.experiments.running import carry_out
+
+    if len(sources) == 1 and sources[0].suffix == ".toml":
+        given = triples or policies or filters or enforce_limits or conventions != "foresail"
+        plan = _from_file(sources[0], bool(given))
+    else:
+        plan = _from_options(sources, triples, policies, filters, conventions, enforce_limits)
+    results = Results(output)
+    total = len(plan.logs) * len(plan.policies)
+    with _progress(plan, results) as (preparing, finished):
+        replayed = carry_out(
+            plan, results, _pool(workers, dask), preparing=preparing, finished=finished
+        )
+    already = f", {total - replayed:,} were there" if replayed < total else ""
+    typer.echo(f"{replayed:,} of {total:,} runs replayed{already}; results: {output}")
+
+
+@app.command()
+def report(
+    folder: Folder,
+    normalised: Normalised = False,
+    longest_wait: LongestWait = None,
+    baseline: Baseline = "easy",
+    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+) -> None:
+    """Write report.html and the tables behind it into the folder; print slowdowns per log."""
+    from foresail.experiments.page import HEADINGS
+    from foresail.experiments.report import write_report
+    from foresail.experiments.results import Results
+    from foresail.reports.words import number
+
+    rule = _rule(normalised, longest_wait, baseline)
+    command = shlex.join(["foresail", *sys.argv[1:]])
+    written = write_report(Results(folder), rule, command=command)
+    rows = [
+        (row["log"], *(number(row[column]) for column in HEADINGS))
+        for row in written.headline.iter_rows(named=True)
+    ]
+    _print(written.headline, ("log", *HEADINGS.values()), rows, output_format, right=len(HEADINGS))
+    typer.echo(f"report: {folder / 'report.html'}", err=True)
+
+
+@app.command()
+def choose(
+    folder: Folder,
+    among: Annotated[
+        list[str] | None,
+        typer.Option("--among", metavar="POLICY", help="Choose among these only."),
+    ] = None,
+    normalised: Normalised = False,
+    longest_wait: LongestWait = None,
+    baseline: Baseline = "easy",
+    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+) -> None:
+    """For each log, the policy that the results on the other logs recommend."""
+    from foresail.control.policy import parse_policy
+    from foresail.experiments.results import Results
+    from foresail.experiments.selection import SCORE, candidates, leave_one_out, ranking
+    from foresail.reports.words import number, percent
+
+    rule = _rule(normalised, longest_wait, baseline)
+    results = Results(folder).table()
+    policies = [parse_policy(text).text for text in among or candidates(results)]
+    chosen = leave_one_out(results, rule, policies)
+    rows = [
+        (
+            row["log"],
+            row["policy"],
+            number(row["baseline"]),
+            number(row[SCORE]),
+            percent(row["reduction"]),
+            f"{number(row['longest_wait_ratio'])}×",
+        )
+        for row in chosen.iter_rows(named=True)
+    ]
+    headings = ("log", "chosen by the others", rule.baseline, "chosen", "reduction", "longest wait")
+    _print(chosen, headings, rows, output_format, right=4)
+    best = ranking(results, rule, policies)
+    mean = float(chosen["reduction"].to_numpy().mean())
+    typer.echo(f"mean reduction: {percent(mean)}", err=True)
+    if not best.is_empty():
+        typer.echo(f"for another log like these: {best['policy'][0]}", err=True)
+
+
+def _from_file(path: Path, options_given: bool) -> Plan:
+    from foresail.experiments.plan import read_plan
+    from foresail.model.errors import InputError
+
+    if options_given:
+        raise InputError(
+            "a campaign file says all of the campaign itself",
+            source=path,
+            expected="no --triples, --with, --filter, --conventions, --enforce-limits beside it",
+        )
+    return read_plan(path)
+
+
+def _from_options(
+    logs: Sequence[Path],
+    triples: bool,
+    policies: Sequence[str] | None,
+    filters: Sequence[str] | None,
+    conventions: str,
+    enforce_limits: bool,
+) -> Plan:
+    from foresail.experiments.plan import LogSource, Plan, log_name, policies_of
+
+    return Plan(
+        tuple(LogSource(log_name(log), log) for log in logs),
+        policies_of(policies or (), triples=triples, conventions=conventions),
+        conventions,
+        tuple(filters or ["replayable"]),
+        enforce_limits,
+    )
+
+
+def _pool(workers: int | None, dask: str | None) -> Pool:
+    import os
+
+    from foresail.model.errors import InputError
+
+    if dask is None:
+        from foresail.experiments.local_pool import LocalPool
+
+        return LocalPool(workers or os.cpu_count() or 1)
+    if workers is not None:
+        raise InputError("a Dask cluster has its own workers", expected="--workers or --dask")
+    from foresail.experiments.dask_pool import DaskPool
+
+    return DaskPool(dask)
+
+
+def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> Rule:
+    from foresail.control.policy import parse_policy
+    from foresail.experiments.selection import Rule
+
+    combine: Any = "ratios" if normalised else "sum"
+    return Rule(combine, longest_wait, parse_policy(baseline).text)
+
+
+@contextmanager
+def _progress(
+    plan: Plan, results: Results
+) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
+    """What to call for a log that is read and a run that is done: a bar, or lines when piped."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from foresail.experiments.results import runs_of
+    from foresail.reports.words import number
+
+    runs = runs_of(plan)
+    before = sum(results.is_finished(each) for each in runs)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns,
+        Elapsed(),
+        Remaining(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("replaying", total=len(runs), completed=before)
+        done = before
+
+        def preparing(log: LogSource) -> None:
+            progress.update(task, description=f"reading {log.name}")
+            if not console.is_terminal:
+                typer.echo(f"reading {log.name}", err=True)
+
+        def finished(run: Run, measured: Any) -> None:
+            nonlocal done
+            done += 1
+            progress.update(task, description=f"replaying {run.log}", completed=done)
+            if not console.is_terminal:
+                score = number(measured.average_bounded_slowdown)
+                typer.echo(f"{done} of {len(runs)}: {run.log}: {run.policy}: {score}", err=True)
+
+        yield preparing, finished
+
+
+def _print(
+    table: pl.DataFrame,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    output_format: replaying.TableFormat,
+    right: int,
+) -> None:
+    """A table for people, or everything in it as JSON (unknown is null) or CSV."""
+    from foresail.cli.trace._tables import print_table
+
+    if output_format is replaying.TableFormat.JSON:
+        import json
+
+        typer.echo(json.dumps(table.fill_nan(None).to_dicts(), indent=2, ensure_ascii=False))
+    elif output_format is replaying.TableFormat.CSV:
+        typer.echo(table.write_csv(), nl=False)
+    else:
+        print_table(headings, rows, right=right)

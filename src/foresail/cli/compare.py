@@ -1,0 +1,49 @@
+"""``foresail compare``: one log under several policies, the first of them the baseline."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from foresail.cli import _replaying as replaying
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+
+app = typer.Typer(rich_markup_mode=None)
+
+STANDARD = ("easy", "easy-sjbf", "easy++", "foresail")
+"""What a log is compared under when nothing else is asked for."""
+
+_HELP = (
+    'A policy such as "easy(order=shortest),recent,incremental"; the first one is the baseline '
+    f"[{', '.join(STANDARD)}]. See foresail policies."
+)
+
+
+@app.command()
+def compare(
+    log: replaying.LogPath,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="POLICY", help=_HELP),
+    ] = None,
+    filters: replaying.FilterNames = None,
+    conventions: replaying.ConventionsName = "foresail",
+    enforce_limits: replaying.EnforceLimits = False,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    output: replaying.Output = None,
+    png: replaying.Png = False,
+    plugins: replaying.Plugins = None,
+) -> None:
+    """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
+    from foresail.model.registry import load_plugin
+
+    for plugin in plugins or []:
+        load_plugin(plugin)
+    workload = replaying.load(log, reader, mapping, processors, strict, filters)
+    schedules = replaying.replay_all(workload, policies or STANDARD, conventions, enforce_limits)
+    replaying.show(schedules, output_format, output, png)

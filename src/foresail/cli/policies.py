@@ -1,0 +1,31 @@
+"""``foresail policies``: what a policy can be made of."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def policies() -> None:
+    """List schedulers, predictors, corrections, orders and named policies, with parameters."""
+    from foresail.cli.trace._choices import parameter_texts
+    from foresail.cli.trace._tables import print_table
+    from foresail.control.policy import NAMED_POLICIES, PARTS
+    from foresail.model.registry import entries
+    from foresail.schedulers._expression import FIELD_NAMES, NAMED_ORDERS
+
+    for family in PARTS:
+        typer.echo(f"{family}s")
+        rows = [
+            (f"  {entry.name}", entry.summary, " ".join(parameter_texts(entry)))
+            for entry in entries(family)
+        ]
+        print_table(("", "", ""), rows)
+        typer.echo()
+    typer.echo("orders (smaller values go first)")
+    print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_ORDERS.items()])
+    typer.echo(f"  or any expression over {', '.join(FIELD_NAMES)}\n")
+    typer.echo("named policies")
+    print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_POLICIES.items()])

@@ -1,0 +1,46 @@
+"""``foresail simulate``: one log under one policy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from foresail.cli import _replaying as replaying
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def simulate(
+    log: replaying.LogPath,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            "--with",
+            metavar="POLICY",
+            help='Such as "easy(order=shortest),recent,incremental". See foresail policies.',
+        ),
+    ] = "easy",
+    filters: replaying.FilterNames = None,
+    conventions: replaying.ConventionsName = "foresail",
+    enforce_limits: replaying.EnforceLimits = False,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    output: replaying.Output = None,
+    png: replaying.Png = False,
+    plugins: replaying.Plugins = None,
+) -> None:
+    """Replay a log under one policy."""
+    from foresail.model.registry import load_plugin
+
+    for plugin in plugins or []:
+        load_plugin(plugin)
+    workload = replaying.load(log, reader, mapping, processors, strict, filters)
+    schedules = replaying.replay_all(workload, [policy], conventions, enforce_limits)
+    replaying.show(schedules, output_format, output, png)

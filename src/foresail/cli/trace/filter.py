@@ -1,0 +1,93 @@
+"""``foresail trace filter``: clean a log by named filters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.cli.trace._options import (
+    MappingPath,
+    Processors,
+    ReaderName,
+    Strict,
+    reader_options,
+)
+from foresail.model.errors import InputError
+
+
+def command(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="A log or workload folder [list the filters]."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OUT]", help="A workload folder, or FILE.swf[.gz|.zst]."),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME(PARAMETER=VALUE,...)", help="Filters, in order."),
+    ] = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+) -> None:
+    """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
+    from foresail.cli.trace._choices import name_and_settings, record
+    from foresail.cli.trace._progress import reading_progress
+    from foresail.cli.trace._writing import write
+    from foresail.model.registry import find
+    from foresail.traces.filtering import Choice, apply_filters
+    from foresail.traces.reading import read
+
+    if path is None:
+        _list()
+        return
+    if output is None:
+        raise InputError("nowhere to write", field="OUT", expected="a folder or FILE.swf[.gz|.zst]")
+    if not filters:
+        raise InputError("no filter is named", field="--with", expected="--with predictsim")
+    choices = []
+    for text in filters:
+        name, settings = name_and_settings(text)
+        choices.append(Choice(name, record(find("filter", name), settings)))
+    with reading_progress(path) as advance:
+        workload = read(
+            path,
+            reader,
+            strict=strict,
+            processors=processors,
+            advance=advance,
+            **reader_options(mapping),
+        )
+    cleaned = apply_filters(workload, choices)
+    if not len(cleaned):
+        raise InputError("the filters leave no job", source=path)
+    write(cleaned, output)
+    before = len(workload.meta.filters)
+    _report(cleaned.meta.filters[before:], len(workload), len(cleaned), output)
+
+
+def _report(
+    touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
+) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.words import count, number
+
+    rows = [(name, number(jobs)) for name, jobs in touched]
+    print_table(("filter", "jobs touched"), rows, right=1)
+    typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
+
+
+def _list() -> None:
+    from foresail.cli.trace._choices import parameter_texts
+    from foresail.cli.trace._tables import print_table
+    from foresail.model.registry import entries
+
+    print_table(
+        ("filter", "what it does", "parameters"),
+        [(e.name, e.summary, ", ".join(parameter_texts(e))) for e in entries("filter")],
+    )

@@ -1,0 +1,72 @@
+"""``foresail trace generate``: a workload from a model or from another log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.model.errors import InputError
+
+
+def command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The generator [list them all].")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of jobs.")] = None,
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Processors of the machine.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same jobs.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A workload folder, or FILE.swf[.gz|.zst]."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter.")
+    ] = None,
+) -> None:
+    """Generate a workload; without NAME, list the generators and their parameters."""
+    from foresail.cli.trace._choices import record
+    from foresail.model.registry import find
+
+    if name is None:
+        _list()
+        return
+    if output is None:
+        raise InputError(
+            "nowhere to write", field="--output", expected="a folder or FILE.swf[.gz|.zst]"
+        )
+    given = [
+        f"{option}={value}"
+        for option, value in (("jobs", jobs), ("processors", processors))
+        if value is not None
+    ]
+    parameters = record(find("generator", name), [*given, *(settings or ())])
+    _generate(name, parameters, seed, output)
+
+
+def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
+    from foresail.cli.trace._writing import write
+    from foresail.reports.words import count, duration
+    from foresail.traces.generating import generate
+
+    workload = generate(name, parameters, seed)
+    write(workload, output)
+    submit = workload.jobs["submit_seconds"]
+    users = workload.jobs["user"].drop_nulls().n_unique()
+    of_users = f" of {count(users, 'user')}" if users else ""
+    span = duration(submit[-1] - submit[0])
+    typer.echo(f"{output}: {count(len(workload), 'job')}{of_users} over {span}")
+
+
+def _list() -> None:
+    from foresail.cli.trace._choices import parameter_texts
+    from foresail.cli.trace._tables import print_table
+    from foresail.model.registry import entries
+
+    print_table(
+        ("generator", "what it makes", "parameters"),
+        [(e.name, e.summary, ", ".join(parameter_texts(e))) for e in entries("generator")],
+    )

@@ -1,0 +1,165 @@
+"""What a campaign is to replay: logs, policies, conventions; from a TOML file or from options."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from foresail.control.conventions import CONVENTIONS
+from foresail.control.policy import parse_policy
+from foresail.experiments.triples import READINGS, clairvoyant_triples, heuristic_triples
+from foresail.model.errors import InputError, UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """A log of a campaign.
+
+    Parameters
+    ----------
+    name
+        What tables call it; unique in a campaign.
+    path
+        A log file, or a workload folder.
+    reader, processors
+        As ``foresail.traces.reading.read`` takes them.
+    """
+
+    name: str
+    path: Path
+    reader: str | None = None
+    processors: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every policy on every log.
+
+    Parameters
+    ----------
+    logs
+        With distinct names.
+    policies
+        Canonical short forms, distinct.
+    conventions
+        Name of the replay's conventions.
+    filters
+        Cleaning filters by name, applied in order to every log.
+    enforce_limits
+        Jobs end at their requested time.
+    """
+
+    logs: tuple[LogSource, ...]
+    policies: tuple[str, ...]
+    conventions: str = "foresail"
+    filters: tuple[str, ...] = ("replayable",)
+    enforce_limits: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.logs:
+            raise InputError("the campaign has no logs", expected="at least one")
+        if not self.policies:
+            raise InputError("the campaign has no policies", expected="policies, or the triples")
+        if self.conventions not in CONVENTIONS:
+            raise UnknownNameError("conventions", self.conventions, CONVENTIONS)
+        names = [log.name for log in self.logs]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    "two logs of the same name", value=name, expected="a name of its own for each"
+                )
+
+
+def policies_of(written: Sequence[str], *, triples: bool, conventions: str) -> tuple[str, ...]:
+    """Policies in canonical short form, each once.
+
+    Parameters
+    ----------
+    written
+        Short forms, first in the result.
+    triples
+        Whether the 128 heuristic triples and the two clairvoyant ones join them, as the
+        conventions read them.
+    conventions
+        Name of the conventions.
+
+    Raises
+    ------
+    InputError
+        If a policy is malformed.
+    UnknownNameError
+        If a policy has an unknown part, or the conventions are unknown.
+    """
+    if conventions not in READINGS:
+        raise UnknownNameError("conventions", conventions, READINGS)
+    texts = [parse_policy(text).text for text in written]
+    if triples:
+        texts += [*heuristic_triples(READINGS[conventions]), *clairvoyant_triples()]
+    return tuple(dict.fromkeys(texts))
+
+
+def log_name(path: Path) -> str:
+    """A log's name from its file: ``KTH-SP2`` of ``KTH-SP2.filtered.swf.gz``."""
+    name = path.resolve()
+    while name.suffix[1:].isalpha():
+        name = name.with_suffix("")
+    return name.name
+
+
+class _LogTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    path: Path
+    name: str | None = None
+    reader: str | None = None
+    processors: Annotated[int | None, Field(ge=1)] = None
+
+
+class _CampaignFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    logs: Annotated[list[Path | _LogTable], Field(min_length=1)]
+    policies: list[str] = []
+    triples: bool = False
+    conventions: str = "foresail"
+    filters: list[str] = ["replayable"]
+    enforce_limits: bool = False
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a campaign file; the paths of its logs count from the file's folder.
+
+    Raises
+    ------
+    InputError
+        If the file is not TOML, or a key is unknown or of another type; and as ``policies_of``.
+    """
+    try:
+        given = _CampaignFile.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not TOML: {error}", source=path) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            first["msg"],
+            source=path,
+            field=".".join(map(str, first["loc"])),
+            expected="logs, policies, triples, conventions, filters, enforce_limits",
+        ) from error
+    logs = []
+    for log in given.logs:
+        table = log if isinstance(log, _LogTable) else _LogTable(path=log)
+        file = path.parent / table.path
+        logs.append(LogSource(table.name or log_name(file), file, table.reader, table.processors))
+    return Plan(
+        tuple(logs),
+        policies_of(given.policies, triples=given.triples, conventions=given.conventions),
+        given.conventions,
+        tuple(given.filters),
+        given.enforce_limits,
+    )

@@ -1,0 +1,29 @@
+"""Filter ``replayable``: what any replay needs of a log, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.model.registry import NoParameters, register
+from foresail.traces.filtering import Choice
+
+CHOICES: Final = (
+    Choice("fill_processors"),
+    Choice("drop_no_runtime"),
+    Choice("drop_wider_than_machine"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replayable:
+    choices: tuple[Choice, ...]
+
+
+@register("filter", "replayable")
+def replayable(_: NoParameters) -> _Replayable:
+    """Drop jobs that cannot be replayed: without processors or runtime, or wider than the machine.
+
+    A job whose processors are known only as allocated is kept with those.
+    """
+    return _Replayable(CHOICES)

@@ -1,0 +1,53 @@
+"""A schedule on disk: one Parquet file, what produced it in the file's metadata."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from foresail.model.errors import InputError
+from foresail.traces import schema
+from foresail.traces.schedule import Schedule, ScheduleMeta
+
+_KEY: Final = "foresail.schedule"
+
+
+def write_schedule(schedule: Schedule, path: Path) -> None:
+    """Write a schedule; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    meta = json.dumps(dataclasses.asdict(schedule.meta))
+    try:
+        schedule.jobs.write_parquet(partial, metadata={_KEY: meta})
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", source=path) from error
+
+
+def read_schedule(path: Path) -> Schedule:
+    """Read a schedule back.
+
+    Raises
+    ------
+    InputError
+        If the file is not a schedule.
+    """
+    try:
+        meta = pl.read_parquet_metadata(path)[_KEY]
+        jobs = pl.read_parquet(path)
+    except (OSError, KeyError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            "not a schedule", source=path, expected="a file written by a run"
+        ) from error
+    if jobs.schema != pl.Schema(schema.SCHEDULE):
+        raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
+    return Schedule(jobs, ScheduleMeta(**json.loads(meta)))

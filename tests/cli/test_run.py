@@ -1,0 +1,149 @@
+"""``foresail run`` as a person uses it: files, lines, words and exit statuses."""
+
+import getpass
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from foresail.cli.main import main
+from foresail.cli.run_progress import picture, remaining_seconds
+from foresail.clusters.ledger import Ledger
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster
+from foresail.model.event import Submitted
+from foresail.traces.jobs_file import CommandJob
+from foresail.traces.schedule_file import read_schedule
+
+
+@pytest.fixture
+def foresail(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process; returns exit status, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(*arguments, stdin=""):
+        (tmp_path / "stdin").write_text(stdin)
+        monkeypatch.setattr(sys, "argv", ["foresail", *map(str, arguments)])
+        with (tmp_path / "stdin").open() as typed:
+            monkeypatch.setattr(sys, "stdin", typed)
+            with pytest.raises(SystemExit) as left:
+                main()
+        captured = capsys.readouterr()
+        return left.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_a_jobs_file_is_run_and_told_in_plain_lines(foresail, tmp_path):
+    """Piped output has a line per event and a summary; the status says that something failed."""
+    (tmp_path / "jobs.toml").write_text(
+        '[[job]]\nname = "fine"\ncommand = "echo hello"\n'
+        '[[job]]\nname = "bad"\ncommand = "exit 3"\nafter = "fine"\n'
+        '[[job]]\nname = "never"\ncommand = "true"\nafter = "bad"\n'
+    )
+    status, out, _ = foresail("run", "jobs.toml", "--directory", "here", "--cpus", "2", "--report")
+    assert status == 1
+    assert "started   fine (1 cpu)" in out
+    assert "failed    bad after" in out
+    assert "with exit code 3; see" in out
+    assert "cancelled never: job bad" in out
+    assert "1 completed, 1 failed, 1 cancelled" in out
+    assert (tmp_path / "here" / "logs" / "fine.out").read_text() == "hello\n"
+    schedule = read_schedule(tmp_path / "here" / "schedule.parquet")
+    assert schedule.jobs["job_id"].to_list() == ["fine", "bad"]
+    assert schedule.jobs["user"].to_list() == [getpass.getuser()] * 2
+    assert "easy(order=shortest)" in (tmp_path / "here" / "report" / "report.html").read_text()
+    assert (tmp_path / "state" / "foresail" / "history.jsonl").is_file()
+
+
+def test_lines_of_standard_input_are_run(foresail, tmp_path):
+    """Commands and objects mix; the default directory is named after the time."""
+    lines = f"echo one\n\n{json.dumps({'command': ['echo', 'two'], 'name': 'second'})}\n"
+    status, out, _ = foresail("run", "-", "--no-history", stdin=lines)
+    assert status == 0
+    (directory,) = tmp_path.glob("foresail-run-*")
+    assert (directory / "logs" / "job-1.out").read_text() == "one\n"
+    assert (directory / "logs" / "second.out").read_text() == "two\n"
+    assert "2 completed" in out
+    assert not (tmp_path / "state").exists()
+
+
+def test_resuming_a_finished_run_and_a_used_directory(foresail, tmp_path):
+    """The first is quiet and right, the second is refused."""
+    (tmp_path / "jobs.csv").write_text("command\ntrue\n")
+    assert foresail("run", "jobs.csv", "--directory", "here")[0] == 0
+    status, out, _ = foresail("run", "--resume", "here")
+    assert status == 0
+    assert "1 completed" in out
+    assert "started" not in out
+    status, _, err = foresail("run", "jobs.csv", "--directory", "here")
+    assert status == 2
+    assert "holds a run already" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["jobs.csv", "--policy", "eazy"], "did you mean 'easy'"),
+        (["jobs.csv", "--policy", "easy,clairvoyant"], "how long jobs will run"),
+        (["jobs.csv", "--grace", "a while"], "'--grace'"),
+        (["absent.toml"], "cannot be read"),
+        (["wide.csv", "--cpus", "1"], "wider than the cluster"),
+        (["--resume", "nowhere"], "not a run directory"),
+        (["jobs.csv", "--resume", "nowhere"], "keeps its jobs and its settings"),
+        ([], "no jobs"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(foresail, tmp_path, arguments, words):
+    """Nothing is started and no directory is made."""
+    (tmp_path / "jobs.csv").write_text("command\ntouch started\n")
+    (tmp_path / "wide.csv").write_text("command,cpus\ntouch started,1\ntouch started,2\n")
+    status, _, err = foresail("run", *arguments)
+    assert status == 2
+    assert words in err
+    assert not list(tmp_path.glob("foresail-run-*"))
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_display_names_what_runs_what_waits_and_why():
+    """One running job, one that the first makes wait, totals, and a remaining time."""
+    controller = Controller(Cluster.of_processors(2), *parse_policy("easy,requested").build())
+    ledger = Ledger()
+    jobs = [
+        CommandJob("wide", "wide", "true", "/", cpus=2, requested_seconds=60.0),
+        CommandJob("next", "next", "true", "/", requested_seconds=30.0),
+    ]
+    events = [Submitted(1e9, job.specification(1e9)) for job in jobs]
+    ledger.take_events(1e9, events, controller)
+    ledger.take_instructions(controller.step(1e9, events))
+    console = Console(width=100, file=open("/dev/null", "w"), record=True)  # noqa: SIM115, PTH123
+    with console.file:
+        console.print(picture(controller, ledger, 1e9 + 20.0))
+    drawn = console.export_text()
+    running, waiting, totals = (line.strip() for line in drawn.splitlines())
+    assert " ".join(running.split()) == "running wide 2 cpus 20 s about 40 s left"
+    assert waiting.startswith("waiting  next  1 cpu")
+    assert "in 40 s" in waiting
+    assert totals == "0 of 2 done · 1 running · 1 waiting · about 55 s left"
+    assert remaining_seconds(controller, 1e9 + 20.0) == pytest.approx(55.0)
+
+
+def test_the_example_runs_to_its_end_as_a_process_of_its_own(tmp_path):
+    """The jobs of the demonstration: seven complete, the greedy one is stopped at its limit."""
+    start = "from foresail.cli.main import main; main()"
+    example = Path(__file__).parents[2] / "examples" / "jobs.toml"
+    done = subprocess.run(
+        [sys.executable, "-c", start, "run", example, "--cpus", "2", "--no-history"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert "7 completed, 1 stopped at its requested time" in done.stdout
+    assert done.returncode == 1

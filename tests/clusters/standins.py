@@ -1,0 +1,102 @@
+"""What the tests of the local cluster run under: a small policy, a silent observer, a driver.
+
+Run as a script it is one supervisor: ``python standins.py RUN_DIR`` works on a run directory under
+the policy below (which imports quickly), and exits as ``foresail run`` would.
+"""
+
+import math
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foresail.clusters import session
+from foresail.clusters.run_directory import RunDirectory, RunSettings
+from foresail.distributions.point import Point
+from foresail.model.decision import Decision, Placement, Start
+from foresail.traces.jobs_file import CommandJob
+
+
+class FirstFit:
+    """Starts whatever fits, in order of arrival."""
+
+    def decide(self, view):
+        free = view.free["all"].cpus
+        starts = []
+        for pending in view.pending:
+            if pending.job.cpus <= free:
+                free -= pending.job.cpus
+                starts.append(Start(pending.job.job_id, Placement.whole("all", pending.job.tasks)))
+        return Decision(tuple(starts))
+
+
+class LastRuntime:
+    """Predicts the runtime that a job of the same user had last, a tenth of a second at first."""
+
+    def __init__(self):
+        self.last = {}
+
+    def predict(self, job, now):
+        return Point(self.last.get(job.user, 0.1))
+
+    def observe(self, job, outcome):
+        self.last[job.user] = max(outcome.runtime_seconds, 1e-3)
+
+
+class Double:
+    """The next estimate is twice the one before."""
+
+    def correct(self, job, prediction, initial, current, count):
+        return 2.0 * current
+
+
+class SmallPolicy:
+    text = "small"
+
+    def build(self):
+        return FirstFit(), LastRuntime(), Double()
+
+
+@dataclass
+class Told:
+    """An observer that keeps what it is told."""
+
+    refresh_seconds: float = math.inf
+    starts: list = field(default_factory=list)
+    ends: list = field(default_factory=list)
+    withdrawals: list = field(default_factory=list)
+    sentences: list = field(default_factory=list)
+    on_start: object = None
+
+    def started(self, job, attempt):
+        self.starts.append((job.job_id, attempt))
+        if self.on_start is not None:
+            self.on_start(job)
+
+    def ended(self, job, outcome):
+        self.ends.append(outcome)
+
+    def withdrawn(self, job, because):
+        self.withdrawals.append((job.job_id, because))
+
+    def told(self, sentence):
+        self.sentences.append(sentence)
+
+    def refreshed(self, controller, ledger):
+        pass
+
+
+def command(job_id, line, **fields):
+    """A job that runs one line of shell in the root directory."""
+    return CommandJob(job_id, job_id, line, "/", user="tester", **fields)
+
+
+def new_run(path: Path, jobs, *, cpus=2, grace=0.5, history=None, policy="small") -> RunDirectory:
+    """A run directory with these jobs, nothing started."""
+    settings = RunSettings("test", None, policy, cpus, grace, history and str(history))
+    return RunDirectory.create(path, settings, jobs)
+
+
+if __name__ == "__main__":
+    session.parse_policy = lambda text: SmallPolicy()
+    outcome = session.supervise(RunDirectory.open(Path(sys.argv[1])), Told())
+    sys.exit(outcome.exit_status)

@@ -1,0 +1,60 @@
+"""The twin: the log of a real run, taken again by the simulator's reader, decides the same."""
+
+import random
+
+import pytest
+from standins import Told, command, new_run
+
+from foresail.clusters.session import supervise
+from foresail.control.log_text import read_log
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.control.records import Decided, Manifest
+from foresail.simulator.recorded import differences
+
+
+def controller_of(manifest: Manifest) -> Controller:
+    return Controller(manifest.cluster, *parse_policy(manifest.policy).build())
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "easy(order=shortest),recent,incremental",
+        "conservative,recent(k=3,partial=true),doubling",
+        "sjf",
+    ],
+)
+def test_a_real_run_is_decided_again_from_its_log_alone(tmp_path, policy):
+    """Twenty commands of two widths, with limits, failures, dependencies and history."""
+    chance = random.Random(11)
+    jobs = [
+        command(
+            f"j{n}",
+            f"sleep {chance.uniform(0.0, 0.15):.2f}; exit {int(n == 7)}",
+            cpus=1 + (n % 4 == 0),
+            requested_seconds=chance.choice([0.1, 0.5, 5.0]),
+            after=(f"j{n - 1}",) if n % 6 == 3 else (),
+        )
+        for n in range(20)
+    ]
+    history = tmp_path / "history.jsonl"
+    for name in ("first", "second"):
+        run = new_run(tmp_path / name, jobs, history=history, policy=policy, grace=0.1)
+        result = supervise(run, Told())
+        assert result.left == ()
+        records = list(read_log(run.events))
+        assert sum(isinstance(record, Decided) for record in records) >= 5
+        assert list(differences(records, controller_of)) == []
+
+
+def test_another_policy_would_have_decided_differently(tmp_path):
+    """The comparison can fail: first come first served does not repeat shortest first."""
+    jobs = [command(f"j{n}", "sleep 0.05", requested_seconds=9.0 - n) for n in range(6)]
+    run = new_run(tmp_path / "run", jobs, cpus=1, policy="sjf")
+    supervise(run, Told())
+
+    def other(manifest: Manifest) -> Controller:
+        return Controller(manifest.cluster, *parse_policy("fcfs").build())
+
+    assert list(differences(read_log(run.events), other)) != []

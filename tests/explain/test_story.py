@@ -1,0 +1,128 @@
+"""The story of a job: the sentences that a log's records become, in order."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from foresail.checks.tiny import tiny_workload
+from foresail.control.log import JsonLinesLog, MemoryLog
+from foresail.control.loop import Controller
+from foresail.control.records import Manifest, Predicted
+from foresail.explain.story import story
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Placement, Start
+from foresail.model.event import Cancelled, Ended, Submitted
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.simulator.engine import simulate_events
+from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted
+
+MANIFEST = Manifest("toy", Cluster.of_processors(4))
+
+
+def logged(jobs, scheduler, predictor, manifest=MANIFEST) -> MemoryLog:
+    log = MemoryLog(manifest)
+    controller = Controller(manifest.cluster, scheduler, predictor, Doubling(), log=log)
+    simulate_events(tiny_workload(jobs), controller, "toy")
+    return log
+
+
+def told(log, job_id: str) -> list[str]:
+    return [f"{line.when}: {line.sentence}" for line in story(log.records, job_id)]
+
+
+def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
+    """Submission, belief, reason, start, correction and end, each with its numbers."""
+    log = logged([(0, 4, 100, 7200), (5, 2, 1800, 7200)], Easy(), Constant(1200.0))
+    assert told(log, "2") == [
+        "5 s: Submitted by ann: 2 tasks, 2 cpus, a limit of 2 h.",
+        "5 s: Expected to run for 20 min.",
+        "5 s: Pending: next in line: 2 cpus should be free at 1200 s.",
+        "100 s: Started after 95 s of waiting: 2 tasks on all.",
+        "1,300 s: Has run for the 20 min expected of it and runs on; 40 min are expected now "
+        "(correction 1).",
+        "1,900 s: Ended (completed) after running for 30 min.",
+    ]
+
+
+def test_the_story_of_a_preempted_job():
+    """It is told to stop, ends, and starts again after waiting from then on."""
+    log = logged([(0, 4, 100, 150), (30, 4, 10, 20)], PreemptsOnce("1"), Requested())
+    assert told(log, "1")[3:] == [
+        "30 s: Told to stop; it goes back to its place in the queue.",
+        "30 s: Ended (preempted) after running for 30 s.",
+        "30 s: Started after 0 s of waiting: 4 tasks on all.",
+        "130 s: Ended (completed) after running for 100 s.",
+    ]
+
+
+def test_refusals_withdrawals_and_cancellations_are_told():
+    """What went wrong is said in the words of the check and of the dependency."""
+    log = MemoryLog(MANIFEST)
+    scheduler = Scripted(
+        Decision((Start("1", Placement.whole("all", 1)), Start("3", Placement.whole("moon", 1))))
+    )
+    controller = Controller(MANIFEST.cluster, scheduler, Requested(), Doubling(), log=log)
+    one, three = (Job.gang(name, 0, 1) for name in ("1", "3"))
+    two = Job("2", 0, one.stages, after=("1",))
+    controller.step(0, [Submitted(0, job) for job in (one, two, three)])
+    outcome = Outcome("1", 0, 5, EndedBecause.FAILED, exit_code=3)
+    controller.step(5, [Ended(5, outcome), Cancelled(5, "3")])
+    assert told(log, "1")[-1] == "5 s: Ended (failed, exit code 3) after running for 5 s."
+    assert told(log, "2") == [
+        "0 s: Submitted: 1 task, 1 cpus, no time limit, to run after 1.",
+        "0 s: Expected to run for 24 h.",
+        "0 s: Pending: waits for job 1 to end.",
+        "5 s: Withdrawn: job 1, which it depends on, ended: failed.",
+    ]
+    assert told(log, "3")[2:] == [
+        "0 s: The scheduler's wish was refused: the cluster has no partition 'moon'.",
+        "0 s: Pending: not chosen by the scheduler; 1 jobs are ahead of it.",
+        "5 s: Cancelled before it started.",
+    ]
+
+
+def test_beliefs_with_width_are_told_with_their_interval():
+    """A belief that is no point says where 80 % of it lie, and what the scheduler plans with."""
+    belief = Predicted(0, 0.0, "1", 600.0, 60.0, 300.0, 3600.0, 900.0)
+    assert story([MANIFEST, belief], "1")[0].sentence == (
+        "Expected to run for 10 min, with 80 % probability between 60 s and 1 h; planned with "
+        "15 min."
+    )
+
+
+def test_a_log_with_an_origin_tells_dates():
+    """Second 5 of a run that began at midnight."""
+    manifest = Manifest("toy", Cluster.of_processors(4), origin_unix_seconds=1_700_006_400.0)
+    log = logged([(5, 1, 1, 1)], Easy(), Requested(), manifest)
+    assert story(log.records, "1")[0].when == "2023-11-15 00:00:05"
+
+
+def test_unknown_jobs_have_no_story():
+    """Nothing is told of a job that the log does not know."""
+    assert story(logged([(5, 1, 1, 1)], Easy(), Requested()).records, "77") == []
+
+
+@pytest.mark.parametrize(("job_id", "status"), [("1", 0), ("77", 2)])
+def test_the_command_tells_the_story(tmp_path, job_id, status):
+    """Lines on standard output, or one line of error and status 2."""
+    path = tmp_path / "events.jsonl"
+    with JsonLinesLog(path, MANIFEST) as log:
+        controller = Controller(MANIFEST.cluster, Easy(), Requested(), Doubling(), log=log)
+        simulate_events(tiny_workload([(5, 1, 60, 600)]), controller, "toy")
+    program = "import sys; from foresail.cli.main import main; sys.argv[0] = 'foresail'; main()"
+    command = [sys.executable, "-c", program, "story", str(path), job_id]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == status, result.stderr
+    if status:
+        assert result.stderr.strip().endswith("the log does not know this job (found '77')")
+    else:
+        assert result.stdout.splitlines() == [
+            " 5 s  Submitted by ann: 1 task, 1 cpus, a limit of 10 min.",
+            " 5 s  Expected to run for 10 min.",
+            " 5 s  Started after 0 s of waiting: 1 task on all.",
+            "65 s  Ended (completed) after running for 60 s.",
+        ]

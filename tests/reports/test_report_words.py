@@ -1,0 +1,89 @@
+"""How durations, numbers and shares are said."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.reports.words import count, duration, number, percent, signed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.4, "0.4 s"),
+        (90, "90 s"),
+        (119.6, "2 min"),
+        (1500, "25 min"),
+        (3599, "1 h"),
+        (3600, "1 h"),
+        (7800, "2 h 10 min"),
+        (36000, "10 h"),
+        (172800, "2 d"),
+        (273600, "3 d 4 h"),
+        (9e6, "104 d"),
+        (-840, "−14 min"),
+        (math.nan, "–"),
+        (None, "–"),
+        (math.inf, "∞"),
+    ],
+)
+def test_durations(seconds, said):
+    """Durations are said as people say them."""
+    assert duration(seconds) == said
+
+
+@given(st.floats(0, 1e9))
+def test_no_duration_rounds_to_the_next_unit(seconds):
+    """Never 60 min, 24 h of a day, or scientific notation."""
+    said = duration(seconds)
+    assert " 60 min" not in f" {said}"
+    assert " 24 h" not in said
+    assert "e" not in said.replace("year", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "0"),
+        (0.0123, "0.0123"),
+        (92.5765, "92.6"),
+        (9.999, "10"),
+        (999.7, "1,000"),
+        (28481, "28,481"),
+        (-3.25, "−3.25"),
+        (math.nan, "–"),
+    ],
+)
+def test_numbers(value, said):
+    """Three digits, whole numbers in full."""
+    assert number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "0 %"),
+        (0.714, "71.4 %"),
+        (0.0745, "7.4 %"),
+        (0.00137, "0.1 %"),
+        (0.00004, "0.004 %"),
+        (0.99999, "100 %"),
+        (1, "100 %"),
+        (-0.5, "−50 %"),
+        (12.5, "1,250 %"),
+        (math.nan, "–"),
+    ],
+)
+def test_shares(share, said):
+    """One decimal is enough, and small shares are not said to be none."""
+    assert percent(share) == said
+
+
+def test_counts_and_signs():
+    """One job, two jobs; a plus where it matters."""
+    assert (count(1, "job"), count(28481, "job")) == ("1 job", "28,481 jobs")
+    assert count(2, "policy", "policies") == "2 policies"
+    assert (signed("14 min"), signed("−14 min")) == ("+14 min", "−14 min")

@@ -1,0 +1,103 @@
+"""The twin: a log repeated by a fresh controller gives the instructions it holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from foresail.checks.tiny import tiny_workload
+from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.control.log import JsonLinesLog, MemoryLog
+from foresail.control.log_text import read_log
+from foresail.control.loop import Controller
+from foresail.control.records import EventTaken, Instructed, Manifest
+from foresail.control.state import ImpossibleTransition
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Start
+from foresail.model.event import Ended, Submitted, Tick
+from foresail.model.job import Job
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.recorded import differences
+from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
+
+JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]
+SCHEDULERS = {"fcfs": Fcfs, "easy": Easy, "preempting": lambda: PreemptsOnce("1")}
+
+
+def manifest(policy: str, conventions=FORESAIL) -> Manifest:
+    return Manifest(policy, Cluster.of_processors(4), conventions)
+
+
+def build(manifest: Manifest, log=None) -> Controller:
+    scheduler = SCHEDULERS[manifest.policy]()
+    return Controller(
+        manifest.cluster, scheduler, Constant(10.0), Doubling(), manifest.conventions, log
+    )
+
+
+@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM])
+@pytest.mark.parametrize("policy", SCHEDULERS)
+def test_a_simulated_run_repeats_from_its_file(tmp_path, policy, conventions):
+    """Preemptions, corrections, jobs too wide: every step gives the same instructions again."""
+    with JsonLinesLog(tmp_path / "events.jsonl", manifest(policy, conventions)) as log:
+        simulate_events(tiny_workload(JOBS), build(manifest(policy, conventions), log), policy)
+    assert list(differences(read_log(tmp_path / "events.jsonl"), build)) == []
+
+
+def test_a_drained_run_repeats_drained():
+    """The drain comes before the same step as it did; without it, job 2 would start."""
+    log = MemoryLog(manifest("fcfs"))
+    controller = build(log.records[0], log)
+    controller.step(0, [Submitted(0, Job.gang("1", 0, 1))])
+    controller.step(1, [])
+    controller.drain()
+    controller.step(2, [Submitted(2, Job.gang("2", 2, 1))])
+    assert list(differences(log.records, build)) == []
+    undrained = [each for each in log.records if type(each).__name__ != "Drained"]
+    assert len(list(differences(undrained, build))) == 1
+
+
+def test_another_policy_shows_its_differences():
+    """A log of EASY repeated under FCFS differs first where EASY let a job overtake."""
+    log = MemoryLog(manifest("easy"))
+    simulate_events(
+        tiny_workload([(0, 3, 9, 9), (1, 2, 9, 9), (2, 1, 5, 5)]),
+        build(log.records[0], log),
+        "easy",
+    )
+    found = list(differences([replace(log.records[0], policy="fcfs"), *log.records[1:]], build))
+    assert (found[0].session, found[0].step, found[0].time) == (0, 2, 2.0)
+    assert [each.job_id for each in found[0].recorded if isinstance(each, Start)] == ["3"]
+    assert found[0].repeated == ()
+    assert len(found) == 1
+
+
+def test_a_log_whose_events_cannot_be_is_an_error():
+    """A job that ends twice raises: no decision explains it."""
+    log = MemoryLog(manifest("easy"))
+    simulate_events(tiny_workload(JOBS), build(log.records[0], log), "easy")
+    end = next(
+        each for each in log.records if isinstance(each, EventTaken) and type(each.event) is Ended
+    )
+    with pytest.raises(ImpossibleTransition):
+        list(differences([*log.records, replace(end, step=999)], build))
+
+
+def test_a_changed_log_is_noticed():
+    """One instruction taken out of the log is one difference."""
+    log = MemoryLog(manifest("easy"))
+    simulate_events(tiny_workload(JOBS), build(log.records[0], log), "easy")
+    at = next(i for i, each in enumerate(log.records) if isinstance(each, Instructed))
+    assert len(list(differences(log.records[:at] + log.records[at + 1 :], build))) == 1
+
+
+def test_every_session_of_a_log_is_repeated_by_itself():
+    """A log that was continued after a restart has two manifests and two fresh controllers."""
+    records = []
+    for _ in range(2):
+        log = MemoryLog(manifest("fcfs"))
+        controller = build(log.records[0], log)
+        controller.step(0, [Submitted(0, Job.gang("1", 0, 1)), Tick(0)])
+        records += log.records
+    assert list(differences(records, build)) == []

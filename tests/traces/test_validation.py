@@ -1,0 +1,127 @@
+"""Validation: every oddity is found, counted and exemplified; a clean workload gives nothing."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from foresail.model.registry import find
+from foresail.traces.facts import facts
+from foresail.traces.validation import validate
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+CLEAN = {
+    "job_id": ["a", "b"],
+    "submit_seconds": [0.0, 100.0],
+    "runtime_seconds": [50.0, 60.0],
+    "requested_seconds": [50.0, 100.0],
+    "tasks": [4, 8],
+    "status": ["completed", "failed"],
+}
+
+
+def workload(**changes) -> Workload:
+    meta = WorkloadMeta("log", "test", processors=8)
+    return Workload(jobs_table(CLEAN | changes), meta)
+
+
+def test_clean():
+    """Nothing is found in a sound workload."""
+    report = validate(workload())
+    assert report.clean
+    assert report.jobs == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "job_id", "value"),
+    [
+        ({"job_id": ["a", "a"]}, "duplicate_id", "a", "job_id = a"),
+        ({"submit_seconds": [-5.0, 1.0]}, "negative_submit_seconds", "a", "submit_seconds = -5.0"),
+        ({"submit_seconds": [0.0, None]}, "unknown_submit", None, None),
+        ({"runtime_seconds": [50.0, None]}, "unknown_runtime", "b", None),
+        ({"runtime_seconds": [0.0, 9.0]}, "zero_runtime", "a", "runtime_seconds = 0.0"),
+        ({"runtime_seconds": [51.0, 9.0]}, "runtime_beyond_request", "a", "runtime_seconds = 51.0"),
+        ({"requested_seconds": [None, 1e9]}, "unknown_requested_time", "a", None),
+        ({"requested_seconds": [0.0, 1e9]}, "unknown_requested_time", "a", None),
+        ({"tasks": [None, 8]}, "unknown_width", "a", None),
+        ({"tasks": [8, 9]}, "wider_than_machine", "b", "tasks = 9"),
+        ({"status": ["done", "failed"]}, "unknown_status", "a", "status = done"),
+        ({"status": ["partial", None]}, "partial_execution", "a", "status = partial"),
+        ({"runtime_seconds": [50.0, float("inf")]}, "infinite_runtime_seconds", "b", None),
+    ],
+)
+def test_findings(changes, name, job_id, value):
+    """Each oddity is found under its name with the first job that has it."""
+    found = {finding.name: finding for finding in validate(workload(**changes)).findings}
+    assert found[name].count == 1
+    if job_id is not None:
+        assert found[name].job_id == job_id
+    if value is not None:
+        assert found[name].value == value
+
+
+def test_cancelled_and_long():
+    """Cancelled jobs that did not run, and jobs of more than a year."""
+    odd = workload(
+        status=["cancelled", "completed"],
+        runtime_seconds=[None, 4e7],
+        requested_seconds=[None, None],
+    )
+    names = {finding.name for finding in validate(odd).findings}
+    assert names == {
+        "cancelled_before_start",
+        "no_requested_times",
+        "runtime_beyond_a_year",
+        "unknown_runtime",
+    }
+
+
+def test_whole_workload_findings():
+    """Repairs of the reader, an unknown machine and a wrong order are findings too."""
+    odd = workload().with_meta(processors=None, repairs={"sorted_by_submit": 3})
+    odd = odd.with_jobs(odd.jobs.reverse())
+    found = {finding.name: finding.count for finding in validate(odd).findings}
+    assert found == {"sorted_by_submit": 3, "unknown_processors": 1, "unsorted": 1}
+
+
+def test_remedies_name_filters_that_exist():
+    """Every filter that a remedy names is registered."""
+    odd = workload(
+        job_id=["a", "a"],
+        status=["partial", "cancelled"],
+        runtime_seconds=[99.0, None],
+        requested_seconds=[50.0, 0.0],
+        tasks=[9, None],
+        submit_seconds=[-1.0, None],
+    )
+    named = [
+        word
+        for finding in validate(odd).findings
+        for word in finding.remedy.replace(",", " ").split()
+        if "_" in word
+    ]
+    assert len(set(named)) >= 6
+    for name in named:
+        find("filter", name)
+
+
+def test_facts():
+    """Facts are computed over the jobs for which they are known."""
+    found = facts(workload(user=["x", None], recorded_wait_seconds=[None, None]))
+    assert (found.jobs, found.users, found.span_seconds) == (2, 1, 100.0)
+    assert found.work_cpu_seconds == 4 * 50 + 8 * 60
+    assert found.offered_load == pytest.approx(680 / 800)
+    assert found.quantiles["cpus"] == (4.0, 4.0, 8.0, 8.0, 8.0)
+    assert found.mean["runtime_seconds"] == 55.0
+    assert "recorded_wait_seconds" not in found.quantiles
+    assert found.known["user"] == 0.5
+    assert "group" in found.missing
+    assert "user" not in found.missing
+
+
+def test_facts_of_one_job():
+    """A workload without a span has no offered load."""
+    one = workload().with_jobs(workload().jobs.head(1))
+    assert facts(one).offered_load is None
+    unknown = one.with_jobs(one.jobs.with_columns(runtime_seconds=pl.lit(None, pl.Float64)))
+    assert facts(unknown).work_cpu_seconds == 0
