@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from foresail.clusters import keeper
+from foresail.clusters.nursery import Nursery
 from foresail.model.outcome import EndedBecause
-
-_KEEPER: Final = Path(keeper.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,6 @@ class Attempt:
         self.job_id = job_id
         self.number = number
         self._prefix = folder / f"{job_id}.{number}"
-        self._child: subprocess.Popen[bytes] | None = None
         self._pidfd: int | None = None
 
     def claim(self) -> Claim | None:
@@ -98,6 +93,7 @@ class Attempt:
 
     def spawn(
         self,
+        nursery: Nursery,
         command: Sequence[str],
         *,
         limit_seconds: float,
@@ -112,29 +108,23 @@ class Attempt:
         Raises
         ------
         OSError
-            If no process can be started, or its logs cannot be written.
+            If no process can be started.
         """
-        arguments = [
-            *(sys.executable, "-I", "-S", str(_KEEPER), str(self._prefix)),
-            *(repr(limit_seconds), repr(grace_seconds), ",".join(map(str, cpus)) or "-"),
-            *command,
-        ]
-        with (logs / f"{self.job_id}.out").open("ab") as out:  # noqa: SIM117 - clearer in two
-            with (logs / f"{self.job_id}.err").open("ab") as err:
-                before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-                try:  # with SIGTERM blocked, so that a keeper can be told to stop from its birth on
-                    self._child = subprocess.Popen(
-                        arguments,
-                        stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=err,
-                        cwd=directory,
-                        env=dict(environment),
-                        start_new_session=True,
-                    )
-                finally:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._pidfd = os.pidfd_open(self._child.pid)
+        self._pidfd = os.pidfd_open(
+            nursery.fork(
+                {
+                    "prefix": str(self._prefix),
+                    "command": list(command),
+                    "limit_seconds": limit_seconds,
+                    "grace_seconds": grace_seconds,
+                    "cpus": list(cpus),
+                    "directory": directory,
+                    "environment": dict(environment),
+                    "output": str(logs / f"{self.job_id}.out"),
+                    "errors": str(logs / f"{self.job_id}.err"),
+                }
+            )
+        )
         return self._pidfd
 
     def adopt(self) -> int | None:
@@ -163,16 +153,11 @@ class Attempt:
             except ProcessLookupError:  # it has just ended by itself
                 return
 
-    def release(self) -> bool:
-        """Stop watching a keeper that has gone; True if another keeper holds the attempt."""
-        taken = False
-        if self._child is not None:
-            taken = self._child.wait() == keeper.CLAIM_TAKEN
-            self._child = None
+    def release(self) -> None:
+        """Stop watching a keeper that has gone."""
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        return taken
 
     def clear_remains(self) -> None:
         """Kill what is left of a command whose keeper died without a word."""

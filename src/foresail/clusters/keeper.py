@@ -1,22 +1,22 @@
-"""The keeper: the small process around one attempt that claims it, limits it and records its end.
+"""Keepers: the small process around each attempt that claims it, limits it and records its end.
 
-It runs as a script without the package (``python -I -S keeper.py ...``), because it is started once
-per attempt and has to outlive its supervisor: whatever happens to that one, an attempt runs at most
-once, is stopped at its limit, and leaves its exit code behind.
+Keepers are forked from a nursery, one process that runs this file as a script without the package
+(``python -I -S keeper.py``), because forking from something small takes a millisecond and starting
+Python takes ten. A keeper outlives nursery and supervisor: whatever happens to those, an attempt
+runs at most once, is stopped at its limit, and leaves its exit code behind.
 """
 
 from __future__ import annotations
 
-# The plain module: `signal` with its enums doubles the time to start.
-import _signal as signal  # type: ignore[import-not-found]
+import json
 import os
+import signal
 import sys
 import time
-
-CLAIM_TAKEN = 75
-"""Exit code of a keeper that found the attempt claimed by another one."""
+from typing import Any
 
 _CANNOT_RUN = 127
+_BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
 
 
 def state_and_start_ticks(pid: int) -> tuple[str, int]:
@@ -75,23 +75,25 @@ def _force_to_disk(path: str) -> None:
     os.close(file)
 
 
-def _become_command(go: int, cpus: str, command: list[str]) -> None:
+def _become_command(go: int, request: dict[str, Any]) -> None:
     """In the child: wait for the word, then turn into the command. Never returns."""
+    command, cpus = request["command"], request["cpus"]
     try:
         os.setsid()
         if os.read(go, 1) != b"!":
             os._exit(_CANNOT_RUN)
-        if cpus != "-":
+        if cpus:
             try:
-                os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(",")])
+                os.sched_setaffinity(0, cpus)
             except OSError as error:
                 _complain(f"not bound to cpus {cpus}: {error.strerror}")
         for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored_by_python, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        os.execvp(command[0], command)
+        os.chdir(request["directory"])
+        os.execvpe(command[0], command, request["environment"])
     except OSError as error:
-        _complain(f"{command[0]}: {error.strerror}")
+        _complain(f"{error.filename or command[0]}: {error.strerror}")
     finally:
         os._exit(_CANNOT_RUN)
 
@@ -130,40 +132,77 @@ def _wait(child: int, limit: float, grace: float) -> str:
     return why
 
 
-def keep(prefix: str, limit: float, grace: float, cpus: str, command: list[str]) -> int:
-    """Run one attempt of a job; returns this process's exit code.
+def keep(prefix: str, request: dict[str, Any]) -> None:
+    """Run one attempt of a job, unless another keeper has claimed it.
 
     ``prefix.claim`` names the boot, this process and the command's by id and start, and appears,
     whole or not at all, before the command is let loose. ``prefix.status`` holds exit code
     (negative: ended by that signal), start and end (Unix seconds) and why it ended (exit, limit,
     stopped).
     """
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP]
-    )
     go_read, go_write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(go_write)
-        _become_command(go_read, cpus, command)
+        _become_command(go_read, request)
     os.close(go_read)
-    me = os.getpid()
     started = time.time()
-    who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (me, child))
+    who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (os.getpid(), child))
+    cpus = ",".join(map(str, request["cpus"])) or "-"
     if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus}\n"):
         os.close(go_write)
         os.waitpid(child, 0)
-        return CLAIM_TAKEN
+        return
     os.write(go_write, b"!")
     os.close(go_write)
-    why = _wait(child, limit, grace)
+    why = _wait(child, request["limit_seconds"], request["grace_seconds"])
     _signal_group(child, signal.SIGKILL)  # what it left behind, before its id can be used again
     ended = time.time()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     record(prefix, f"{code} {started!r} {ended!r} {why}\n")
-    return 0
+
+
+def _become_keeper(request: dict[str, Any]) -> None:
+    """In a child of the nursery: leave its session and its streams, and keep. Never returns."""
+    try:
+        os.setsid()
+        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        for number, path, flags in (
+            (0, os.devnull, os.O_RDONLY),
+            (1, request["output"], append),
+            (2, request["errors"], append),
+        ):
+            file = os.open(path, flags, 0o644)
+            os.dup2(file, number)
+            os.close(file)
+        keep(request["prefix"], request)
+    finally:
+        os._exit(0)
+
+
+def serve() -> None:
+    """The nursery: fork a keeper for every line of JSON on standard input, and say its process id.
+
+    A keeper that has ended is reaped only when the next request comes: until then its id is its
+    own, and whoever asked for it can take hold of it. Ends with its input, that is, with the
+    supervisor.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    for line in sys.stdin.buffer:
+        _reap()
+        child = os.fork()
+        if child == 0:
+            _become_keeper(json.loads(line))
+        os.write(1, f"{child}\n".encode())
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
 
 
 if __name__ == "__main__":
-    _prefix, _limit, _grace, _cpus, *_command = sys.argv[1:]
-    os._exit(keep(_prefix, float(_limit), float(_grace), _cpus, _command))
+    serve()

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 from foresail.clusters.attempts import Attempt, Status
 from foresail.clusters.history import HistoryFile, key_of
 from foresail.clusters.ledger import Ledger
+from foresail.clusters.nursery import Nursery
 from foresail.clusters.recovery import recover
 from foresail.clusters.run_directory import RunDirectory, RunSettings
 from foresail.clusters.slots import CpuSlots, machine_cpus
@@ -127,6 +128,7 @@ class LocalCluster:
         self._observer = observer
         self._clock = UnixClock(self.ledger.now)
         self._jobs = {job.job_id: job for job in run.jobs()}
+        self._nursery = Nursery()
         self._slots = CpuSlots(settings.cpus, machine_cpus())
         self._history = None if settings.history is None else HistoryFile(Path(settings.history))
         self._attempts: dict[str, Attempt] = {}
@@ -150,7 +152,7 @@ class LocalCluster:
         The first SIGINT drains (nothing new starts, what runs runs to its end); a second one, or a
         SIGTERM, stops what runs too, which counts as not done.
         """
-        with closing(self._log), self._woken_by_signals() as wake_up:
+        with closing(self._log), closing(self._nursery), self._woken_by_signals() as wake_up:
             self._poll.register(wake_up, select.POLLIN)
             if self._lines is not None:
                 self._poll.register(self._lines.descriptor, select.POLLIN)
@@ -261,6 +263,7 @@ class LocalCluster:
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
         try:
             pidfd = attempt.spawn(
+                self._nursery,
                 job.arguments,
                 limit_seconds=requested,
                 grace_seconds=self._settings.grace_seconds,
@@ -314,11 +317,11 @@ class LocalCluster:
         job_id = self._watched.pop(pidfd)
         self._poll.unregister(pidfd)
         attempt = self._attempts.pop(job_id)
-        if attempt.release():
-            another = attempt.adopt()
-            if another is not None:
-                self._watch(attempt, another)
-                return
+        attempt.release()
+        another = attempt.adopt()  # whoever claimed it first, if that was not the one that has gone
+        if another is not None:
+            self._watch(attempt, another)
+            return
         yield self._ended(attempt, now)
 
     def _ended(self, attempt: Attempt, now: float) -> Ended:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.empirical import Empirical
+from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import (
@@ -16,6 +17,7 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     URGENCY,
 )
+from foresail.kernels.log_normal import summarise_log_normal
 from foresail.kernels.summary import summarise_atoms, summarise_piecewise, summarise_point
 from foresail.model.distribution import Distribution
 
@@ -38,6 +40,8 @@ def summarise(distribution: Distribution) -> NDArray[np.float64]:
             summarise_atoms(
                 distribution.values, distribution.probabilities, distribution.cumulative, row
             )
+        case LogNormal(mu, sigma, cap, elapsed):
+            summarise_log_normal(mu, sigma, cap, elapsed, row)
         case _:
             _summarise_any(distribution, row)
     return row

@@ -23,7 +23,7 @@ from foresail.reports.figure import Figure, MissingFigure
 class Findings:
     """All that a campaign's report shows.
 
-    ``choices`` is None where leave-one-out is not possible: one log, or no baseline.
+    ``choices`` is None where there is only one log, so that no other could choose for it.
     """
 
     results: pl.DataFrame
@@ -50,7 +50,7 @@ def findings_of(results: Results, rule: Rule) -> Findings:
     largest = table.sort("jobs", descending=True, maintain_order=True)["log"][0]
     return Findings(
         results=table,
-        headline=headline(table, conventions, rule),
+        headline=headline(table, conventions, choices),
         choices=choices,
         errors=prediction_errors(table),
         parts=(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.selection import SCORE, Rule, candidates, leave_one_out
+from foresail.experiments.selection import SCORE, candidates
 from foresail.experiments.triples import READINGS, VARIANTS, clairvoyant_triples
 
 
@@ -68,7 +68,9 @@ def is_learned(policy: str) -> bool:
     return parse_policy(policy).predictor.entry.name == "regression"
 
 
-def headline(results: pl.DataFrame, conventions: str, rule: Rule) -> pl.DataFrame:
+def headline(
+    results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None
+) -> pl.DataFrame:
     """Average bounded slowdown per log as in the study's Tables 2.1, 2.6 and 2.7.
 
     Parameters
@@ -77,8 +79,8 @@ def headline(results: pl.DataFrame, conventions: str, rule: Rule) -> pl.DataFram
         Of a campaign.
     conventions
         Name of the conventions, which say how AVE2 and Incremental are read in EASY++.
-    rule
-        How the last column's policy is chosen, by leave-one-out.
+    choices
+        Of ``leave_one_out``, for the last columns; null there without it.
 
     Returns
     -------
@@ -112,12 +114,13 @@ def headline(results: pl.DataFrame, conventions: str, rule: Rule) -> pl.DataFram
             for how, word in (("min", "best"), ("max", "worst"))
         ),
     )
-    if results["log"].n_unique() < 2:
+    if choices is None:
+        nothing = pl.lit(None)
         return table.with_columns(
-            chosen=pl.lit(None, pl.Float64), chosen_policy=pl.lit(None, pl.String)
+            chosen=nothing.cast(pl.Float64), chosen_policy=nothing.cast(pl.String)
         )
-    chosen = leave_one_out(results, rule).select("log", chosen=SCORE, chosen_policy="policy")
-    return table.join(chosen, on="log", maintain_order="left")
+    chosen = choices.select("log", chosen=SCORE, chosen_policy="policy")
+    return table.join(chosen, on="log", how="left", maintain_order="left")
 
 
 def prediction_errors(results: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ SPEC: Final = 1
 SUMMARY: Final = 2
 NOW: Final = 3
 WAIT: Final = 4
+PILOT: Final = 5
 ADD: Final = 10
 SUBTRACT: Final = 11
 MULTIPLY: Final = 12
@@ -50,11 +51,14 @@ class Program(NamedTuple):
         The numbers in the expression.
     changes_with_time
         Whether the value for a waiting job may change from one pass to the next.
+    follows_pilots
+        Whether the value depends on which other jobs wait and run.
     """
 
     code: NDArray[np.int64]
     constants: NDArray[np.float64]
     changes_with_time: bool
+    follows_pilots: bool
 
 
 @kernel
@@ -65,11 +69,13 @@ def evaluate(
     now: float,
     specs: NDArray[np.float64],
     summaries: NDArray[np.float64],
+    pilots: NDArray[np.float64],
     stack: NDArray[np.float64],
 ) -> float:
     """Value of a program for the job in ``slot`` at time ``now``.
 
-    ``stack`` is a workspace of ``STACK_DEPTH``. A result that is not a number becomes infinite, so
+    ``pilots`` holds how many waiting jobs each would inform; ``stack`` is a workspace of
+    ``STACK_DEPTH``. A result that is not a number becomes infinite, so
     that such jobs come last.
     """
     top = -1
@@ -86,6 +92,8 @@ def evaluate(
                 stack[top] = summaries[slot, operand]
             elif code == NOW:
                 stack[top] = now
+            elif code == PILOT:
+                stack[top] = pilots[slot]
             else:
                 stack[top] = now - specs[slot, SUBMIT]
         elif code < NEGATE:
@@ -141,10 +149,11 @@ def evaluate_all(
     now: float,
     specs: NDArray[np.float64],
     summaries: NDArray[np.float64],
+    pilots: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Values for several jobs: shape of ``slots``."""
     stack = np.empty(STACK_DEPTH)
     values = np.empty(slots.shape[0])
     for i in range(slots.shape[0]):
-        values[i] = evaluate(program, constants, slots[i], now, specs, summaries, stack)
+        values[i] = evaluate(program, constants, slots[i], now, specs, summaries, pilots, stack)
     return values

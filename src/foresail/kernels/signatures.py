@@ -48,7 +48,9 @@ PASS_STEP = types.int64(
     _INDICES,  # candidates: the same slots in backfill order (may be the same array)
     types.int64,  # waiting: how many of them count
     _VECTOR,  # width by slot: cpus
+    _VECTOR,  # submit by slot: seconds
     _VECTOR,  # planned runtime by slot: seconds
+    _VECTOR,  # likely runtime by slot: seconds
     _VECTOR,  # release_time: expected ends of running jobs, ascending, all after now
     _VECTOR,  # release_width: cpus released then
     _INDICES,  # release_slot: by whom
@@ -102,7 +104,8 @@ class CompiledScheduler(NamedTuple):
     """A scheduler as a compiled pass, its parameters and its orders.
 
     ``queue`` orders the waiting jobs; ``candidates`` orders them for backfilling; ``plan`` is the
-    runtime (seconds) planned with; jobs that have waited ``age_limit_seconds`` go first.
+    runtime (seconds) planned with and ``likely`` the one a bold pass may hope for; jobs that have
+    waited ``age_limit_seconds`` go first, and the oldest of all after ``oldest_limit_seconds``.
     """
 
     one_pass: Any
@@ -110,4 +113,6 @@ class CompiledScheduler(NamedTuple):
     queue: Program
     candidates: Program
     plan: Program
+    likely: Program
     age_limit_seconds: float
+    oldest_limit_seconds: float

@@ -11,7 +11,7 @@ import polars as pl
 from foresail.metrics.comparison import Change, Metric
 from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, with_size_classes
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, layout, ratio_axis
+from foresail.reports.style import axis, end_note, layout, ratio_axis
 from foresail.reports.view import ReportView
 from foresail.reports.words import count, duration, number, percent
 
@@ -136,8 +136,8 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
             }
         ],
         annotations=[
-            _side("← better", 0.0, "left"),
-            _side("worse →", 1.0, "right"),
+            end_note("← better", "left"),
+            end_note("worse →", "right"),
         ],
     )
     drawing["margin"] = {**drawing["margin"], "t": 52}
@@ -183,7 +183,7 @@ def size_map(view: ReportView) -> Figure:
             hover[at] = _cell_words(cell)
             if cell["jobs"] >= _FEWEST_JOBS:
                 z[at] = np.clip(math.log2(cell["ratio"]), -4, 4)
-                text[at] = f"{number(_two_digits(cell['ratio']))}×"
+                text[at] = _multiple(cell["ratio"])
             else:
                 text[at] = "few"
         traces.append(
@@ -294,8 +294,8 @@ def _with_size_labels(cells: pl.DataFrame, widths: tuple[str, ...]) -> pl.DataFr
     )
 
 
-def _two_digits(ratio: float) -> float:
-    return float(f"{ratio:.2g}")
+def _multiple(ratio: float) -> str:
+    return f"{number(float(f'{ratio:.2g}'))}×" if ratio >= 0.01 else "< 0.01×"
 
 
 def _cell_words(cell: dict[str, Any]) -> str:
@@ -356,20 +356,6 @@ def _row(policy: str, change: Change) -> dict[str, Any]:
     }
     known = {name: value if math.isfinite(value) else None for name, value in values.items()}
     return {"policy": policy, "metric": change.metric, **known}
-
-
-def _side(text: str, x: float, anchor: str) -> dict[str, Any]:
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": x,
-        "y": 1,
-        "xanchor": anchor,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"color": "@muted", "size": 12},
-    }
 
 
 def _relative_findings(view: ReportView) -> list[str]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from foresail.metrics.prediction import prediction_quality
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, layout
+from foresail.reports.style import axis, end_note, layout
 from foresail.reports.view import ReportView
 from foresail.reports.words import duration, percent
 
@@ -100,8 +100,8 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             }
         ],
         annotations=[
-            _tail("← too short: under-predicted", 0.0, "left"),
-            _tail("too long: over-predicted →", 1.0, "right"),
+            end_note("← too short: under-predicted", "left"),
+            end_note("too long: over-predicted →", "right"),
         ],
     )
     drawing["margin"] = {**drawing["margin"], "t": 52}
@@ -172,17 +172,3 @@ def _times(ratio: float) -> str:
     if ratio >= 1:
         return f"{ratio:.2g}× too long"
     return f"{1 / ratio:.2g}× too short"
-
-
-def _tail(text: str, x: float, anchor: str) -> dict[str, Any]:
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": x,
-        "y": 1,
-        "xanchor": anchor,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"color": "@muted", "size": 12},
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from foresail.reports.words import number
 from foresail.traces.schedule import Schedule
@@ -16,7 +16,6 @@ LIGHT: Final[Mapping[str, str]] = {
     "muted": "#5b6675",
     "grid": "#e3e7ec",
     "cell": "#f4f6f8",
-    "unknown": "#e3e7ec",
     "policy0": "#5f6b7a",
     "policy1": "#0072b2",
     "policy2": "#d55e00",
@@ -34,7 +33,6 @@ DARK: Final[Mapping[str, str]] = {
     "muted": "#9aa6b5",
     "grid": "#2b323d",
     "cell": "#1b212a",
-    "unknown": "#2b323d",
     "policy0": "#a3adba",
     "policy1": "#56a8e0",
     "policy2": "#f58442",
@@ -170,6 +168,21 @@ def time_unit(seconds: float) -> tuple[str, float]:
     if seconds > 180:
         return "minutes", 60.0
     return "seconds", 1.0
+
+
+def end_note(text: str, side: Literal["left", "right"]) -> dict[str, Any]:
+    """An annotation above the drawing that says what lies towards one end of the axis."""
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0 if side == "left" else 1,
+        "y": 1,
+        "xanchor": side,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"color": "@muted", "size": 12},
+    }
 
 
 def layout(height: int, **settings: Any) -> dict[str, Any]:

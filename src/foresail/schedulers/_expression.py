@@ -1,7 +1,9 @@
 """Order expressions: text such as ``predicted * cpus`` becomes a program for the kernel.
 
 Fields are those of a job's specification (``submit``, ``cpus``, ``requested``), of its prediction
-(``predicted``, ``q10``, ``q25``, ``q50``, ``q75``, ``q90``, ``urgency``), ``wait`` and ``now``.
+(``predicted``, ``q10``, ``q25``, ``q50``, ``q75``, ``q90``, ``urgency``), ``wait``, ``now``, and
+``pilot``: how many waiting jobs of the same user and request would be better known once this one
+has run (1 if any of them runs already, or an older one waits).
 Operators are ``+ - * / **``, comparisons ``<  <=  >  >=``, ``a if condition else b`` and the
 functions ``min max log exp sqrt abs``.
 """
@@ -42,6 +44,7 @@ _FIELDS: Mapping[str, tuple[int, int]] = MappingProxyType(
         **{name: (machine.SUMMARY, column) for column, name in enumerate(SUMMARY_NAMES)},
         "now": (machine.NOW, 0),
         "wait": (machine.WAIT, 0),
+        "pilot": (machine.PILOT, 0),
     }
 )
 FIELD_NAMES = tuple(_FIELDS)
@@ -85,6 +88,7 @@ def compile_expression(text: str) -> Program:
         code=np.array(compiler.code, dtype=np.int64),
         constants=np.array(compiler.constants or [0.0], dtype=np.float64),
         changes_with_time=compiler.changes_with_time,
+        follows_pilots=compiler.follows_pilots,
     )
 
 
@@ -96,6 +100,7 @@ class _Compiler:
         self.code: list[int] = []
         self.constants: list[float] = []
         self.changes_with_time = False
+        self.follows_pilots = False
 
     def visit(self, node: ast.expr, depth: int) -> None:
         if depth > machine.STACK_DEPTH - 2:
@@ -133,6 +138,7 @@ class _Compiler:
         if name not in _FIELDS:
             raise UnknownNameError("order or job field", name, {**_FIELDS, **NAMED_ORDERS})
         self.changes_with_time |= name in ("now", "wait")
+        self.follows_pilots |= name == "pilot"
         self._emit(*_FIELDS[name])
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> None:

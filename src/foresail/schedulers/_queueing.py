@@ -8,6 +8,7 @@ Each partition of the cluster is scheduled by itself, over its count of cpus.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
-from foresail.kernels.expression import evaluate_all
+from foresail.kernels.expression import Program, evaluate_all
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
@@ -25,7 +26,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._expression import compile_expression
 
 
@@ -36,16 +37,17 @@ class Orders:
     queue: str = "fcfs"
     candidates: str | None = None
     plan: str = "predicted"
+    likely: str = "q50"
     age_limit_seconds: float = math.inf
+    oldest_limit_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.age_limit_seconds > 0:
-            raise InputError(
-                "parameter out of range",
-                field="age_limit_seconds",
-                value=self.age_limit_seconds,
-                expected="seconds above 0",
-            )
+        for name in ("age_limit_seconds", "oldest_limit_seconds"):
+            seconds = getattr(self, name)
+            if not seconds > 0:
+                raise InputError(
+                    "parameter out of range", field=name, value=seconds, expected="seconds above 0"
+                )
 
 
 class QueueScheduler:
@@ -59,7 +61,9 @@ class QueueScheduler:
             queue,
             queue if orders.candidates is None else compile_expression(orders.candidates),
             compile_expression(orders.plan),
+            compile_expression(orders.likely),
             orders.age_limit_seconds,
+            orders.oldest_limit_seconds,
         )
 
     def compiled(self) -> CompiledScheduler:
@@ -69,10 +73,9 @@ class QueueScheduler:
     def planned_seconds(self, pending: PendingJob) -> float:
         """The runtime to plan with for a job that has just been submitted."""
         specs, summaries = _rows([(pending.job, pending.prediction)])
-        plan = self._compiled.plan
-        slots = np.zeros(1, dtype=np.int64)
+        alone = np.ones(1)
         now = pending.job.submit_seconds
-        return float(evaluate_all(plan.code, plan.constants, slots, now, specs, summaries)[0])
+        return float(_values(self._compiled.plan, now, specs, summaries, alone)[0])
 
     def decide(self, view: ClusterView) -> Decision:
         """What to start now in each partition, the reservations, and why the others wait."""
@@ -125,6 +128,17 @@ def _partition_of(job: Job, view: ClusterView) -> str:
     return view.cluster.partitions[0].name
 
 
+def _values(
+    program: Program,
+    now: float,
+    specs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+    pilots: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    slots = np.arange(len(specs), dtype=np.int64)
+    return evaluate_all(program.code, program.constants, slots, now, specs, summaries, pilots)
+
+
 def _rows(
     jobs: Sequence[tuple[Job, Distribution]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -157,18 +171,23 @@ class _Desk:
         self._free = view.free[partition.name].cpus
         specs, summaries = _rows([(each.job, each.prediction) for each in pending])
         self._width = specs[:, CPUS].copy()
+        self._submit = specs[:, SUBMIT].copy()
         self._planned = np.array([each.planned_seconds for each in pending])
-        self._queue = self._ordered(scheduler.queue, specs, summaries)
-        self._candidates = (
-            self._queue
-            if scheduler.candidates is scheduler.queue
-            else self._ordered(scheduler.candidates, specs, summaries)
-        )
+        aged = self._aged()
+        pilots = _pilots(pending, view.running, aged)
+        self._likely = _values(scheduler.likely, self._now, specs, summaries, pilots)
+        queue_keys = _values(scheduler.queue, self._now, specs, summaries, pilots)
+        self._queue = _ordered(queue_keys, aged)
+        self._candidates = self._queue
+        if scheduler.candidates is not scheduler.queue:
+            candidate_keys = _values(scheduler.candidates, self._now, specs, summaries, pilots)
+            self._candidates = _ordered(candidate_keys, aged)
         self.reservation = np.array(
             [view.plan.get(each.job.job_id, math.nan) for each in pending], dtype=np.float64
         )
+        soonest = math.nextafter(view.now, math.inf)  # a wake-up may come late on a live cluster
         releases = sorted(
-            (each.expected_end_seconds, each.start_order, cpus)
+            (max(each.expected_end_seconds, soonest), each.start_order, cpus)
             for each in view.running
             if (cpus := _held(each.job, each.placement, partition.name)) > 0
         )
@@ -179,15 +198,12 @@ class _Desk:
         self._release_time[: len(releases)] = [time for time, _, _ in releases]
         self._release_width[: len(releases)] = [cpus for _, _, cpus in releases]
 
-    def _ordered(
-        self, program: Any, specs: NDArray[np.float64], summaries: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Slots in order: those past the age limit by arrival, the others by value, ties stable."""
-        slots = np.arange(len(specs), dtype=np.int64)
-        keys = evaluate_all(program.code, program.constants, slots, self._now, specs, summaries)
-        aged = self._now - specs[:, SUBMIT] >= self._scheduler.age_limit_seconds
-        keys[aged] = -math.inf
-        return np.argsort(keys, kind="stable").astype(np.int64)
+    def _aged(self) -> NDArray[np.bool_]:
+        """Who goes first for having waited long; arrivals are in order, the first is the oldest."""
+        wait = self._now - self._submit
+        aged: NDArray[np.bool_] = wait >= self._scheduler.age_limit_seconds
+        aged[0] |= wait[0] >= self._scheduler.oldest_limit_seconds
+        return aged
 
     def run_pass(self) -> list[int]:
         """Slots to start, in order."""
@@ -199,7 +215,9 @@ class _Desk:
             self._candidates,
             len(self._pending),
             self._width,
+            self._submit,
             self._planned,
+            self._likely,
             self._release_time,
             self._release_width,
             np.zeros(len(self._release_time), dtype=np.int64),
@@ -243,3 +261,29 @@ def _held(job: Job, placement: Placement, partition: str) -> float:
     """Cpus that a running job holds in a partition."""
     tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
     return job.cpus * tasks / job.tasks
+
+
+def _ordered(keys: NDArray[np.float64], aged: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Slots in order: the aged ones by arrival, the others by value, ties by arrival."""
+    keys[aged] = -math.inf
+    return np.argsort(keys, kind="stable").astype(np.int64)
+
+
+def _kind(job: Job) -> tuple[str | None, float | None]:
+    return job.user, job.requested_seconds
+
+
+def _pilots(
+    pending: Sequence[PendingJob], running: Sequence[RunningJob], aged: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """How many waiting jobs each would inform: those of its kind, if none runs or is older."""
+    waiting = Counter(_kind(each.job) for each in pending)
+    informed = {_kind(each.job) for each in running}
+    pilots = np.ones(len(pending))
+    for slot, each in enumerate(pending):
+        kind = _kind(each.job)
+        if kind not in informed:
+            informed.add(kind)
+            if not aged[slot]:
+                pilots[slot] = waiting[kind]
+    return pilots

@@ -56,6 +56,9 @@ class Easy(QueueScheduler):
             )
         one_pass = easy_pass if parameters.reservations == 1 else reserving_pass
         orders = Orders(
-            parameters.queue, parameters.order, parameters.plan, parameters.age_limit_seconds
+            queue=parameters.queue,
+            candidates=parameters.order,
+            plan=parameters.plan,
+            age_limit_seconds=parameters.age_limit_seconds,
         )
         super().__init__(one_pass, orders, parameters.reservations)

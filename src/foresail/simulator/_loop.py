@@ -53,6 +53,26 @@ class Lane(NamedTuple):
     program: Integers
     constants: Floats
     moves: bool
+    follows_pilots: bool
+
+
+class Kinds(NamedTuple):
+    """Jobs of the same user and request, so that one of them can be the pilot of the others.
+
+    ``of`` is the kind of each slot; ``first`` and ``last`` wait the longest and the
+    shortest, linked by ``following``; ``pilot`` is the slot that informs the others, or -1. ``touched`` lists kinds
+    to look at again before the next pass; its first entry counts them.
+    """
+
+    of: Integers
+    waiting: Integers
+    running: Integers
+    first: Integers
+    last: Integers
+    pilot: Integers
+    following: Integers
+    touched: Integers
+    is_touched: Flags
 
 
 class Machine(NamedTuple):
@@ -69,6 +89,9 @@ class Machine(NamedTuple):
     width: Floats
     planned: Floats
     initial: Floats
+    likely: Floats
+    pilots: Floats
+    is_aged: Flags
     expected_end: Floats
     reservation: Floats
     starts: Integers
@@ -92,8 +115,11 @@ class Settings(NamedTuple):
     pass_parameters: Floats
     plan_program: Integers
     plan_constants: Floats
+    likely_program: Integers
+    likely_constants: Floats
     shared: bool
     age_limit: float
+    oldest_limit: float
     pass_per_event: bool
     expected_is_free: bool
 
@@ -118,19 +144,127 @@ class Book(NamedTuple):
     users: Floats
     jobs: Floats
     runtime: Floats
+    submit: Floats
+
+
+@inlined
+def _key(lane: Lane, machine: Machine, slot: int, now: float, book: Book) -> float:
+    return evaluate(
+        lane.program,
+        lane.constants,
+        slot,
+        now,
+        book.specs,
+        book.summaries,
+        machine.pilots,
+        machine.stack,
+    )
 
 
 @inlined
 def _enter(lane: Lane, machine: Machine, slot: int, now: float, book: Book) -> None:
-    """Put a job that was just submitted into its place behind the aged and the equal ones."""
-    counters = machine.counters
-    waiting = counters[WAITING]
-    key = evaluate(
-        lane.program, lane.constants, slot, now, book.specs, book.summaries, machine.stack
-    )
-    aged = counters[AGED]
+    """Put a job into its place behind the aged ones; equal keys are in order of arrival."""
+    waiting = machine.counters[WAITING]
+    key = _key(lane, machine, slot, now, book)
+    aged = machine.counters[AGED]
     at = aged + position_after(lane.keys[aged:], waiting - aged, key)
+    while at > aged and lane.keys[at - 1] == key and lane.slots[at - 1] > slot:
+        at -= 1
     insert_key(lane.keys, lane.slots, waiting, at, key, slot)
+
+
+@inlined
+def _leave(lane: Lane, machine: Machine, slot: int, key: float) -> None:
+    """Take a job that is not aged out of its place."""
+    aged = machine.counters[AGED]
+    at = aged + position_after(lane.keys[aged:], machine.counters[WAITING] - aged, key) - 1
+    while lane.slots[at] != slot:
+        at -= 1
+    for i in range(at, machine.counters[WAITING] - 1):
+        lane.keys[i] = lane.keys[i + 1]
+        lane.slots[i] = lane.slots[i + 1]
+
+
+@inlined
+def _become_pilot(
+    lane: Lane, machine: Machine, slot: int, informed: float, now: float, book: Book
+) -> None:
+    """Give a waiting job another number of jobs that it would inform, and its new place."""
+    before = machine.pilots[slot]
+    if lane.follows_pilots:
+        old_key = _key(lane, machine, slot, now, book)
+        machine.pilots[slot] = informed
+        if _key(lane, machine, slot, now, book) != old_key:
+            _leave(lane, machine, slot, old_key)
+            machine.counters[WAITING] -= 1
+            _enter(lane, machine, slot, now, book)
+            machine.counters[WAITING] += 1
+        machine.pilots[slot] = before
+
+
+@inlined
+def _inform(
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    policy: Policy,
+    slot: int,
+    informed: float,
+    now: float,
+    book: Book,
+) -> None:
+    if machine.pilots[slot] == informed:
+        return
+    _become_pilot(queue, machine, slot, informed, now, book)
+    if not policy.settings.shared:
+        _become_pilot(candidates, machine, slot, informed, now, book)
+    machine.pilots[slot] = informed
+
+
+@inlined
+def _touch(kinds: Kinds, slot: int) -> None:
+    kind = kinds.of[slot]
+    if not kinds.is_touched[kind]:
+        kinds.is_touched[kind] = True
+        kinds.touched[0] += 1
+        kinds.touched[kinds.touched[0]] = kind
+
+
+@inlined
+def _choose_pilots(
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    now: float,
+    book: Book,
+) -> None:
+    """The oldest waiting job of a kind of which none runs informs all that wait."""
+    while kinds.touched[0] > 0:
+        kind = kinds.touched[kinds.touched[0]]
+        kinds.touched[0] -= 1
+        kinds.is_touched[kind] = False
+        while kinds.first[kind] >= 0 and not math.isnan(machine.start[kinds.first[kind]]):
+            kinds.first[kind] = kinds.following[kinds.first[kind]]
+        first = kinds.first[kind]
+        if first < 0:
+            kinds.last[kind] = -1
+        wanted = first
+        if first >= 0 and (machine.is_aged[first] or kinds.running[kind] > 0):
+            wanted = -1
+        old = kinds.pilot[kind]
+        if (
+            old >= 0
+            and old != wanted
+            and math.isnan(machine.start[old])
+            and not machine.is_aged[old]
+        ):
+            _inform(queue, candidates, machine, policy, old, 1.0, now, book)
+        kinds.pilot[kind] = wanted
+        if wanted >= 0:
+            informed = float(kinds.waiting[kind])
+            _inform(queue, candidates, machine, policy, wanted, informed, now, book)
 
 
 @inlined
@@ -149,19 +283,31 @@ def _advance(lane: Lane, machine: Machine, slot: int) -> None:
 
 @inlined
 def _grow_old(
-    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, now: float, book: Book
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    now: float,
+    book: Book,
 ) -> None:
-    """Jobs that have waited for the age limit go first, in order of arrival."""
+    """Jobs past the age limit go first, in order of arrival; the oldest of all goes earlier."""
     counters = machine.counters
     while counters[OLDEST] < counters[SUBMITTED]:
         slot = counters[OLDEST]
-        if now - book.specs[slot, SUBMIT] < policy.settings.age_limit:
+        waits = math.isnan(machine.start[slot])
+        wait = now - book.specs[slot, SUBMIT]
+        oldest = counters[AGED] == 0 and wait >= policy.settings.oldest_limit
+        if waits and wait < policy.settings.age_limit and not oldest:
             break
-        if math.isnan(machine.start[slot]):
+        if waits:
             _advance(queue, machine, slot)
             if not policy.settings.shared:
                 _advance(candidates, machine, slot)
+            machine.is_aged[slot] = True
             counters[AGED] += 1
+            if queue.follows_pilots or candidates.follows_pilots:
+                _touch(kinds, slot)
         counters[OLDEST] += 1
 
 
@@ -173,15 +319,7 @@ def _sort_again(lane: Lane, machine: Machine, now: float, book: Book) -> None:
     slots = np.sort(lane.slots[aged:waiting])
     keys = np.empty(slots.shape[0])
     for i in range(slots.shape[0]):
-        keys[i] = evaluate(
-            lane.program,
-            lane.constants,
-            slots[i],
-            now,
-            book.specs,
-            book.summaries,
-            machine.stack,
-        )
+        keys[i] = _key(lane, machine, slots[i], now, book)
     ranks = np.argsort(keys, kind="mergesort")
     for i in range(slots.shape[0]):
         lane.slots[aged + i] = slots[ranks[i]]
@@ -206,7 +344,9 @@ def _remove_started(lane: Lane, machine: Machine) -> int:
 
 
 @inlined
-def _begin(machine: Machine, policy: Policy, book: Book, count: int, now: float) -> None:
+def _begin(
+    machine: Machine, kinds: Kinds, policy: Policy, book: Book, count: int, now: float
+) -> None:
     """Book the jobs that a pass has started; who leaves an earlier arrival waiting, overtakes."""
     counters = machine.counters
     for i in range(count):
@@ -229,6 +369,10 @@ def _begin(machine: Machine, policy: Policy, book: Book, count: int, now: float)
         )
         counters[RUNNING] += 1
         counters[STARTED] += 1
+        kind = kinds.of[slot]
+        kinds.waiting[kind] -= 1
+        kinds.running[kind] += 1
+        _touch(kinds, slot)
         policy.started(
             slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
         )
@@ -249,7 +393,13 @@ def _note_plan(queue: Lane, machine: Machine, last_head: int, last_reservation: 
 
 @inlined
 def _schedule(
-    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, book: Book, now: float
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    book: Book,
+    now: float,
 ) -> None:
     """One pass, and what it starts."""
     counters = machine.counters
@@ -257,7 +407,9 @@ def _schedule(
     if waiting == 0:
         return
     counters[PASSES] += 1
-    _grow_old(queue, candidates, machine, policy, now, book)
+    _grow_old(queue, candidates, machine, kinds, policy, now, book)
+    if queue.follows_pilots or candidates.follows_pilots:
+        _choose_pilots(queue, candidates, machine, kinds, policy, now, book)
     if queue.moves:
         _sort_again(queue, machine, now, book)
     if candidates.moves and not policy.settings.shared:
@@ -279,7 +431,9 @@ def _schedule(
         candidates.slots,
         waiting,
         machine.width,
+        book.submit,
         machine.planned,
+        machine.likely,
         machine.release_time[gone:],
         machine.release_width[gone:],
         machine.release_slot[gone:],
@@ -290,7 +444,7 @@ def _schedule(
     )
     if count > 0:
         counters[RELEASES] += count
-        _begin(machine, policy, book, count, now)
+        _begin(machine, kinds, policy, book, count, now)
         aged_left = _remove_started(queue, machine)
         if not policy.settings.shared:
             _remove_started(candidates, machine)
@@ -300,8 +454,30 @@ def _schedule(
 
 
 @inlined
+def _estimate(
+    program: Integers, constants: Floats, machine: Machine, slot: int, now: float, book: Book
+) -> float:
+    return evaluate(
+        program,
+        constants,
+        slot,
+        now,
+        book.specs,
+        book.summaries,
+        machine.pilots,
+        machine.stack,
+    )
+
+
+@inlined
 def _submit(
-    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, book: Book, now: float
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    book: Book,
+    now: float,
 ) -> None:
     """Take the next job into the queue, with its prediction."""
     counters = machine.counters
@@ -310,17 +486,21 @@ def _submit(
     policy.predict(
         slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
     )
-    planned = evaluate(
-        policy.settings.plan_program,
-        policy.settings.plan_constants,
-        slot,
-        now,
-        book.specs,
-        book.summaries,
-        machine.stack,
-    )
+    settings = policy.settings
+    planned = _estimate(settings.plan_program, settings.plan_constants, machine, slot, now, book)
     machine.planned[slot] = planned
     machine.initial[slot] = planned
+    machine.likely[slot] = _estimate(
+        settings.likely_program, settings.likely_constants, machine, slot, now, book
+    )
+    kind = kinds.of[slot]
+    kinds.waiting[kind] += 1
+    if kinds.first[kind] < 0:
+        kinds.first[kind] = slot
+    if kinds.last[kind] >= 0:
+        kinds.following[kinds.last[kind]] = slot
+    kinds.last[kind] = slot
+    _touch(kinds, slot)
     _enter(queue, machine, slot, now, book)
     if not policy.settings.shared:
         _enter(candidates, machine, slot, now, book)
@@ -328,7 +508,7 @@ def _submit(
 
 
 @inlined
-def _finish(machine: Machine, policy: Policy, book: Book, now: float) -> None:
+def _finish(machine: Machine, kinds: Kinds, policy: Policy, book: Book, now: float) -> None:
     """Handle the earliest end: the predictor learns, the cpus are free again."""
     counters = machine.counters
     slot = heap_pop(machine.end_time, machine.end_order, machine.end_slot, counters[RUNNING])
@@ -343,6 +523,8 @@ def _finish(machine: Machine, policy: Policy, book: Book, now: float) -> None:
     )
     counters[RELEASES] -= 1
     machine.free[0] += machine.width[slot]
+    kinds.running[kinds.of[slot]] -= 1
+    _touch(kinds, slot)
     policy.observe(
         slot,
         now,
@@ -399,27 +581,39 @@ def _expire(machine: Machine, policy: Policy, book: Book, now: float) -> None:
 
 @inlined
 def _whole_instant(
-    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, book: Book, now: float
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    book: Book,
+    now: float,
 ) -> None:
     """Ends, expired estimates, submissions; then one pass."""
     counters = machine.counters
     happened = False
     while counters[RUNNING] > 0 and machine.end_time[0] <= now:
-        _finish(machine, policy, book, now)
+        _finish(machine, kinds, policy, book, now)
         happened = True
     _expire(machine, policy, book, now)
     while (
         counters[SUBMITTED] < book.specs.shape[0] and book.specs[counters[SUBMITTED], SUBMIT] <= now
     ):
-        _submit(queue, candidates, machine, policy, book, now)
+        _submit(queue, candidates, machine, kinds, policy, book, now)
         happened = True
     if happened:
-        _schedule(queue, candidates, machine, policy, book, now)
+        _schedule(queue, candidates, machine, kinds, policy, book, now)
 
 
 @inlined
 def _each_event(
-    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, book: Book, now: float
+    queue: Lane,
+    candidates: Lane,
+    machine: Machine,
+    kinds: Kinds,
+    policy: Policy,
+    book: Book,
+    now: float,
 ) -> None:
     """Expired estimates, submissions, ends; a pass after every submission and every end."""
     counters = machine.counters
@@ -427,26 +621,64 @@ def _each_event(
     while (
         counters[SUBMITTED] < book.specs.shape[0] and book.specs[counters[SUBMITTED], SUBMIT] <= now
     ):
-        _submit(queue, candidates, machine, policy, book, now)
-        _schedule(queue, candidates, machine, policy, book, now)
+        _submit(queue, candidates, machine, kinds, policy, book, now)
+        _schedule(queue, candidates, machine, kinds, policy, book, now)
     while counters[RUNNING] > 0 and machine.end_time[0] <= now:
-        _finish(machine, policy, book, now)
-        _schedule(queue, candidates, machine, policy, book, now)
+        _finish(machine, kinds, policy, book, now)
+        _schedule(queue, candidates, machine, kinds, policy, book, now)
 
 
 _F = types.float64[::1]
 _I = types.int64[::1]
 _M = types.float64[:, ::1]
-_LANE = types.NamedTuple((_F, _I, _I, _F, types.boolean), Lane)
+_FLAGS = types.boolean[::1]
+_LANE = types.NamedTuple((_F, _I, _I, _F, types.boolean, types.boolean), Lane)
+_KINDS = types.NamedTuple((_I, _I, _I, _I, _I, _I, _I, _I, _FLAGS), Kinds)
 _MACHINE = types.NamedTuple(
-    (_I, _F, _F, _F, _I, _F, _I, _I, _F, _F, _F, _F, _F, _I, _F, _F, _I, types.boolean[::1], _F),
+    (
+        _I,
+        _F,
+        _F,
+        _F,
+        _I,
+        _F,
+        _I,
+        _I,
+        _F,
+        _F,
+        _F,
+        _F,
+        _F,
+        _FLAGS,
+        _F,
+        _F,
+        _I,
+        _F,
+        _F,
+        _I,
+        _FLAGS,
+        _F,
+    ),
     Machine,
 )
 _SETTINGS = types.NamedTuple(
-    (_F, _F, _I, _F, types.boolean, types.float64, types.boolean, types.boolean), Settings
+    (
+        _F,
+        _F,
+        _I,
+        _F,
+        _I,
+        _F,
+        types.boolean,
+        types.float64,
+        types.float64,
+        types.boolean,
+        types.boolean,
+    ),
+    Settings,
 )
 _PREDICTOR = types.FunctionType(PREDICTOR_STEP)
-_BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F), Book)
+_BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F, _F), Book)
 
 
 @step(
@@ -454,6 +686,7 @@ _BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F), Book)
         _LANE,
         _LANE,
         _MACHINE,
+        _KINDS,
         _BOOK,
         _SETTINGS,
         _PREDICTOR,
@@ -467,6 +700,7 @@ def replay_loop(
     queue: Lane,
     candidates: Lane,
     machine: Machine,
+    kinds: Kinds,
     book: Book,
     settings: Settings,
     predict: Any,
@@ -479,6 +713,7 @@ def replay_loop(
     queue = borrowed(queue)  # type: ignore[call-arg]  # an intrinsic's context is Numba's
     candidates = borrowed(candidates)
     machine = borrowed(machine)
+    kinds = borrowed(kinds)
     book = borrowed(book)
     policy = Policy(predict, started, observe, correct, one_pass, borrowed(settings))
     jobs = book.specs.shape[0]
@@ -490,9 +725,9 @@ def replay_loop(
         if counters[RUNNING] > 0:
             now = min(now, machine.end_time[0], machine.release_time[0])
         if settings.pass_per_event:
-            _each_event(queue, candidates, machine, policy, book, now)
+            _each_event(queue, candidates, machine, kinds, policy, book, now)
         else:
-            _whole_instant(queue, candidates, machine, policy, book, now)
+            _whole_instant(queue, candidates, machine, kinds, policy, book, now)
 
 
 def waiting_lane(program: Program, jobs: int) -> Lane:
@@ -517,6 +752,9 @@ def idle_machine(processors: float, width: Floats) -> Machine:
         width=width,
         planned=np.empty(jobs),
         initial=np.empty(jobs),
+        likely=np.empty(jobs),
+        pilots=np.ones(jobs),
+        is_aged=np.zeros(jobs, np.bool_),
         expected_end=np.empty(jobs),
         reservation=np.full(jobs, math.nan),
         starts=np.empty(jobs + 1, np.int64),
@@ -525,4 +763,20 @@ def idle_machine(processors: float, width: Floats) -> Machine:
         corrections=np.zeros(jobs, np.int64),
         backfilled=np.zeros(jobs, np.bool_),
         stack=np.empty(STACK_DEPTH),
+    )
+
+
+def no_jobs_of(kinds: Integers) -> Kinds:
+    """The kinds of a replay's jobs before any is submitted; ``kinds`` are codes from 0 on."""
+    count = int(kinds.max(initial=-1)) + 1
+    return Kinds(
+        of=kinds,
+        waiting=np.zeros(count, np.int64),
+        running=np.zeros(count, np.int64),
+        first=np.full(count, -1, np.int64),
+        last=np.full(count, -1, np.int64),
+        pilot=np.full(count, -1, np.int64),
+        following=np.full(len(kinds), -1, np.int64),
+        touched=np.zeros(count + 1, np.int64),
+        is_touched=np.zeros(count, np.bool_),
     )

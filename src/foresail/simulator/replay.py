@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUMMARY_COLUMNS
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
     CompiledCorrection,
     CompiledPredictor,
@@ -105,21 +105,27 @@ def replay_arrays(
     queue = _loop.waiting_lane(compiled.queue, len(specs))
     candidates = queue if shared else _loop.waiting_lane(compiled.candidates, len(specs))
     machine = _loop.idle_machine(workload.processors, specs[:, CPUS].copy())
+    kinds = _loop.no_jobs_of(workload.kinds)
     summaries = np.zeros((len(specs), SUMMARY_COLUMNS))
     settings = _loop.Settings(
         correction_parameters,
         compiled.parameters,
         compiled.plan.code,
         compiled.plan.constants,
+        compiled.likely.code,
+        compiled.likely.constants,
         shared,
         compiled.age_limit_seconds,
+        compiled.oldest_limit_seconds,
         conventions.passes == "per_event",
         conventions.free == "expected",
     )
-    book = _loop.Book(specs, summaries, state.model, state.users, state.jobs, runtime)
+    book = _loop.Book(
+        specs, summaries, state.model, state.users, state.jobs, runtime, specs[:, SUBMIT].copy()
+    )
     begin = time.perf_counter()
     _loop.replay_loop(
-        queue, candidates, machine, book, settings, *steps, correct, compiled.one_pass
+        queue, candidates, machine, kinds, book, settings, *steps, correct, compiled.one_pass
     )
     seconds = time.perf_counter() - begin
     counters = machine.counters

@@ -127,6 +127,12 @@ class Workload:
             specs[:, column] = _codes(self.jobs[name])
         return specs
 
+    @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """Codes from 0 on: jobs of one code have the same user and the same requested time."""
+        same = pl.struct("user", "requested_seconds").rank("dense")
+        return self.jobs.select(same.cast(pl.Int64) - 1).to_series().to_numpy(writable=True)
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Columns beyond the canonical ones."""

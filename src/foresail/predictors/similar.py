@@ -1,0 +1,93 @@
+"""What similar jobs took: a log-normal belief from classes of ever closer likeness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.log_normal import LogNormal
+from foresail.kernels import similar
+from foresail.kernels.columns import REQUESTED
+from foresail.kernels.request import ignore
+from foresail.kernels.signatures import PredictorSteps
+from foresail.model.distribution import Distribution
+from foresail.model.registry import register
+from foresail.predictors._steps import Layout, SteppedPredictor, require
+
+_NO_USER_COLUMNS: Final = 0
+_MOST_CLASSES: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarParameters:
+    """Parameters of ``similar``.
+
+    The levels are, from coarse to fine: jobs of a similar requested time (within a factor of the
+    square root of 2); of the same user; of the same user and executable; of the same user and
+    requested time; of the same user, requested time and cpus.
+
+    Parameters
+    ----------
+    decays
+        Per level, what the past of a class counts after one more of its jobs has ended.
+    strengths
+        Per level, how many jobs of a class the belief of the coarser levels counts for.
+    executables
+        Use the level of executables, for jobs whose executable is known.
+    unknown_seconds
+        Median to expect before anything is known; it counts as one job of the first class.
+    unknown_spread
+        Standard deviation of the logarithm of the runtime expected then.
+    classes
+        How many classes to remember at most; each takes 48 bytes.
+    """
+
+    decays: tuple[float, ...] = (0.999, 0.95, 0.9, 0.9, 0.8)
+    strengths: tuple[float, ...] = (1.0, 2.0, 2.0, 2.0, 2.0)
+    executables: bool = True
+    unknown_seconds: float = 2700.0
+    unknown_spread: float = 2.0
+    classes: int = 2**17
+
+    def __post_init__(self) -> None:
+        for name in ("decays", "strengths"):
+            value = getattr(self, name)
+            require(len(value) == similar.LEVELS, name, value, f"{similar.LEVELS} numbers")
+        decays, strengths = self.decays, self.strengths
+        inside = all(0.0 <= decay <= 1.0 for decay in decays)
+        require(inside, "decays", decays, "numbers from 0 to 1")
+        counts = all(0.0 <= strength < math.inf for strength in strengths)
+        require(counts, "strengths", strengths, "numbers not below 0")
+        for name in ("unknown_seconds", "unknown_spread"):
+            value = getattr(self, name)
+            require(0.0 < value < math.inf, name, value, "a number above 0")
+        require(1 <= self.classes < _MOST_CLASSES, "classes", self.classes, "from 1 to 2^31")
+
+
+@register("predictor", "similar", parameters=SimilarParameters)
+class Similar(SteppedPredictor):
+    """Predicts a distribution: what similar jobs took, the more similar counting the more."""
+
+    def __init__(self, parameters: SimilarParameters) -> None:
+        steps = PredictorSteps(similar.predict, ignore, similar.observe)
+        super().__init__(steps, Layout(_model(parameters), _NO_USER_COLUMNS, similar.JOB_COLUMNS))
+
+    def _belief(self, slot: int) -> Distribution:
+        mu, sigma = self._state.jobs[slot].tolist()
+        return LogNormal(mu, sigma, float(self._specs[slot, REQUESTED]))
+
+
+def _model(parameters: SimilarParameters) -> NDArray[np.float64]:
+    model = np.zeros(similar.model_size(parameters.classes))
+    mean = math.log(parameters.unknown_seconds)
+    model[similar.CLASSES] = parameters.classes
+    model[similar.EXECUTABLES] = parameters.executables
+    model[similar.PRIOR_MEAN] = mean
+    model[similar.PRIOR_SQUARE] = mean**2 + parameters.unknown_spread**2
+    model[similar.DECAYS : similar.STRENGTHS] = parameters.decays
+    model[similar.STRENGTHS : similar.TABLE] = parameters.strengths
+    return model
