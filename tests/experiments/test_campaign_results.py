@@ -106,8 +106,8 @@ def test_bad_input(tmp_path):
         _carry_out(replace(plan, filters=("replayble",)), results, InProcess())
     with pytest.raises(InputError, match="not a setting"):
         _carry_out(replace(plan, filters=("keep_first_weeks(4)",)), results, InProcess())
+    narrow = replace(plan, logs=(replace(plan.logs[0], processors=1),), filters=())
     with pytest.raises(InputError, match="cannot be replayed"):
-        narrow = replace(plan, logs=(replace(plan.logs[0], processors=1),), filters=())
         _carry_out(narrow, results, InProcess())
     with pytest.raises(InputError, match="no run of this campaign is finished"):
         results.table()

@@ -1,4 +1,4 @@
-"""The same campaign on a Dask cluster: a real scheduler and worker processes, one of them killed."""
+"""The same campaign on a Dask cluster: a real scheduler and workers, one of them killed."""
 
 import os
 import signal

@@ -52,6 +52,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path) -> None:
+        path = path.absolute()
         self.path = path
         self.events = path / "events.jsonl"
         self.attempts = path / "attempts"

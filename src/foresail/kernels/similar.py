@@ -40,11 +40,13 @@ CLASSES: Final = 0
 EXECUTABLES: Final = 1
 PRIOR_MEAN: Final = 2
 PRIOR_SQUARE: Final = 3
-DECAYS: Final = 4
+SHORTEST_SECONDS: Final = 4
+DECAYS: Final = 5
 STRENGTHS: Final = DECAYS + LEVELS
 TABLE: Final = STRENGTHS + LEVELS
-"""The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2], a
-decay and a strength k per level, then the rows of the table, one after the other."""
+"""The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2], what
+shorter runtimes count as, a decay and a strength k per level, then the rows of the table, one after
+the other."""
 
 _WHO: Final = 0
 _FIRST: Final = 1
@@ -62,9 +64,6 @@ JOB_COLUMNS: Final = 2
 
 PROBES: Final = 8
 """How many rows a class may use."""
-
-SHORTEST_SECONDS: Final = 10.0
-"""Shorter runtimes count as this: below it the bounded slowdown tells no jobs apart."""
 
 SMALLEST_VARIANCE: Final = 1e-4
 _BUCKETS_PER_DOUBLING = 2.0
@@ -184,7 +183,7 @@ def observe(
     """Add the runtime to the sums of the job's classes."""
     if math.isnan(runtime):
         return
-    x = math.log(max(runtime, SHORTEST_SECONDS))
+    x = math.log(max(runtime, model[SHORTEST_SECONDS]))
     for level in range(LEVELS):
         if not _belongs(level, slot, specs, model):
             continue

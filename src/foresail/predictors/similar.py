@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.log_normal import LogNormal
 from foresail.kernels import similar
-from foresail.kernels.columns import REQUESTED
+from foresail.kernels.columns import REQUESTED, SLOWDOWN_BOUND_SECONDS
 from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
@@ -38,6 +38,9 @@ class SimilarParameters:
         Per level, how many jobs of a class the belief of the coarser levels counts for.
     executables
         Use the level of executables, for jobs whose executable is known.
+    shortest_seconds
+        Shorter runtimes are learned as this. By default the bound of the slowdown, which tells
+        shorter jobs not apart: the belief is about the runtime or that bound, whichever is longer.
     unknown_seconds
         Median to expect before anything is known; it counts as one job of the first class.
     unknown_spread
@@ -49,6 +52,7 @@ class SimilarParameters:
     decays: tuple[float, ...] = (0.999, 0.95, 0.9, 0.9, 0.8)
     strengths: tuple[float, ...] = (1.0, 2.0, 2.0, 2.0, 2.0)
     executables: bool = True
+    shortest_seconds: float = SLOWDOWN_BOUND_SECONDS
     unknown_seconds: float = 2700.0
     unknown_spread: float = 2.0
     classes: int = 2**17
@@ -62,7 +66,7 @@ class SimilarParameters:
         require(inside, "decays", decays, "numbers from 0 to 1")
         counts = all(0.0 <= strength < math.inf for strength in strengths)
         require(counts, "strengths", strengths, "numbers not below 0")
-        for name in ("unknown_seconds", "unknown_spread"):
+        for name in ("shortest_seconds", "unknown_seconds", "unknown_spread"):
             value = getattr(self, name)
             require(0.0 < value < math.inf, name, value, "a number above 0")
         require(1 <= self.classes < _MOST_CLASSES, "classes", self.classes, "from 1 to 2^31")
@@ -88,6 +92,7 @@ def _model(parameters: SimilarParameters) -> NDArray[np.float64]:
     model[similar.EXECUTABLES] = parameters.executables
     model[similar.PRIOR_MEAN] = mean
     model[similar.PRIOR_SQUARE] = mean**2 + parameters.unknown_spread**2
+    model[similar.SHORTEST_SECONDS] = parameters.shortest_seconds
     model[similar.DECAYS : similar.STRENGTHS] = parameters.decays
     model[similar.STRENGTHS : similar.TABLE] = parameters.strengths
     return model
