@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.distributions.empirical import Empirical
+from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import summarise
@@ -31,7 +32,16 @@ def empiricals(draw):
     return Empirical(values, weights)
 
 
-DISTRIBUTIONS = st.one_of(SECONDS.map(Point), quantiles(), empiricals())
+@st.composite
+def log_normals(draw):
+    cap = draw(st.one_of(st.just(np.inf), st.floats(1.0, 1e6)))
+    mu, sigma = draw(st.floats(0.0, 12.0)), draw(st.floats(0.01, 4.0))
+    elapsed = draw(st.one_of(st.just(0.0), st.floats(0.0, min(0.9 * cap, np.exp(mu + sigma)))))
+    return LogNormal(mu, sigma, cap, elapsed)
+
+
+DISTRIBUTIONS = st.one_of(SECONDS.map(Point), quantiles(), empiricals(), log_normals())
+LONGEST = 1e8
 
 
 @given(DISTRIBUTIONS)
@@ -52,7 +62,7 @@ def test_quantile_inverts_survival(belief, level):
 @given(DISTRIBUTIONS)
 def test_survival_falls_from_one_to_zero(belief):
     """Nothing is below zero or above the highest quantile, and survival never rises."""
-    points = np.linspace(-1.0, belief.quantile(1.0), 50)
+    points = np.linspace(-1.0, min(belief.quantile(1.0), LONGEST), 50)
     survival = belief.survival(points)
     assert survival[0] == 1.0
     assert np.all(np.diff(survival) <= 1e-12)
@@ -63,7 +73,7 @@ def test_survival_falls_from_one_to_zero(belief):
 def test_mean_is_the_expectation_of_the_quantity(belief):
     """The mean agrees with the expectation of the identity and lies between the extremes."""
     assert belief.mean() == pytest.approx(belief.expectation(lambda t: t), rel=1e-9, abs=1e-9)
-    slack = 1e-9 * belief.quantile(1.0)
+    slack = 1e-9 * min(belief.quantile(1.0), LONGEST)
     assert belief.quantile(0.0) - slack <= belief.mean() <= belief.quantile(1.0) + slack
 
 
@@ -146,7 +156,14 @@ def test_crossing_quantiles_are_put_in_order():
 
 @pytest.mark.parametrize("elapsed", [100.0, 250.0])
 @pytest.mark.parametrize(
-    "belief", [Point(90.0), Quantiles([0.0, 1.0], [10.0, 100.0]), Empirical([10.0, 100.0])]
+    "belief",
+    [
+        Point(90.0),
+        Quantiles([0.0, 1.0], [10.0, 100.0]),
+        Empirical([10.0, 100.0]),
+        LogNormal(3.0, 1.0, 100.0),
+        LogNormal(0.0, 0.1),
+    ],
 )
 def test_an_outlived_belief_is_a_point_at_the_elapsed_time(belief, elapsed):
     """Nothing was thought to last so long: the belief is that it ends at once."""

@@ -86,7 +86,7 @@ def test_largest_log_first(tmp_path):
 
 def test_filters_apply(tmp_path):
     """A log is cleaned before it is replayed; filters may have parameters."""
-    log = made_plan(tmp_path, seeds=(3,)).logs[0]
+    log = made_plan(tmp_path, seeds=(3,), jobs=3000).logs[0]
     whole = prepared(log, ["replayable"])
     cut = prepared(log, ["keep_first_weeks(weeks=1)"])
     assert 0 < len(cut) < len(whole)

@@ -88,7 +88,7 @@ def test_refusals():
     """One log, no baseline, nothing to choose among: each says what is missing."""
     with pytest.raises(InputError, match="other logs"):
         leave_one_out(RESULTS.filter(pl.col("log") == "small"), Rule())
-    with pytest.raises(InputError, match=r"baseline was not replayed on large, middle, small"):
+    with pytest.raises(InputError, match="baseline was not replayed on large, middle"):
         leave_one_out(RESULTS, Rule(baseline="fcfs"))
     with pytest.raises(InputError, match="no policy can be chosen for small"):
         leave_one_out(RESULTS, Rule(longest_wait_ratio=0.5))

@@ -21,6 +21,7 @@ VARIANTS = [
     ("regression", {"over": "linear", "under": "squared", "weight": "short_wide"}),
     ("regression", {"negative": "clip", "safe_predict": False, "skip_killed": True}),
     ("quantile_regression", {"levels": (0.2, 0.8), "warmup_requested": 20, "l2": 1.0}),
+    ("similar", {"classes": 20, "executables": False}),
 ]
 LEARNERS = [(name, changes) for name, changes in VARIANTS if name != "clairvoyant"]
 
@@ -119,7 +120,7 @@ def test_an_end_that_teaches_nothing_leaves_no_trace(name, changes):
     )
 
 
-@pytest.mark.parametrize("name", ["requested", "recent", "regression", "quantile_regression"])
+@pytest.mark.parametrize("name", ["requested", "recent", "regression", "quantile_regression", "similar"])
 def test_outcomes_of_an_earlier_run_teach(name):
     """Jobs observed but never predicted here move later predictions, slots and all."""
     past = random_history(seed=15, jobs=200)
@@ -156,6 +157,13 @@ def test_a_second_attempt_may_start_without_a_new_prediction():
         ("quantile_regression", "levels", ()),
         ("quantile_regression", "levels", (0.0, 0.5)),
         ("quantile_regression", "warmup_requested", -1),
+        ("similar", "decays", (0.9, 0.9, 0.9, 0.9)),
+        ("similar", "decays", (0.9, 0.9, 0.9, 0.9, 1.1)),
+        ("similar", "strengths", (1.0, 1.0, 1.0, 1.0, -1.0)),
+        ("similar", "shortest_seconds", 0.0),
+        ("similar", "unknown_seconds", math.inf),
+        ("similar", "unknown_spread", 0.0),
+        ("similar", "classes", 0),
     ],
 )
 def test_parameters_out_of_range_are_refused(name, field, value):

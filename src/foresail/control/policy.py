@@ -31,10 +31,11 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "easy-sjbf": "easy(order=shortest)",
         "e-learning": "easy(order=shortest),"
         "regression(over=squared,under=linear,weight=large_area),incremental",
-        "foresail": "easy(queue=smallest_area,age_limit_seconds=1d)",
+        "foresail": "guarded,similar",
     }
 )
-"""Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004."""
+"""Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``)."""
 
 _UNIT_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
@@ -65,11 +66,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A scheduler, a predictor and a correction."""
+    """A scheduler, a predictor and a correction; ``name`` is what people call the combination."""
 
     scheduler: Part
     predictor: Part
     correction: Part
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What to show: the name, or the short form."""
+        return self.name or self.text
 
     @property
     def text(self) -> str:
@@ -96,7 +103,8 @@ def parse_policy(text: str) -> Policy:
     UnknownNameError
         If no such plug-in, or no such parameter, exists.
     """
-    written = NAMED_POLICIES.get(text.strip().lower(), text)
+    called = text.strip().lower()
+    written = NAMED_POLICIES.get(called, text)
     parts: dict[str, Part] = {}
     for each in _split(written, text):
         name, arguments = _name_and_arguments(each, text)
@@ -105,7 +113,7 @@ def parse_policy(text: str) -> Policy:
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), {})
-    return Policy(**parts)
+    return Policy(**parts, name=called if called in NAMED_POLICIES else None)
 
 
 def make_part(entry: Entry, arguments: Mapping[str, str]) -> Part:

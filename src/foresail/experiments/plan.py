@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from foresail.control.conventions import CONVENTIONS
 from foresail.control.policy import parse_policy
@@ -118,10 +118,15 @@ class _LogTable(BaseModel):
     reader: str | None = None
     processors: Annotated[int | None, Field(ge=1)] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_path(cls, given: Any) -> Any:
+        return {"path": given} if isinstance(given, str) else given
+
 
 class _CampaignFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    logs: Annotated[list[Path | _LogTable], Field(min_length=1)]
+    logs: Annotated[list[_LogTable], Field(min_length=1)]
     policies: list[str] = []
     triples: bool = False
     conventions: str = "foresail"
@@ -152,8 +157,7 @@ def read_plan(path: Path) -> Plan:
             expected="logs, policies, triples, conventions, filters, enforce_limits",
         ) from error
     logs = []
-    for log in given.logs:
-        table = log if isinstance(log, _LogTable) else _LogTable(path=log)
+    for table in given.logs:
         file = path.parent / table.path
         logs.append(LogSource(table.name or log_name(file), file, table.reader, table.processors))
     return Plan(

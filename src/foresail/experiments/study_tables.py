@@ -68,9 +68,7 @@ def is_learned(policy: str) -> bool:
     return parse_policy(policy).predictor.entry.name == "regression"
 
 
-def headline(
-    results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None
-) -> pl.DataFrame:
+def headline(results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None) -> pl.DataFrame:
     """Average bounded slowdown per log as in the study's Tables 2.1, 2.6 and 2.7.
 
     Parameters

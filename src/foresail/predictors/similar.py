@@ -19,6 +19,7 @@ from foresail.model.registry import register
 from foresail.predictors._steps import Layout, SteppedPredictor, require
 
 _NO_USER_COLUMNS: Final = 0
+_WIDEST: Final = 10.0
 _MOST_CLASSES: Final = 2**31
 
 
@@ -66,9 +67,11 @@ class SimilarParameters:
         require(inside, "decays", decays, "numbers from 0 to 1")
         counts = all(0.0 <= strength < math.inf for strength in strengths)
         require(counts, "strengths", strengths, "numbers not below 0")
-        for name in ("shortest_seconds", "unknown_seconds", "unknown_spread"):
+        for name in ("shortest_seconds", "unknown_seconds"):
             value = getattr(self, name)
             require(0.0 < value < math.inf, name, value, "a number above 0")
+        spread = self.unknown_spread
+        require(0.0 < spread <= _WIDEST, "unknown_spread", spread, "above 0 and at most 10")
         require(1 <= self.classes < _MOST_CLASSES, "classes", self.classes, "from 1 to 2^31")
 
 

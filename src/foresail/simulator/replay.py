@@ -188,12 +188,13 @@ def _schedule(
         schema_overrides=schema.SCHEDULE,
     )
     meta = ScheduleMeta(
-        policy=policy.text,
+        policy=policy.label,
         processors=workload.processors,
         workload=workload.meta.source,
         conventions=conventions.name,
         counters=result.counters,
         replay_seconds=result.seconds,
+        manifest={"policy": policy.text},
     )
     return Schedule(table, meta)
 

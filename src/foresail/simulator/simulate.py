@@ -41,4 +41,4 @@ def simulate_by_events(
     controller = Controller(
         Cluster.of_processors(workload.processors), *policy.build(), conventions
     )
-    return simulate_events(workload, controller, policy.text, enforce_limits=enforce_limits)
+    return simulate_events(workload, controller, policy.label, enforce_limits=enforce_limits)

@@ -1,0 +1,180 @@
+"""Classes of similar jobs: by hand, against dictionaries, in a full table, and on real logs."""
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.summary import summarise
+from foresail.kernels import similar
+from foresail.kernels.columns import (
+    CPUS,
+    EXECUTABLE,
+    Q10,
+    Q90,
+    REQUESTED,
+    SUBMIT,
+    SUMMARY_COLUMNS,
+    USER,
+)
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.predictors.similar import Similar, SimilarParameters
+from foresail.traces.load import read_workload
+from random_history import END, random_history
+from random_history import SUBMIT as SUBMITTED
+from shared import shared
+
+
+def taught(runtimes, job, **parameters):
+    """A predictor that saw such a job run so long."""
+    predictor = Similar(SimilarParameters(**parameters))
+    for i, runtime in enumerate(runtimes):
+        name = f"{job.job_id}{i}"
+        predictor.observe(replace(job, job_id=name), Outcome(name, 0.0, runtime))
+    return predictor
+
+
+@pytest.mark.parametrize(
+    ("job", "mu", "variance"),
+    [
+        (Job.gang("shape", 0.0, 4, 3600.0, "user"), 170 / 27, 476 / 729),
+        (Job.gang("limit", 0.0, 8, 3600.0, "user"), 58 / 9, 382 / 9 - (58 / 9) ** 2),
+        (Job.gang("user", 0.0, 4, 60.0, "user"), 22 / 3, 166 / 3 - (22 / 3) ** 2),
+        (Job.gang("bucket", 0.0, 4, 3601.0, "other"), 7.0, 1.5),
+        (Job.gang("stranger", 0.0, 4, 60.0, "other"), 8.0, 1.0),
+        (Job.gang("unlimited", 0.0, 4, None, "other"), 8.0, 1.0),
+    ],
+)
+def test_one_ended_job_by_hand(job, mu, variance):
+    """x = 6 after a prior of 8 with variance 1.
+
+    E[x] is (6 + 8) / 2 = 7 by the limit, then (6 + 2 * 7) / 3 = 20/3 by the user, (6 + 2 * 20/3) / 3
+    = 58/9 by user and limit, (6 + 2 * 58/9) / 3 = 170/27 by all; E[x^2] likewise from 36 and 65.
+    """
+    past = Job.gang("past", 0.0, 4, 3600.0, "user")
+    predictor = taught([math.exp(6.0)], past, unknown_seconds=math.exp(8.0), unknown_spread=1.0)
+    belief = predictor.predict(job, 1.0)
+    assert isinstance(belief, LogNormal)
+    assert belief.mu == pytest.approx(mu)
+    assert belief.sigma**2 == pytest.approx(variance)
+    assert belief.cap == (job.requested_seconds or math.inf)
+
+
+def coincidences(seed, count=1500):
+    """Specification rows and runtimes in which limits, cpus, executables and users share numbers."""
+    random = np.random.default_rng(seed)
+    specs = np.full((count, 7), -1.0)
+    specs[:, SUBMIT] = np.arange(count)
+    specs[:, CPUS] = random.choice([1.0, 2.0, 4.0], count)
+    specs[:, REQUESTED] = random.choice([0.5, 1.0, 2.0, 4.0, 5000.0, math.inf], count)
+    specs[:, USER] = random.integers(-1, 5, count)
+    specs[:, EXECUTABLE] = random.choice([-1.0, 1.0, 2.0, 4.0], count)
+    return specs, np.exp(random.normal(4.0, 2.0, count))
+
+
+def classes_of(row, executables):
+    """The obvious keys, coarse to fine, with the number of the level."""
+    limit = row[REQUESTED]
+    bucket = None if math.isinf(limit) else math.floor(2.0 * math.log2(max(limit, 1.0)))
+    yield 0, ("limit", bucket)
+    yield 1, ("user", row[USER])
+    if executables and row[EXECUTABLE] >= 0.0:
+        yield 2, ("executable", row[USER], row[EXECUTABLE])
+    yield 3, ("request", row[USER], limit)
+    yield 4, ("shape", row[USER], limit, row[CPUS])
+
+
+@pytest.mark.parametrize("executables", [True, False])
+def test_equals_dictionaries(executables):
+    """Every belief over a random history in which half the jobs end a while after their turn."""
+    specs, runtime = coincidences(seed=31)
+    parameters = SimilarParameters(executables=executables, decays=(0.99, 0.95, 0.9, 0.7, 0.5))
+    steps, state = Similar(parameters).compiled(specs)
+    rows = np.empty((len(specs), SUMMARY_COLUMNS))
+    seen = defaultdict(lambda: np.zeros(3))
+    late = []
+    for i, row in enumerate(specs):
+        steps.predict(i, 0.0, math.nan, specs, *state, rows)
+        mean = math.log(parameters.unknown_seconds)
+        square = mean**2 + parameters.unknown_spread**2
+        for level, key in classes_of(row, executables):
+            n, total, squares = seen[key]
+            strength = parameters.strengths[level]
+            mean = (total + strength * mean) / (n + strength)
+            square = (squares + strength * square) / (n + strength)
+        assert state.jobs[i] == pytest.approx([mean, math.sqrt(square - mean**2)], rel=1e-9)
+        assert rows[i] == pytest.approx(summarise(LogNormal(*state.jobs[i], row[REQUESTED])))
+        late.append(i)
+        if i % 2 == 0:
+            continue
+        for ended in (late.pop(0), late.pop(0)):
+            steps.observe(ended, 0.0, runtime[ended], specs, *state, rows)
+            x = math.log(max(runtime[ended], 10.0))
+            for level, key in classes_of(specs[ended], executables):
+                seen[key] = parameters.decays[level] * seen[key] + (1.0, x, x * x)
+
+
+def test_executables_by_name_and_by_code():
+    """The object's job names and the compiled columns make the same classes."""
+    past = random_history(seed=32)
+    codes = np.random.default_rng(32).integers(-1, 4, len(past.jobs))
+    jobs = [
+        replace(job, name=None if code < 0 else f"program{code}")
+        for job, code in zip(past.jobs, codes, strict=True)
+    ]
+    specs = past.specs()
+    specs[:, EXECUTABLE] = codes
+    predictor = Similar(SimilarParameters())
+    steps, state = predictor.compiled(specs)
+    rows = np.empty((len(jobs), SUMMARY_COLUMNS))
+    for now, kind, i in past.events:
+        if kind == SUBMITTED:
+            steps.predict(i, now, math.nan, specs, *state, rows)
+            assert np.array_equal(summarise(predictor.predict(jobs[i], now)), rows[i])
+        elif kind == END:
+            steps.observe(i, now, past.runtime[i], specs, *state, rows)
+            predictor.observe(jobs[i], past.outcome(i))
+
+
+def test_a_runtime_teaches_at_least_the_shortest():
+    """A job of no time at all counts as one of ten seconds, or of what the parameter says."""
+    job = Job.gang("a", 0.0, 1, 3600.0, "user")
+    assert taught([0.0], job).predict(job, 0.0) == taught([10.0], job).predict(job, 0.0)
+    finer = taught([0.0], job, shortest_seconds=1.0).predict(job, 0.0)
+    assert finer.quantile(0.5) < taught([0.0], job).predict(job, 0.0).quantile(0.5)
+
+
+@pytest.mark.parametrize("classes", [1, 5, 8, 40])
+def test_a_full_table_keeps_working(classes):
+    """Each of its rows is of another class, and beliefs stay finite."""
+    specs, runtime = coincidences(seed=33, count=600)
+    steps, state = Similar(SimilarParameters(classes=classes)).compiled(specs)
+    rows = np.empty((len(specs), SUMMARY_COLUMNS))
+    for i in range(len(specs)):
+        steps.predict(i, 0.0, math.nan, specs, *state, rows)
+        steps.observe(i, 0.0, runtime[i], specs, *state, rows)
+    table = state.model[similar.TABLE :].reshape(classes, similar.COLUMNS)
+    assert np.all(table[:, 3] > 0.0)
+    assert len(np.unique(table[:, :3], axis=0)) == classes
+    assert np.all(np.isfinite(rows))
+
+
+def test_a_full_table_forgets_the_lightest():
+    """A user with a history keeps it while fifty strangers come by once each."""
+    known = Job.gang("known", 0.0, 4, 3600.0, "user")
+    predictor = taught([600.0] * 20, known, classes=8)
+    before = predictor.predict(known, 0.0)
+    for i in range(50):
+        stranger = Job.gang(f"stranger{i}", 0.0, 1, None, f"stranger{i}")
+        predictor.observe(stranger, Outcome(stranger.job_id, 0.0, 9000.0))
+    assert predictor.predict(known, 0.0) == before
+
+
+@pytest.mark.parametrize("log", ["KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie"])
+def test_the_belief_is_calibrated(log):
+    """About four fifths of real runtimes (10 s and shorter alike) are in the middle four fifths."""
+    workload = read_workload(shared(f"traces/predictsim-sc15/{log}.filtered.swf.gz"))
