@@ -120,7 +120,9 @@ def test_an_end_that_teaches_nothing_leaves_no_trace(name, changes):
     )
 
 
-@pytest.mark.parametrize("name", ["requested", "recent", "regression", "quantile_regression", "similar"])
+@pytest.mark.parametrize(
+    "name", ["requested", "recent", "regression", "quantile_regression", "similar"]
+)
 def test_outcomes_of_an_earlier_run_teach(name):
     """Jobs observed but never predicted here move later predictions, slots and all."""
     past = random_history(seed=15, jobs=200)

@@ -83,7 +83,7 @@ class DaskPool:
                 for run in runs
             }
             try:
-                for future in as_completed(pending):  # type: ignore[no-untyped-call]
+                for future in as_completed(pending, loop=client.loop):  # type: ignore[no-untyped-call]
                     yield pending[future], future.result()
             except KilledWorker as error:
                 raise WorkerLostError(

@@ -139,7 +139,7 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
     spread = correlation_spread(matrix)
     drawing = layout(
         110 + 56 * len(logs),
-        xaxis=axis("", side="top", tickangle=0, showgrid=False),
+        xaxis=axis("", tickangle=0, showgrid=False),
         yaxis=axis("", autorange="reversed", showgrid=False),
     )
     return Figure(
@@ -246,11 +246,12 @@ def prediction_distribution(quantiles: pl.DataFrame, log: str) -> Figure | Missi
 
 def _lines(quantiles: pl.DataFrame, log: str, column: str) -> list[tuple[str, list[float]]]:
     lines: dict[str, list[float]] = {}
+    order = list(dict.fromkeys(_PREDICTORS.values()))
     for row in quantiles.filter(pl.col("log") == log).iter_rows(named=True):
         label = _PREDICTORS.get(parse_policy(row["policy"]).predictor.text)
         if label is not None and label not in lines and row[column]:
             lines[label] = row[column]
-    return list(lines.items())
+    return sorted(lines.items(), key=lambda line: order.index(line[0]))
 
 
 def _line(label: str, x: Sequence[float], position: int, said: Sequence[str]) -> dict[str, Any]:

@@ -44,9 +44,9 @@ SHORTEST_SECONDS: Final = 4
 DECAYS: Final = 5
 STRENGTHS: Final = DECAYS + LEVELS
 TABLE: Final = STRENGTHS + LEVELS
-"""The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2], what
-shorter runtimes count as, a decay and a strength k per level, then the rows of the table, one after
-the other."""
+"""The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2],
+what shorter runtimes count as, a decay and a strength k per level, then the rows of the table, one
+after the other."""
 
 _WHO: Final = 0
 _FIRST: Final = 1

@@ -1,8 +1,8 @@
 """Summary rows: what a predictor believed, as the few numbers that schedulers order and plan by.
 
 A row has the columns of ``foresail.kernels.columns``. Each kind of distribution has one function
-here, called by compiled predictors and by ``foresail.distributions.summary`` alike, so that both
-give the same bits.
+here (the log-normal in ``foresail.kernels.log_normal``), called by compiled predictors and by
+``foresail.distributions.summary`` alike, so that both give the same bits.
 """
 
 from __future__ import annotations

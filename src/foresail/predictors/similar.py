@@ -40,8 +40,8 @@ class SimilarParameters:
     executables
         Use the level of executables, for jobs whose executable is known.
     shortest_seconds
-        Shorter runtimes are learned as this. By default the bound of the slowdown, which tells
-        shorter jobs not apart: the belief is about the runtime or that bound, whichever is longer.
+        Shorter runtimes are learned as this, so the belief is about the runtime or this, whichever
+        is longer. The default is the bound of the slowdown, below which it tells no jobs apart.
     unknown_seconds
         Median to expect before anything is known; it counts as one job of the first class.
     unknown_spread
