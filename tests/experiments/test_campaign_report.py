@@ -17,7 +17,7 @@ from foresail.experiments.selection import Rule
 from foresail.experiments.study_tables import correlations
 from foresail.model.errors import InputError
 from foresail.reports.figure import Figure, MissingFigure
-from made_campaigns import POLICIES, carried_out, made_plan
+from made_campaigns import POLICIES, InProcess, carried_out, made_plan
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +124,18 @@ def test_run_refuses_mixed_input(tmp_path):
         )
     with pytest.raises(InputError, match="no policies"):
         _invoke("run", log, "--output", tmp_path / "out")
+
+
+def test_run_says_what_it_did(tmp_path, monkeypatch):
+    """Piped, every run is a line on standard error; what was there is not run again."""
+    monkeypatch.setattr("foresail.experiments.local_pool.LocalPool", lambda _: InProcess())
+    logs = [log.path for log in made_plan(tmp_path).logs]
+    output = ("--output", tmp_path / "out")
+    first = _invoke("run", *logs, "--with", "easy", *output)
+    assert "2 of 2 runs replayed;" in first.stdout
+    assert "reading log-1" in first.stderr
+    assert re.search(r"1 of 2: log-\d: easy: [\d.]+\n2 of 2: ", first.stderr)
+    second = _invoke("run", *logs, "--with", "easy", "--with", "easy++", *output)
+    assert "2 of 4 runs replayed, 2 were there" in second.stdout
+    assert "reading" not in second.stderr
+    assert "3 of 4: " in second.stderr

@@ -17,7 +17,15 @@ from foresail.metrics.groups import by_size, by_user, width_bounds, width_labels
 from foresail.metrics.jobs import attempts, per_job
 from foresail.metrics.statistics import statistics
 from foresail.metrics.summary import summary
-from foresail.metrics.usage import Span, gantt, makespan_seconds, over_time, span, utilization
+from foresail.metrics.usage import (
+    Span,
+    gantt,
+    lay_out,
+    makespan_seconds,
+    over_time,
+    span,
+    utilization,
+)
 from made_schedules import (
     ORACLE_POLICIES,
     ORACLE_PROCESSORS,
@@ -253,7 +261,7 @@ def test_schedule_wider_than_the_machine():
     schedule = made_schedule(
         {"submit_seconds": [0.0], "start_seconds": [0.0], "end_seconds": [9.0], "cpus": [7.0]}
     )
-    assert gantt(schedule, Span(0.0, 9.0), 3).tolist() == [[1.0] * 3] * 4
+    assert gantt(lay_out(schedule), Span(0.0, 9.0), 3).tolist() == [[1.0] * 3] * 4
 
 
 def test_binned_area_reference():
@@ -276,7 +284,7 @@ def test_binned_area_reference():
 def test_gantt_shade_is_utilisation():
     """The mean shade of the binned Gantt is the utilisation."""
     schedule = list_schedule(random_workload(500, seed=9), 37)
-    cells = gantt(schedule, span([schedule]), 50, 10)
+    cells = gantt(lay_out(schedule), span([schedule]), 50, 10)
     assert cells.shape == (10, 50)
     assert cells.mean() == pytest.approx(utilization(schedule))
 

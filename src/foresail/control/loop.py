@@ -30,6 +30,7 @@ from foresail.model.protocols import (
     Correction,
     PlansRuntimes,
     Predictor,
+    RefreshesPredictions,
     Scheduler,
     WatchesStarts,
 )
@@ -111,6 +112,8 @@ class Controller:
         self.counters = Counters()
         self._plans_runtimes = scheduler if isinstance(scheduler, PlansRuntimes) else None
         self._watches_starts = predictor if isinstance(predictor, WatchesStarts) else None
+        self._refreshes = predictor if isinstance(predictor, RefreshesPredictions) else None
+        self._learned_of: set[str | None] = set()
         self._state = State(cluster)
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
@@ -297,6 +300,16 @@ class Controller:
             self._withdraw(self._state.end(outcome.job_id, outcome.ended_because, self._now))
         if running is not None:
             self.predictor.observe(running.job, outcome)
+            self._learned_of.add(running.job.user)
+
+    def _refresh_predictions(self) -> None:
+        """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
+        if self._refreshes is not None:
+            for pending in tuple(self._state.startable.values()):
+                if pending.job.user in self._learned_of:
+                    belief = self._refreshes.refreshed(pending.job, self._now)
+                    self._state.believe(pending.job.job_id, belief)
+        self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
         for each in withdrawn:
@@ -344,6 +357,7 @@ class Controller:
             self._note_plan(Decision())
             return
         self.counters.passes += 1
+        self._refresh_predictions()
         capacity, running = self._visible()
         view = ClusterView(
             now=self._now,

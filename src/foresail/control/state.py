@@ -11,6 +11,7 @@ from typing import Final
 from foresail.control.capacity import Capacity
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
+from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.view import PendingJob, RunningJob
@@ -138,6 +139,10 @@ class State:
             return self._settle_dependent(job.job_id, now)
         self._queue(pending)
         return []
+
+    def believe(self, job_id: str, prediction: Distribution) -> None:
+        """Give a job that may start another prediction; the one at submission is kept beside it."""
+        self.startable[job_id] = replace(self.startable[job_id], prediction=prediction)
 
     def start(self, job_id: str, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate."""

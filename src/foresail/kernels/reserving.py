@@ -69,7 +69,7 @@ def reserving_pass(
         at = earliest_fit(times, room, n, 0, width[slot], planned[slot])
         if at == n:
             reservation[slot] = math.inf
-        elif at == 0:
+        elif at == 0 and width[slot] <= free:
             n = occupy(times, room, n, now, planned[slot], width[slot])
             free -= width[slot]
             end = now + planned[slot]
@@ -120,6 +120,25 @@ def _fits_at(
     return True
 
 
+@kernel
+def _reserve(
+    times: Floats,
+    room: Floats,
+    count: int,
+    slot: int,
+    width: Floats,
+    planned: Floats,
+    reservation: Floats,
+) -> int:
+    """Give a job the earliest reservation there is; returns the number of steps."""
+    at = earliest_fit(times, room, count, 0, width[slot], planned[slot])
+    if at == count:
+        reservation[slot] = math.inf
+        return count
+    reservation[slot] = times[at]
+    return occupy(times, room, count, times[at], planned[slot], width[slot])
+
+
 @step(PASS_STEP)
 def conservative_pass(
     now: float,
@@ -141,8 +160,8 @@ def conservative_pass(
 ) -> int:
     """Every job holds a reservation; early ends let jobs move forward in queue order, never back.
 
-    A reservation that an underestimated job has made impossible is made anew. A job whose
-    reservation is now starts.
+    A reservation that an underestimated job has made impossible is made anew; a job without one
+    gets the earliest that delays nobody else. A job whose reservation is now starts.
     """
     steps = 4 * (waiting + 1) + releases
     times = np.empty(steps)
@@ -150,18 +169,18 @@ def conservative_pass(
     n = timeline(now, free, release_time, release_width, releases, times, room)
     for i in range(waiting):
         slot = queue[i]
+        if not math.isfinite(reservation[slot]):
+            continue
         start = max(now, reservation[slot])
-        seconds = planned[slot]
-        if math.isnan(reservation[slot]) or not _fits_at(
-            times, room, n, start, seconds, width[slot]
-        ):
-            at = earliest_fit(times, room, n, 0, width[slot], seconds)
-            if at == n:
-                reservation[slot] = math.inf
-                continue
-            start = times[at]
-        reservation[slot] = start
-        n = occupy(times, room, n, start, seconds, width[slot])
+        if _fits_at(times, room, n, start, planned[slot], width[slot]):
+            reservation[slot] = start
+            n = occupy(times, room, n, start, planned[slot], width[slot])
+        else:
+            n = _reserve(times, room, n, slot, width, planned, reservation)
+    for i in range(waiting):
+        slot = queue[i]
+        if math.isnan(reservation[slot]) or reservation[slot] == math.inf:
+            n = _reserve(times, room, n, slot, width, planned, reservation)
     count = 0
     for i in range(waiting):
         slot = queue[i]
@@ -171,8 +190,9 @@ def conservative_pass(
         at = earliest_fit(times, room, n, 0, width[slot], planned[slot])
         reservation[slot] = times[at]
         n = occupy(times, room, n, times[at], planned[slot], width[slot])
-        if at > 0:
+        if at > 0 or width[slot] > free:
             continue
+        free -= width[slot]
         hold(
             release_time,
             release_width,

@@ -75,11 +75,16 @@ class PredictorState(NamedTuple):
 
 
 class PredictorSteps(NamedTuple):
-    """A predictor as three compiled steps."""
+    """A predictor as compiled steps.
+
+    ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended;
+    None: predictions stay as they were at submission.
+    """
 
     predict: Any
     started: Any
     observe: Any
+    refresh: Any | None = None
 
 
 @runtime_checkable

@@ -87,10 +87,23 @@ def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame
     )
 
 
-def gantt(
-    schedule: Schedule, window: Span, time_bins: int = 400, row_bins: int = 120
-) -> NDArray[np.float64]:
-    """Share of use of each cell of processors x time; shape (rows, time bins).
+@dataclass(frozen=True, slots=True)
+class LaidJobs:
+    """Where jobs lay on a machine: rectangles of time x processor rows, by the time they began.
+
+    Four arrays of equal length (a job on scattered rows has several entries); rectangle i covers
+    rows ``low[i]`` to ``high[i]`` (exclusive) from ``begin_seconds[i]`` to ``end_seconds[i]``.
+    """
+
+    begin_seconds: NDArray[np.float64]
+    end_seconds: NDArray[np.float64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    processors: int
+
+
+def lay_out(schedule: Schedule) -> LaidJobs:
+    """Lay jobs on processors.
 
     A log without node names does not say which processors a job had: jobs are laid, in the order
     they started, on the lowest free processors, together where they fit together.
@@ -100,9 +113,6 @@ def gantt(
     end = rows["end_seconds"].to_numpy().astype(np.float64)
     width = np.maximum(np.rint(rows["cpus"].to_numpy()), 1).astype(np.int64)
     processors = max(math.ceil(schedule.meta.processors), 1)
-    row_bins = min(row_bins, processors)
-    if window.seconds <= 0:
-        return np.zeros((row_bins, time_bins))
     job, low, high = pack_rows(
         start,
         end,
@@ -111,14 +121,27 @@ def gantt(
         np.argsort(end, kind="stable"),
         processors,
     )
+    return LaidJobs(start[job], end[job], low, high, processors)
+
+
+def gantt(
+    laid: LaidJobs, window: Span, time_bins: int = 400, row_bins: int = 120
+) -> NDArray[np.float64]:
+    """Share of use of each cell of processors x time; shape (rows, time bins).
+
+    There are no more rows than processors.
+    """
+    row_bins = min(row_bins, laid.processors)
+    if window.seconds <= 0:
+        return np.zeros((row_bins, time_bins))
     return binned_area(
-        start[job],
-        end[job],
-        low,
-        high,
+        laid.begin_seconds,
+        laid.end_seconds,
+        laid.low,
+        laid.high,
         window.begin_seconds,
         window.seconds / time_bins,
         time_bins,
-        processors / row_bins,
+        laid.processors / row_bins,
         row_bins,
     )

@@ -35,6 +35,15 @@ class WatchesStarts(Protocol):
 
 
 @runtime_checkable
+class RefreshesPredictions(Protocol):
+    """A predictor that changes its mind about waiting jobs as others end."""
+
+    def refreshed(self, job: Job, now: float) -> Distribution:
+        """Belief about a job that still waits; asked when a job of the same user has ended."""
+        ...
+
+
+@runtime_checkable
 class NeedsTruth(Protocol):
     """An oracle: a predictor that is handed the real runtimes openly, before a replay begins."""
 

@@ -22,9 +22,8 @@ How to add a predictor that also runs in the compiled replay, in one file here (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +107,12 @@ class SteppedPredictor:
         self._take(self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
 
+    def _believe_anew(self, job: Job, now: float) -> Distribution:
+        """The refresh step as an object's method, for predictors that have one."""
+        slot = self._enter(job)
+        self._take(self._steps.refresh, slot, now, math.nan)
+        return self._belief(slot)
+
     def started(self, job: Job, now: float) -> None:
         """Note that an attempt of the job starts."""
         slot = self._slots.get(job.job_id)
@@ -143,7 +148,7 @@ class SteppedPredictor:
             np.zeros((slots, self._layout.job_columns)),
         )
 
-    def _take(self, step: Callable[..., None], slot: int, now: float, runtime: float) -> None:
+    def _take(self, step: Any, slot: int, now: float, runtime: float) -> None:
         step(slot, now, runtime, self._specs, *self._state, self._summaries)
 
     def _enter(self, job: Job) -> int:

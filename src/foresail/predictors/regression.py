@@ -78,7 +78,9 @@ class RegressionParameters:
         for name in ("over_scale", "under_scale", "eta", "unknown_seconds"):
             value = getattr(self, name)
             require(0.0 < value < math.inf, name, value, "a number above 0")
-        require(self.smallest_weight < math.inf, "smallest_weight", self.smallest_weight, "a number")
+        require(
+            self.smallest_weight < math.inf, "smallest_weight", self.smallest_weight, "a number"
+        )
         for name in ("l2", "warmup_requested"):
             value = getattr(self, name)
             require(value is None or 0.0 <= value < math.inf, name, value, "a number not below 0")

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from foresail.distributions.log_normal import LogNormal
 from foresail.kernels import similar
-from foresail.kernels.columns import REQUESTED, SLOWDOWN_BOUND_SECONDS
+from foresail.kernels.columns import REQUESTED
 from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
+from foresail.model.job import Job
 from foresail.model.registry import register
 from foresail.predictors._steps import Layout, SteppedPredictor, require
 
@@ -53,7 +54,7 @@ class SimilarParameters:
     decays: tuple[float, ...] = (0.999, 0.95, 0.9, 0.9, 0.8)
     strengths: tuple[float, ...] = (1.0, 2.0, 2.0, 2.0, 2.0)
     executables: bool = True
-    shortest_seconds: float = SLOWDOWN_BOUND_SECONDS
+    shortest_seconds: float = 1.0
     unknown_seconds: float = 2700.0
     unknown_spread: float = 2.0
     classes: int = 2**17
@@ -80,8 +81,12 @@ class Similar(SteppedPredictor):
     """Predicts a distribution: what similar jobs took, the more similar counting the more."""
 
     def __init__(self, parameters: SimilarParameters) -> None:
-        steps = PredictorSteps(similar.predict, ignore, similar.observe)
+        steps = PredictorSteps(similar.predict, ignore, similar.observe, refresh=similar.predict)
         super().__init__(steps, Layout(_model(parameters), _NO_USER_COLUMNS, similar.JOB_COLUMNS))
+
+    def refreshed(self, job: Job, now: float) -> Distribution:
+        """Belief about a job that still waits, from all that has ended meanwhile."""
+        return self._believe_anew(job, now)
 
     def _belief(self, slot: int) -> Distribution:
         mu, sigma = self._state.jobs[slot].tolist()

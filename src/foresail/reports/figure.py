@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Figure:
         The numbers behind it.
     note
         How it was drawn, where that must be said.
+    detail
+        Finer bins for a figure that is zoomed into (``foresail.reports.zooming``).
     """
 
     name: str
@@ -41,6 +43,7 @@ class Figure:
     layout: Mapping[str, Any]
     table: pl.DataFrame
     note: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def legend(self) -> list[str]:

@@ -17,8 +17,59 @@
     return value;
   };
 
+  const said = (seconds) => {
+    const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    const [length, unit] = units.find(([least]) => seconds >= 2 * least) || units[3];
+    const amount = seconds / length;
+    return (amount < 10 ? Number(amount.toPrecision(2)) : Math.round(amount)) + " " + unit;
+  };
+
+  // Finer bins are read when somebody first zooms.
+  let details;
+  const detailOf = (name) => {
+    details = details || JSON.parse(document.getElementById("details").textContent);
+    return details[name];
+  };
+  const tell = (name, words) => { document.getElementById(name + "-bins").textContent = words; };
+
+  const asked = {};
+  const refine = async (name) => {
+    const place = document.getElementById(name);
+    const detail = detailOf(name);
+    const request = asked[name] = (asked[name] || 0) + 1;
+    const [from, to] = place._fullLayout.xaxis.range.map((end) => end * detail.unitSeconds);
+    const rowRangeOf = (trace) => {
+      const key = figures[name].data[trace].yaxis.replace("y", "yaxis");
+      return place._fullLayout[key].range;
+    };
+    const visible = Math.min(to, detail.seconds) - Math.max(from, 0);
+    if (!(visible > 0)) return;
+    const whole = visible > 0.98 * detail.seconds && (detail.jobs || []).every(({ trace, processors }) =>
+      rowRangeOf(trace)[1] - rowRangeOf(trace)[0] > 0.98 * processors);
+    if (whole) {
+      if (place.dataset.zoomed) await draw(name);
+      return;
+    }
+    // Half as much again, so that a small move shows no blank.
+    const margin = visible / 4;
+    const part = { from: Math.max(from - margin, 0), to: Math.min(to + margin, detail.seconds) };
+    const parts = await finerBins(detail, part, rowRangeOf);
+    if (request !== asked[name]) return;
+    for (const { trace, change } of parts) await Plotly.restyle(place, change, [trace]);
+    place.dataset.zoomed = "yes";
+    const width = (kind) => parts.find(({ trace }) => figures[name].data[trace].type === kind).seconds;
+    tell(name, "Zoomed in: each cell is " + said(width("heatmap")) + " wide, lines are averages over " +
+      said(width("scatter")) + ".");
+  };
+  const onZoom = (name) => refine(name).catch((error) => {
+    tell(name, "Finer bins could not be shown (" + error.message + ").");
+    console.error(error);
+  });
+
   const draw = (name) => {
     const place = document.getElementById(name);
+    const fresh = !place.on;
+    delete place.dataset.zoomed;
     const theme = dark.matches ? themes.dark : themes.light;
     const waiting = place.querySelector(".loading");
     if (waiting) waiting.remove();
@@ -26,6 +77,11 @@
       { ...settings, displayModeBar: narrow.matches ? false : "hover",
         modeBarButtonsToAdd: [{ name: "save", title: "Save as PNG", icon: Plotly.Icons.camera,
           click: () => save(name) }] })
+      .then(() => {
+        if (!document.getElementById(name + "-bins")) return;
+        tell(name, "");
+        if (fresh) place.on("plotly_relayout", () => onZoom(name));
+      })
       .catch((error) => {
         place.textContent = "This figure could not be drawn (" + error.message +
           "). Its numbers are in " + name + ".csv beside this page.";

@@ -7,13 +7,15 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.metrics.usage import gantt, over_time
+from foresail.metrics.usage import gantt, lay_out, over_time
 from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.style import axis, layout, time_unit
 from foresail.reports.view import ReportView
 from foresail.reports.words import count, duration, number, percent
+from foresail.reports.zooming import zoomed_gantts, zoomed_line
 
 _LINE_BINS: Final = 240
+_FINE_LINE_BINS: Final = 32 * _LINE_BINS
 _GANTT_BINS: Final = 400
 _GANTT_ROWS: Final = 120
 _MOST_GANTTS: Final = 3
@@ -36,12 +38,15 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
     ]
     lines = [over_time(schedule, view.window, _LINE_BINS) for schedule in view.schedules]
     traces: list[dict[str, Any]] = []
-    for style, line in zip(view.styles, lines, strict=True):
+    zoomed_lines: list[dict[str, Any]] = []
+    for style, schedule, line in zip(view.styles, view.schedules, lines, strict=True):
+        fine = over_time(schedule, view.window, _FINE_LINE_BINS)
         middle = (line["from_seconds"] + line["to_seconds"]) / 2 - view.window.begin_seconds
         for suffix, column, hover in (
             ("", "utilization", "%{y:.0%} used"),
             ("2", "queued_jobs", "%{y:,.1f} jobs waiting"),
         ):
+            zoomed_lines.append(zoomed_line(len(traces), fine[column]))
             traces.append(
                 {
                     "type": "scatter",
@@ -58,10 +63,20 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
                 }
             )
     width = view.window.seconds / unit_seconds / _GANTT_BINS
+    laid = [lay_out(schedule) for schedule in view.schedules[:shown]]
+    detail = {
+        "seconds": view.window.seconds,
+        "unitSeconds": unit_seconds,
+        "lineBins": _LINE_BINS,
+        "cellBins": _GANTT_BINS,
+        "rowBins": _GANTT_ROWS,
+        "lines": zoomed_lines,
+        **zoomed_gantts(range(len(traces), len(traces) + shown), laid, view.window),
+    }
     headings = [("share of processors in use", "@ink"), ("jobs waiting", "@ink")]
     for position, schedule in enumerate(view.schedules[:shown]):
         style = view.styles[position]
-        cells = gantt(schedule, view.window, _GANTT_BINS, _GANTT_ROWS)
+        cells = gantt(laid[position], view.window, _GANTT_BINS, _GANTT_ROWS)
         processors = schedule.meta.processors
         traces.append(
             {
@@ -140,7 +155,9 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
         table=pl.concat(tables),
         note=f"Lines: averages over {duration(view.window.seconds / _LINE_BINS)}. Below, each cell "
         f"is {step} wide and shaded by the share in use. The log does not name processors: jobs "
-        "are laid on the lowest free ones in the order they started." + left_out,
+        "are laid on the lowest free ones in the order they started. Zooming in loads finer cells "
+        "and lines." + left_out,
+        detail=detail,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import REQUESTED, SUBMIT
+from foresail.kernels.columns import REQUESTED, SUBMIT, USER
 from foresail.kernels.compile import borrowed, inlined, step
 from foresail.kernels.expression import STACK_DEPTH, Program, evaluate
 from foresail.kernels.ordered import (
@@ -42,7 +42,11 @@ DELAYED_HEADS: Final = 8
 LAST_HEAD: Final = 9
 SUBMITTED: Final = 10
 FIRST_WAITING: Final = 11
-COUNTERS: Final = 12
+LEARNED_OF: Final = 12
+COUNTERS: Final = 13
+
+FEW: Final = 8
+"""As many waiting jobs are put into their new places one by one; more are sorted again."""
 
 
 class Lane(NamedTuple):
@@ -59,9 +63,9 @@ class Lane(NamedTuple):
 class Kinds(NamedTuple):
     """Jobs of the same user and request, so that one of them can be the pilot of the others.
 
-    ``of`` is the kind of each slot; ``first`` and ``last`` wait the longest and the
-    shortest, linked by ``following``; ``pilot`` is the slot that informs the others, or -1. ``touched`` lists kinds
-    to look at again before the next pass; its first entry counts them.
+    ``of`` is the kind of each slot; ``first`` and ``last`` wait the longest and the shortest,
+    linked by ``following``; ``pilot`` is the slot that informs the others, or -1. ``touched`` lists
+    kinds to look at again before the next pass; its first entry counts them.
     """
 
     of: Integers
@@ -92,6 +96,8 @@ class Machine(NamedTuple):
     likely: Floats
     pilots: Floats
     is_aged: Flags
+    learned_of: Flags
+    to_refresh: Integers
     expected_end: Floats
     reservation: Floats
     starts: Integers
@@ -122,6 +128,7 @@ class Settings(NamedTuple):
     oldest_limit: float
     pass_per_event: bool
     expected_is_free: bool
+    refreshes: bool
 
 
 class Policy(NamedTuple):
@@ -132,6 +139,7 @@ class Policy(NamedTuple):
     observe: Any
     correct: Any
     one_pass: Any
+    refresh: Any
     settings: Settings
 
 
@@ -140,6 +148,7 @@ class Book(NamedTuple):
 
     specs: Floats
     summaries: Floats
+    submitted_summaries: Floats
     model: Floats
     users: Floats
     jobs: Floats
@@ -228,6 +237,51 @@ def _touch(kinds: Kinds, slot: int) -> None:
         kinds.is_touched[kind] = True
         kinds.touched[0] += 1
         kinds.touched[kinds.touched[0]] = kind
+
+
+@inlined
+def _refresh_predictions(
+    queue: Lane, candidates: Lane, machine: Machine, policy: Policy, book: Book, now: float
+) -> None:
+    """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
+    counters = machine.counters
+    found = 0
+    for i in range(counters[WAITING]):
+        slot = queue.slots[i]
+        if machine.learned_of[int(book.specs[slot, USER]) + 1]:
+            machine.to_refresh[found] = slot
+            found += 1
+    few = found <= FEW
+    for i in range(found):
+        slot = machine.to_refresh[i]
+        moves = few and not machine.is_aged[slot]
+        if moves:
+            _leave(queue, machine, slot, _key(queue, machine, slot, now, book))
+            if not policy.settings.shared:
+                _leave(candidates, machine, slot, _key(candidates, machine, slot, now, book))
+            counters[WAITING] -= 1
+        policy.refresh(
+            slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
+        )
+        machine.likely[slot] = _estimate(
+            policy.settings.likely_program,
+            policy.settings.likely_constants,
+            machine,
+            slot,
+            now,
+            book,
+        )
+        if moves:
+            _enter(queue, machine, slot, now, book)
+            if not policy.settings.shared:
+                _enter(candidates, machine, slot, now, book)
+            counters[WAITING] += 1
+    if not few:
+        _sort_again(queue, machine, now, book)
+        if not policy.settings.shared:
+            _sort_again(candidates, machine, now, book)
+    machine.learned_of[:] = False
+    counters[LEARNED_OF] = 0
 
 
 @inlined
@@ -407,6 +461,8 @@ def _schedule(
     if waiting == 0:
         return
     counters[PASSES] += 1
+    if counters[LEARNED_OF] > 0:
+        _refresh_predictions(queue, candidates, machine, policy, book, now)
     _grow_old(queue, candidates, machine, kinds, policy, now, book)
     if queue.follows_pilots or candidates.follows_pilots:
         _choose_pilots(queue, candidates, machine, kinds, policy, now, book)
@@ -486,6 +542,7 @@ def _submit(
     policy.predict(
         slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
     )
+    book.submitted_summaries[slot] = book.summaries[slot]
     settings = policy.settings
     planned = _estimate(settings.plan_program, settings.plan_constants, machine, slot, now, book)
     machine.planned[slot] = planned
@@ -535,6 +592,9 @@ def _finish(machine: Machine, kinds: Kinds, policy: Policy, book: Book, now: flo
         book.jobs,
         book.summaries,
     )
+    if policy.settings.refreshes:
+        machine.learned_of[int(book.specs[slot, USER]) + 1] = True
+        counters[LEARNED_OF] += 1
 
 
 @inlined
@@ -650,6 +710,8 @@ _MACHINE = types.NamedTuple(
         _F,
         _F,
         _FLAGS,
+        _FLAGS,
+        _I,
         _F,
         _F,
         _I,
@@ -674,11 +736,12 @@ _SETTINGS = types.NamedTuple(
         types.float64,
         types.boolean,
         types.boolean,
+        types.boolean,
     ),
     Settings,
 )
 _PREDICTOR = types.FunctionType(PREDICTOR_STEP)
-_BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F, _F), Book)
+_BOOK = types.NamedTuple((_M, _M, _M, _F, _M, _M, _F, _F), Book)
 
 
 @step(
@@ -694,6 +757,7 @@ _BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F, _F), Book)
         _PREDICTOR,
         types.FunctionType(CORRECTION_STEP),
         types.FunctionType(PASS_STEP),
+        _PREDICTOR,
     )
 )
 def replay_loop(
@@ -708,6 +772,7 @@ def replay_loop(
     observe: Any,
     correct: Any,
     one_pass: Any,
+    refresh: Any,
 ) -> None:
     """Run all jobs of the book to their end; the results are in the machine's arrays."""
     queue = borrowed(queue)  # type: ignore[call-arg]  # an intrinsic's context is Numba's
@@ -715,7 +780,7 @@ def replay_loop(
     machine = borrowed(machine)
     kinds = borrowed(kinds)
     book = borrowed(book)
-    policy = Policy(predict, started, observe, correct, one_pass, borrowed(settings))
+    policy = Policy(predict, started, observe, correct, one_pass, refresh, borrowed(settings))
     jobs = book.specs.shape[0]
     counters = machine.counters
     while counters[SUBMITTED] < jobs or counters[RUNNING] > 0:
@@ -735,8 +800,8 @@ def waiting_lane(program: Program, jobs: int) -> Lane:
     return Lane(np.empty(jobs + 1), np.empty(jobs + 1, np.int64), *program)
 
 
-def idle_machine(processors: float, width: Floats) -> Machine:
-    """A machine without jobs, for a replay of jobs of these widths (cpus)."""
+def idle_machine(processors: float, width: Floats, users: int) -> Machine:
+    """A machine without jobs, for a replay of jobs of these widths (cpus) by so many users."""
     jobs = len(width)
     counters = np.zeros(COUNTERS, np.int64)
     counters[LAST_HEAD] = -1
@@ -755,6 +820,8 @@ def idle_machine(processors: float, width: Floats) -> Machine:
         likely=np.empty(jobs),
         pilots=np.ones(jobs),
         is_aged=np.zeros(jobs, np.bool_),
+        learned_of=np.zeros(users + 1, np.bool_),
+        to_refresh=np.empty(jobs, np.int64),
         expected_end=np.empty(jobs),
         reservation=np.full(jobs, math.nan),
         starts=np.empty(jobs + 1, np.int64),

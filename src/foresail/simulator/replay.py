@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.signatures import (
     CompiledCorrection,
     CompiledPredictor,
@@ -35,7 +35,7 @@ class Replayed:
     """A replay's arrays, a row per job in order of submission.
 
     ``planned`` is the runtime planned with at submission, ``summaries`` the predictions
-    (``foresail.kernels.columns``), ``seconds`` what the replay proper took.
+    then (``foresail.kernels.columns``), ``seconds`` what the replay proper took.
     """
 
     start: NDArray[np.float64]
@@ -104,7 +104,8 @@ def replay_arrays(
     shared = compiled.candidates is compiled.queue
     queue = _loop.waiting_lane(compiled.queue, len(specs))
     candidates = queue if shared else _loop.waiting_lane(compiled.candidates, len(specs))
-    machine = _loop.idle_machine(workload.processors, specs[:, CPUS].copy())
+    users = int(specs[:, USER].max()) + 1
+    machine = _loop.idle_machine(workload.processors, specs[:, CPUS].copy(), users)
     kinds = _loop.no_jobs_of(workload.kinds)
     summaries = np.zeros((len(specs), SUMMARY_COLUMNS))
     settings = _loop.Settings(
@@ -119,13 +120,33 @@ def replay_arrays(
         compiled.oldest_limit_seconds,
         conventions.passes == "per_event",
         conventions.free == "expected",
+        steps.refresh is not None,
     )
+    submitted = np.empty_like(summaries)
     book = _loop.Book(
-        specs, summaries, state.model, state.users, state.jobs, runtime, specs[:, SUBMIT].copy()
+        specs,
+        summaries,
+        submitted,
+        state.model,
+        state.users,
+        state.jobs,
+        runtime,
+        specs[:, SUBMIT].copy(),
     )
     begin = time.perf_counter()
     _loop.replay_loop(
-        queue, candidates, machine, kinds, book, settings, *steps, correct, compiled.one_pass
+        queue,
+        candidates,
+        machine,
+        kinds,
+        book,
+        settings,
+        steps.predict,
+        steps.started,
+        steps.observe,
+        correct,
+        compiled.one_pass,
+        steps.refresh or steps.predict,
     )
     seconds = time.perf_counter() - begin
     counters = machine.counters
@@ -135,7 +156,7 @@ def replay_arrays(
         machine.initial,
         machine.corrections,
         machine.backfilled,
-        summaries,
+        submitted,
         {
             "passes": int(counters[_loop.PASSES]),
             "corrections": int(counters[_loop.CORRECTIONS]),

@@ -1,0 +1,154 @@
+"""Every scheduler on random small workloads: the compiled replay against the slow simulator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from fixed_predictor import fixed_policy, workload_of
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from slow_simulator import (
+    Rules,
+    SlowJob,
+    SlowSimulation,
+    conservative,
+    easy,
+    guarded,
+    in_order,
+    reserving,
+)
+
+from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.simulator.replay import replay
+from foresail.simulator.simulate import simulate_by_events
+
+DOUBTFUL = "requested if requested < 1e12 else 2 * q90"
+GUARDED_QUEUE = "max(q50, 10) * sqrt(cpus) / pilot"
+
+SCHEDULERS = {
+    "fcfs": Rules(in_order),
+    "sjf": Rules(in_order, "predicted"),
+    "ljf": Rules(in_order, "-predicted"),
+    "saf": Rules(in_order, "predicted * cpus"),
+    "in_order(queue=cpus - wait,age_limit_seconds=40)": Rules(
+        in_order, "cpus - wait", age_limit=40
+    ),
+    "easy": Rules(easy),
+    "easy(order=shortest)": Rules(easy, candidates="predicted"),
+    "easy(plan=min(requested, 2 * predicted))": Rules(easy, plan="min(requested, 2 * predicted)"),
+    "easy(queue=smallest_area,order=widest,age_limit_seconds=25)": Rules(
+        easy, "predicted * cpus", "-cpus", age_limit=25
+    ),
+    "easy(queue=-wait / max(predicted, 1),order=now - 2 * submit)": Rules(
+        easy, "-wait / max(predicted, 1)", "now - 2 * submit"
+    ),
+    "easy(queue=predicted / pilot)": Rules(easy, "predicted / pilot"),
+    "easy(queue=wait / pilot,order=predicted / pilot,age_limit_seconds=60)": Rules(
+        easy, "wait / pilot", "predicted / pilot", age_limit=60
+    ),
+    "easy(reservations=0)": Rules(reserving(0)),
+    "easy(reservations=2,order=shortest)": Rules(reserving(2), candidates="predicted"),
+    "easy(reservations=3,queue=longest,age_limit_seconds=30)": Rules(
+        reserving(3), "-predicted", age_limit=30
+    ),
+    "conservative": Rules(conservative),
+    "conservative(plan=requested)": Rules(conservative, plan="requested"),
+    "conservative(queue=shortest,age_limit_seconds=50)": Rules(
+        conservative, "predicted", age_limit=50
+    ),
+    "guarded": Rules(
+        guarded(2, 3 * 86400, 2.5 * 86400, 1.5 * 86400),
+        GUARDED_QUEUE,
+        plan=DOUBTFUL,
+        age_limit=2.5 * 86400,
+        oldest_limit=1.5 * 86400,
+    ),
+    "guarded(wait_bound_seconds=60,oldest_limit_seconds=20,age_limit_seconds=40)": Rules(
+        guarded(2, 60, 40, 20), GUARDED_QUEUE, plan=DOUBTFUL, age_limit=40, oldest_limit=20
+    ),
+    "guarded(wait_bound_seconds=30,protected=3,likely=q50 / 2,oldest_limit_seconds=15,"
+    "age_limit_seconds=inf)": Rules(
+        guarded(3, 30, math.inf, 15),
+        GUARDED_QUEUE,
+        plan=DOUBTFUL,
+        likely="q50 / 2",
+        oldest_limit=15,
+    ),
+    "guarded(queue=longest,wait_bound_seconds=10,protected=1,likely=1,plan=predicted,"
+    "oldest_limit_seconds=1000,age_limit_seconds=5)": Rules(
+        guarded(1, 10, 5, 1000),
+        "-predicted",
+        plan="predicted",
+        likely="1",
+        age_limit=5,
+        oldest_limit=1000,
+    ),
+}
+CORRECTIONS = (
+    "requested",
+    "incremental",
+    "incremental(reading=absolute)",
+    "doubling",
+    "doubling(reading=triple)",
+)
+
+MadeJob = tuple[float, int, float, float | None, float, str | None]
+"""Submit, cpus, runtime, requested, predicted, user."""
+
+
+@st.composite
+def made_jobs(draw: st.DrawFn) -> tuple[int, list[MadeJob]]:
+    """A machine and jobs for it, many in the same second, with estimates that are off."""
+    processors = draw(st.integers(1, 16))
+    seconds = st.one_of(st.integers(0, 12), st.integers(0, 120))
+    gaps = draw(st.lists(st.sampled_from([0, 0, 0, 1, 2, 5, 20]), min_size=1, max_size=40))
+    jobs: list[MadeJob] = []
+    submit = 0
+    for gap in gaps:
+        submit += gap
+        runtime = draw(seconds)
+        requested = draw(st.one_of(st.none(), st.just(runtime), seconds, st.just(30)))
+        predicted = draw(st.one_of(st.just(runtime), st.integers(1, 120), st.just(10)))
+        user = draw(st.sampled_from(["ann", "bob", None]))
+        jobs.append((submit, draw(st.integers(1, processors)), runtime, requested, predicted, user))
+    return processors, jobs
+
+
+def slowly(
+    processors: int, jobs: Sequence[MadeJob], rules: Rules, correction: str, predictsim: bool
+) -> SlowSimulation:
+    slow_jobs = [
+        SlowJob(number, submit, cpus, runtime, math.inf if limit is None else limit, told, user)
+        for number, (submit, cpus, runtime, limit, told, user) in enumerate(jobs)
+    ]
+    simulation = SlowSimulation(processors, rules, correction, predictsim)
+    simulation.run(slow_jobs)
+    simulation.jobs = slow_jobs
+    return simulation
+
+
+def policy_and_workload(text: str, correction: str, processors: int, jobs: Sequence[MadeJob]):
+    policy = fixed_policy(f"{text},requested,{correction}", [float(job[4]) for job in jobs])
+    return policy, workload_of([job[:4] for job in jobs], processors, [job[5] for job in jobs])
+
+
+@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=lambda each: each.name)
+@pytest.mark.parametrize("text", SCHEDULERS)
+def test_replay_does_what_the_slow_simulator_does(text, conventions):
+    """Every start, every correction, and who overtook whom."""
+
+    @settings(max_examples=40)
+    @given(made_jobs(), st.sampled_from(CORRECTIONS))
+    def compare(made, correction):
+        processors, jobs = made
+        slow = slowly(processors, jobs, SCHEDULERS[text], correction, conventions is PREDICTSIM)
+        policy, workload = policy_and_workload(text, correction, processors, jobs)
+        table = replay(workload, policy, conventions).jobs
+        assert table["start_seconds"].to_list() == [job.start for job in slow.jobs]
+        assert table["corrections"].to_list() == [job.corrections for job in slow.jobs]
+        assert table["backfilled"].to_list() == [job.backfilled for job in slow.jobs]
+        assert conventions is PREDICTSIM or slow.most_in_use <= processors
+
+    compare()
