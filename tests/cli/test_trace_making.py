@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.trace import app
-from foresail.cli.trace._choices import name_and_settings, parameter_texts, record
+from foresail.control.short_form import make_part, parameter_texts, part_of
 from foresail.model.errors import ForesailError, InputError, UnknownNameError
 from foresail.model.registry import find
 from foresail.traces.catalogue import Archive, Catalogue, Log
@@ -59,7 +59,7 @@ def test_equal_seeds_give_equal_files(tmp_path):
 def test_filter_tells_what_each_filter_touched(log, tmp_path):
     """Filters run in the order given, with their parameters, and are counted."""
     said = call(
-        *("filter", log, tmp_path / "clean", "--with", "keep_users(users=1+2)"),
+        *("filter", log, tmp_path / "clean", "--with", "keep_users(users=[1,2])"),
         *("--with", "keep_first_weeks(weeks=1)", "--processors", 32),
     )
     cleaned = read_folder(tmp_path / "clean")
@@ -86,7 +86,7 @@ def test_sample(log, tmp_path):
 def test_lists():
     """Without a name the commands list what there is, with parameters and defaults."""
     assert "jobs=10000" in call("generate")
-    assert "gap_seconds=1800.0" in call("filter")
+    assert "gap_seconds=1800" in call("filter")
     listed = call("fetch")
     assert "KTH-SP2-1996-2.1-cln" in listed
     assert "Acknowledge" in listed
@@ -118,20 +118,19 @@ def test_mistakes_are_explained_and_nothing_is_written(arguments, problem, log, 
 
 
 def test_settings_become_typed_parameters():
-    """Text becomes numbers, none, choices and tuples; the last setting of a key counts."""
-    made = record(find("generator", "lublin"), ["jobs=5", "load=none", "jobs=6", "classes=both"])
-    assert made == LublinParameters(jobs=6, load=None, classes="both")
-    name, settings = name_and_settings(" keep_users ( users = a + b ) ")
-    assert record(find("filter", name), settings).users == ("a", "b")
+    """Text becomes numbers, none, choices and tuples."""
+    made = make_part(find("generator", "lublin"), ["jobs=6", "load=none", "classes=both"])
+    assert made.parameters == LublinParameters(jobs=6, load=None, classes="both")
+    assert part_of("filter", " keep_users ( users = [a, b] ) ").parameters.users == ("a", "b")
     with pytest.raises(UnknownNameError, match="jobs"):
-        record(find("generator", "lublin"), ["job=5"])
+        make_part(find("generator", "lublin"), ["job=5"])
 
 
 def test_parameters_are_shown_as_they_are_written():
     """What the list shows can be given back."""
     for family, name in (("generator", "lublin"), ("filter", "drop_flurries")):
         entry = find(family, name)
-        assert record(entry, parameter_texts(entry)) == entry.parameters()
+        assert make_part(entry, parameter_texts(entry)).parameters == entry.parameters()
 
 
 @pytest.fixture

@@ -61,17 +61,16 @@ def load(
     filters: Sequence[str] | None,
 ) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
-    from foresail.cli.trace._choices import name_and_settings, record
     from foresail.cli.trace._options import reader_options
     from foresail.cli.trace._progress import reading_progress
-    from foresail.model.registry import find
+    from foresail.control.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
     from foresail.traces.reading import read
 
     choices = []
     for text in filters or ["replayable"]:
-        name, settings = name_and_settings(text)
-        choices.append(Choice(name, record(find("filter", name), settings)))
+        part = part_of("filter", text)
+        choices.append(Choice(part.entry.name, part.parameters))
     with reading_progress(log) as advance:
         workload = read(
             log,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from foresail.control.conventions import CONVENTIONS
-from foresail.control.policy import make_part, parse_policy
+from foresail.control.policy import parse_policy
+from foresail.control.short_form import part_of
 from foresail.experiments.measuring import Measured, measure
 from foresail.experiments.plan import LogSource, Plan
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
-from foresail.model.errors import ForesailError, InputError
-from foresail.model.registry import find
+from foresail.model.errors import ForesailError
 from foresail.simulator.simulate import simulate
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import Choice, apply_filters
@@ -127,13 +127,5 @@ def warm_up(plan: Plan) -> None:
 
 def _choice(text: str) -> Choice:
     """A filter as written: ``name`` or ``name(parameter=value, ...)``."""
-    name, _, inside = text.strip().removesuffix(")").partition("(")
-    arguments = dict(_argument(each) for each in inside.split(",") if each.strip())
-    return Choice(name.strip(), make_part(find("filter", name.strip()), arguments).parameters)
-
-
-def _argument(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError("not a setting of a filter", value=text.strip(), expected="name=value")
-    return name.strip(), value.strip()
+    part = part_of("filter", text)
+    return Choice(part.entry.name, part.parameters)

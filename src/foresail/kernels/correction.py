@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import Q10, QUANTILE_LEVELS
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step
 from foresail.kernels.signatures import CORRECTION_STEP
 
 _QUANTILES = len(QUANTILE_LEVELS)
@@ -24,7 +24,7 @@ CUMULATIVE: Final = 0.0
 ABSOLUTE: Final = 1.0
 
 
-@kernel
+@bare_kernel
 def _within_request(estimate: float, current: float, requested: float) -> float:
     """The estimate, at most the request, and more than the current one in any case."""
     allowed = min(estimate, requested)
@@ -33,7 +33,7 @@ def _within_request(estimate: float, current: float, requested: float) -> float:
     return max(2.0 * current, _SHORTEST_SECONDS)
 
 
-@step(CORRECTION_STEP)
+@bare_step(CORRECTION_STEP)
 def to_request(
     initial: float,
     current: float,
@@ -46,7 +46,7 @@ def to_request(
     return _within_request(requested, current, requested)
 
 
-@step(CORRECTION_STEP)
+@bare_step(CORRECTION_STEP)
 def by_increments(
     initial: float,
     current: float,
@@ -66,7 +66,7 @@ def by_increments(
     return _within_request(estimate, current, requested)
 
 
-@step(CORRECTION_STEP)
+@bare_step(CORRECTION_STEP)
 def by_factor(
     initial: float,
     current: float,
@@ -79,7 +79,7 @@ def by_factor(
     return _within_request(parameters[0] * current, current, requested)
 
 
-@step(CORRECTION_STEP)
+@bare_step(CORRECTION_STEP)
 def to_quantile(
     initial: float,
     current: float,

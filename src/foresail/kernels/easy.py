@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step
 from foresail.kernels.ordered import hold
 from foresail.kernels.signatures import PASS_STEP
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@kernel
+@bare_kernel
 def start_in_order(
     now: float,
     free: float,
@@ -45,7 +45,7 @@ def start_in_order(
     return count
 
 
-@kernel
+@bare_kernel
 def shadow_of(
     free: float, needed: float, release_time: Floats, release_width: Floats, releases: int
 ) -> tuple[float, float]:
@@ -64,7 +64,7 @@ def shadow_of(
     return math.inf, 0.0
 
 
-@step(PASS_STEP)
+@bare_step(PASS_STEP)
 def in_order_pass(
     now: float,
     free: float,
@@ -100,7 +100,7 @@ def in_order_pass(
     )
 
 
-@step(PASS_STEP)
+@bare_step(PASS_STEP)
 def easy_pass(
     now: float,
     free: float,

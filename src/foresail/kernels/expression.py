@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, kernel
 
 CONSTANT: Final = 0
 SPEC: Final = 1
@@ -61,7 +61,7 @@ class Program(NamedTuple):
     follows_pilots: bool
 
 
-@kernel
+@bare_kernel
 def evaluate(
     program: NDArray[np.int64],
     constants: NDArray[np.float64],
@@ -107,7 +107,7 @@ def evaluate(
     return math.inf if math.isnan(stack[0]) else stack[0]
 
 
-@kernel
+@bare_kernel
 def _binary(code: int, left: float, right: float) -> float:
     if code == ADD:
         return left + right
@@ -128,7 +128,7 @@ def _binary(code: int, left: float, right: float) -> float:
     return 1.0 if left <= right else 0.0
 
 
-@kernel
+@bare_kernel
 def _unary(code: int, value: float) -> float:
     if code == NEGATE:
         return -value

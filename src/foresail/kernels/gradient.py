@@ -13,10 +13,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 
-@kernel
+@bare_kernel
 def rescale_weights(
     inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> None:
@@ -26,14 +26,14 @@ def rescale_weights(
         weights[i] *= scales[i] / size if size > scales[i] else 1.0
 
 
-@kernel
+@bare_kernel
 def raise_scales(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> None:
     """Remember the largest size of each input, in place."""
     for i in range(inputs.size):
         scales[i] = max(scales[i], abs(inputs[i]))
 
 
-@kernel
+@bare_kernel
 def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """The model's output."""
     total = 0.0
@@ -42,7 +42,7 @@ def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> 
     return total
 
 
-@kernel
+@bare_kernel
 def safe_inner_product(
     inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
@@ -58,7 +58,7 @@ def safe_inner_product(
     return total
 
 
-@kernel
+@bare_kernel
 def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
     """Sum of squares of the inputs in units of their scales; inputs never seen count nothing."""
     total = 0.0
@@ -68,7 +68,7 @@ def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) 
     return total
 
 
-@kernel
+@bare_kernel
 def descend(
     inputs: NDArray[np.float64],
     scales: NDArray[np.float64],

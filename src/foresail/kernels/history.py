@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step
 from foresail.kernels.request import limit_or_stand_in, user_row
 from foresail.kernels.signatures import PREDICTOR_STEP
 
@@ -48,7 +48,7 @@ JOB_COLUMNS: Final = FIRST_FEATURE + FEATURES
 (slot + 1, or 0), then the features at submission."""
 
 
-@kernel
+@bare_kernel
 def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
     """Mean of the last ``count`` (up to three) runtimes, of those there are; 0 without any."""
     seen = min(int(user[COMPLETED]), count)
@@ -60,7 +60,7 @@ def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
     return total / seen
 
 
-@kernel
+@bare_kernel
 def write_features(
     slot: int,
     now: float,
@@ -106,7 +106,7 @@ def write_features(
     features[19] = math.sin(week)
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def started(
     slot: int,
     now: float,
@@ -133,7 +133,7 @@ def started(
     user[START_SUM] += now
 
 
-@kernel
+@bare_kernel
 def leave(
     slot: int, specs: NDArray[np.float64], user: NDArray[np.float64], jobs: NDArray[np.float64]
 ) -> None:
@@ -159,7 +159,7 @@ def leave(
     job[START] = math.nan
 
 
-@kernel
+@bare_kernel
 def record(now: float, runtime: float, cpus: float, user: NDArray[np.float64]) -> None:
     """Add an ended job to its user's history."""
     user[THIRD] = user[SECOND]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import step
+from foresail.kernels.compile import bare_step
 from foresail.kernels.signatures import PREDICTOR_STEP
 from foresail.kernels.summary import summarise_point
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def predict(
     slot: int,
     now: float,

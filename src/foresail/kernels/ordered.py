@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@kernel
+@bare_kernel
 def position_after(keys: Floats, count: int, key: float) -> int:
     """Index behind the last of ``keys[:count]`` (ascending) that is not greater than ``key``."""
     low, high = 0, count
@@ -24,7 +24,7 @@ def position_after(keys: Floats, count: int, key: float) -> int:
     return low
 
 
-@kernel
+@bare_kernel
 def insert_key(keys: Floats, slots: Integers, count: int, at: int, key: float, slot: int) -> None:
     """Insert a key and its slot at a position; both arrays have room for one more."""
     for i in range(count, at, -1):
@@ -34,7 +34,7 @@ def insert_key(keys: Floats, slots: Integers, count: int, at: int, key: float, s
     slots[at] = slot
 
 
-@kernel
+@bare_kernel
 def hold(
     release_time: Floats,
     release_width: Floats,
@@ -56,7 +56,7 @@ def hold(
     release_slot[at] = slot
 
 
-@kernel
+@bare_kernel
 def release(
     release_time: Floats,
     release_width: Floats,
@@ -81,19 +81,19 @@ def release(
         release_slot[i] = release_slot[i + 1]
 
 
-@kernel
+@bare_kernel
 def _earlier(times: Floats, sequence: Integers, a: int, b: int) -> bool:
     return bool(times[a] < times[b] or (times[a] == times[b] and sequence[a] < sequence[b]))
 
 
-@kernel
+@bare_kernel
 def _swap(times: Floats, sequence: Integers, slots: Integers, a: int, b: int) -> None:
     times[a], times[b] = times[b], times[a]
     sequence[a], sequence[b] = sequence[b], sequence[a]
     slots[a], slots[b] = slots[b], slots[a]
 
 
-@kernel
+@bare_kernel
 def heap_push(
     times: Floats,
     sequence: Integers,
@@ -116,7 +116,7 @@ def heap_push(
         child = parent
 
 
-@kernel
+@bare_kernel
 def heap_pop(times: Floats, sequence: Integers, slots: Integers, count: int) -> int:
     """Take the earliest event off a heap of ``count`` and return its slot."""
     slot = slots[0]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import REQUESTED
-from foresail.kernels.compile import step
+from foresail.kernels.compile import bare_step
 from foresail.kernels.request import limit_or_stand_in, user_row
 from foresail.kernels.signatures import PREDICTOR_STEP
 from foresail.kernels.summary import summarise_point
@@ -33,7 +33,7 @@ def user_columns(window: int) -> int:
     return RING + window
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def predict(
     slot: int,
     now: float,
@@ -60,7 +60,7 @@ def predict(
     summarise_point(predicted, summaries[slot])
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def observe(
     slot: int,
     now: float,

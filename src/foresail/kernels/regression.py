@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.basis import basis_size, expand
 from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step
 from foresail.kernels.gradient import (
     descend,
     inner_product,
@@ -57,7 +57,7 @@ coefficients, scales and squared gradients of all terms, and room for one expand
 SHORTEST_SECONDS: Final = 1.0
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def predict(
     slot: int,
     now: float,
@@ -88,7 +88,7 @@ def predict(
     summarise_point(min(max(output, SHORTEST_SECONDS), specs[slot, REQUESTED]), summaries[slot])
 
 
-@kernel
+@bare_kernel
 def _learn(
     features: NDArray[np.float64], cpus: float, runtime: float, model: NDArray[np.float64]
 ) -> None:
@@ -109,7 +109,7 @@ def _learn(
     descend(basis, scales, coefficients, model[_SQUARES:_BASIS], slope, model[L2], rate)
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def observe(
     slot: int,
     now: float,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import REQUESTED, USER
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step
 from foresail.kernels.signatures import PREDICTOR_STEP
 from foresail.kernels.summary import summarise_point
 
@@ -22,13 +22,13 @@ USER_COLUMNS: Final = 1
 """A user's row: the longest runtime seen (0 before the first)."""
 
 
-@kernel
+@bare_kernel
 def user_row(specs: NDArray[np.float64], slot: int) -> int:
     """Row of a job's user in the ``users`` array; jobs of unknown users share row 0."""
     return int(specs[slot, USER]) + 1
 
 
-@kernel
+@bare_kernel
 def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float:
     """The limit; without one the user's longest runtime so far; without that ``unknown``."""
     if math.isfinite(requested):
@@ -36,7 +36,7 @@ def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float
     return longest if longest > 0.0 else unknown
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def ignore(
     slot: int,
     now: float,
@@ -50,7 +50,7 @@ def ignore(
     """The step of a predictor that does not react to this kind of event."""
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def predict(
     slot: int,
     now: float,
@@ -67,7 +67,7 @@ def predict(
     summarise_point(limit, summaries[slot])
 
 
-@step(PREDICTOR_STEP)
+@bare_step(PREDICTOR_STEP)
 def observe(
     slot: int,
     now: float,

@@ -19,12 +19,12 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, kernel
 
 _QUANTILES = len(QUANTILE_LEVELS)
 
 
-@kernel
+@bare_kernel
 def summarise_point(value: float, row: NDArray[np.float64]) -> None:
     """Fill a summary row for a belief in one number (seconds)."""
     row[PREDICTED] = value

@@ -58,7 +58,9 @@ def document(title: str, body: str, figures: Sequence[Figure]) -> str:
             body,
             _data("figures", specifications),
             _data("themes", {"light": LIGHT, "dark": DARK}),
+            _data("details", {figure.name: figure.detail for figure in figures if figure.detail}),
             f"<script type='text/plain' id='plotly'>{get_plotlyjs()}</script>",
+            f"<script>{asset.joinpath('zoom.js').read_text('utf-8')}</script>",
             f"<script>{asset.joinpath('page.js').read_text('utf-8')}</script>",
             "</body></html>\n",
         ]
@@ -89,6 +91,7 @@ def section(part: Figure | MissingFigure, key: str, command: str | None = None) 
             f"<p><strong>{as_html(part.problem)}</strong> {as_html(part.remedy)}</p></section>"
         )
     name = escape(part.name)
+    zoomed = f"<span class='note' role='status' id='{name}-bins'></span>" if part.detail else ""
     return (
         f"<section class='figure' id='section-{name}'><h2>{as_html(part.title)}</h2>"
         f"<figure>{_findings(part)}{key}"
@@ -97,7 +100,7 @@ def section(part: Figure | MissingFigure, key: str, command: str | None = None) 
         f"style='height:{part.layout['height']}px'>"
         "<p class='loading'>Drawing …</p></div>"
         f"<div class='tools'><button type='button' data-save='{name}'>Save as PNG</button>"
-        f"<button type='button' data-reset='{name}'>Whole range</button></div>"
+        f"<button type='button' data-reset='{name}'>Whole range</button>{zoomed}</div>"
         f"<figcaption>{as_html(part.note)}</figcaption></figure>"
         f"{behind(part.name, command)}</section>"
     )

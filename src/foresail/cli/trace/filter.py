@@ -36,10 +36,9 @@ def command(
     strict: Strict = False,
 ) -> None:
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
-    from foresail.cli.trace._choices import name_and_settings, record
     from foresail.cli.trace._progress import reading_progress
     from foresail.cli.trace._writing import write
-    from foresail.model.registry import find
+    from foresail.control.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
     from foresail.traces.reading import read
 
@@ -52,8 +51,8 @@ def command(
         raise InputError("no filter is named", field="--with", expected="--with predictsim")
     choices = []
     for text in filters:
-        name, settings = name_and_settings(text)
-        choices.append(Choice(name, record(find("filter", name), settings)))
+        part = part_of("filter", text)
+        choices.append(Choice(part.entry.name, part.parameters))
     with reading_progress(path) as advance:
         workload = read(
             path,
@@ -83,8 +82,8 @@ def _report(
 
 
 def _list() -> None:
-    from foresail.cli.trace._choices import parameter_texts
     from foresail.cli.trace._tables import print_table
+    from foresail.control.short_form import parameter_texts
     from foresail.model.registry import entries
 
     print_table(

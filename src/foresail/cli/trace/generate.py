@@ -28,7 +28,7 @@ def command(
     ] = None,
 ) -> None:
     """Generate a workload; without NAME, list the generators and their parameters."""
-    from foresail.cli.trace._choices import record
+    from foresail.control.short_form import make_part, settings_of
     from foresail.model.registry import find
 
     if name is None:
@@ -38,12 +38,8 @@ def command(
         raise InputError(
             "nowhere to write", field="--output", expected="a folder or FILE.swf[.gz|.zst]"
         )
-    given = [
-        f"{option}={value}"
-        for option, value in (("jobs", jobs), ("processors", processors))
-        if value is not None
-    ]
-    parameters = record(find("generator", name), [*given, *(settings or ())])
+    given = settings_of({"jobs": jobs, "processors": processors})
+    parameters = make_part(find("generator", name), [*given, *(settings or ())]).parameters
     _generate(name, parameters, seed, output)
 
 
@@ -62,8 +58,8 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
 
 
 def _list() -> None:
-    from foresail.cli.trace._choices import parameter_texts
     from foresail.cli.trace._tables import print_table
+    from foresail.control.short_form import parameter_texts
     from foresail.model.registry import entries
 
     print_table(

@@ -1,0 +1,187 @@
+"""Plug-ins as people write them, ``name(first=1,second=two)``, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.registry import Entry, find
+
+_UNIT_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
+_FORM: Final = "name or name(parameter=value,...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A registered plug-in with its parameters record."""
+
+    entry: Entry
+    parameters: Any
+
+    @property
+    def text(self) -> str:
+        """Short form: the name, with the parameters that differ from their defaults."""
+        changed = [
+            f"{each.name}={said(value)}"
+            for each in dataclasses.fields(self.parameters)
+            if (value := getattr(self.parameters, each.name)) != _default(each)
+        ]
+        return f"{self.entry.name}({','.join(changed)})" if changed else self.entry.name
+
+    def build(self) -> Any:
+        """A fresh instance."""
+        return self.entry.build(self.parameters)
+
+
+def part_of(family: str, text: str) -> Part:
+    """The plug-in of a family that a short form names.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed, or a parameter's value does not fit.
+    UnknownNameError
+        If no such plug-in, or no such parameter, exists.
+    """
+    name, settings = name_and_settings(text)
+    return make_part(find(family, name), settings)
+
+
+def name_and_settings(text: str) -> tuple[str, list[str]]:
+    """The name and the settings (``parameter=value``) of one short form.
+
+    Raises
+    ------
+    InputError
+        If the text is not of this form.
+    """
+    name, parenthesis, rest = text.strip().partition("(")
+    if not parenthesis:
+        return name.strip(), []
+    if not rest.endswith(")"):
+        raise InputError("text after a closing parenthesis", value=text, expected=_FORM)
+    inside = rest[:-1].strip()
+    return name.strip(), split(inside) if inside else []
+
+
+def split(text: str) -> list[str]:
+    """Split at commas outside parentheses, brackets and quotes.
+
+    Raises
+    ------
+    InputError
+        If these do not match, or a piece is empty.
+    """
+    pieces, depth, quote, begin = [], 0, "", 0
+    for i, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        elif character == "," and depth == 0:
+            pieces.append(text[begin:i])
+            begin = i + 1
+        if depth < 0:
+            break
+    if depth != 0 or quote:
+        raise InputError("parentheses or quotes do not match", value=text, expected=_FORM)
+    pieces.append(text[begin:])
+    if any(not piece.strip() for piece in pieces):
+        raise InputError("a part is empty", value=text, expected=_FORM)
+    return [piece.strip() for piece in pieces]
+
+
+def make_part(entry: Entry, settings: Sequence[str]) -> Part:
+    """A plug-in with settings as text, validated against its parameters record.
+
+    ``none`` stands for no value, ``[a,b]`` for several, ``2h`` for seconds where a parameter's name
+    ends in ``_seconds``.
+
+    Raises
+    ------
+    InputError
+        If a setting is no ``parameter=value``, is given twice, does not fit, or is missing.
+    UnknownNameError
+        If the plug-in has no such parameter.
+    """
+    known = {each.name: each for each in dataclasses.fields(entry.parameters)}
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = (piece.strip() for piece in setting.partition("="))
+        if not equals or not value:
+            raise InputError(
+                f"not a setting of {entry.name}", value=setting, expected="parameter=value"
+            )
+        if name not in known:
+            raise UnknownNameError(f"parameter of {entry.name}", name, known)
+        if name in values:
+            raise InputError(f"parameter of {entry.name} given twice", field=name)
+        values[name] = _value(name, value.strip("\"'"))
+    try:
+        parameters: Any = TypeAdapter(entry.parameters).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0]) if first["loc"] else None
+        raise InputError(
+            f"parameter of {entry.name}: {first['msg']}",
+            field=field,
+            value=None if field is None else values.get(field),
+            expected=f"{field}=..." if first["type"] == "missing" else None,
+        ) from error
+    return Part(entry, parameters)
+
+
+def parameter_texts(entry: Entry) -> list[str]:
+    """The plug-in's parameters as ``name=default``, or the name alone where one must be given."""
+    return [
+        each.name
+        if _default(each) is dataclasses.MISSING
+        else f"{each.name}={said(_default(each))}"
+        for each in dataclasses.fields(entry.parameters)
+    ]
+
+
+def said(value: object) -> str:
+    """A parameter's value as it is written."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return "[" + ",".join(said(each) for each in value) + "]"
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    text = str(value)
+    return f'"{text}"' if "," in text and "(" not in text else text
+
+
+def _value(name: str, text: str) -> Any:
+    if text.lower() == "none":
+        return None
+    if name.endswith("_seconds") and (duration := _DURATION.fullmatch(text)):
+        return float(duration[1]) * _UNIT_SECONDS[duration[2]]
+    if text.startswith("[") and text.endswith("]"):
+        return [each.strip() for each in text[1:-1].split(",")]
+    return text
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def settings_of(values: Mapping[str, object]) -> list[str]:
+    """Settings as text from those of some values that are given (not None)."""
+    return [f"{name}={said(value)}" for name, value in values.items() if value is not None]
