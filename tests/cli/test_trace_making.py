@@ -104,7 +104,7 @@ def test_lists():
         (["filter", "LOG"], "nowhere to write"),
         (["filter", "LOG", "x"], "--with"),
         (["filter", "LOG", "x", "--with", "predictsm"], "predictsim"),
-        (["filter", "LOG", "x", "--with", "keep users"], "parameter=value"),
+        (["filter", "LOG", "x", "--with", "keep users"], "keep_users"),
         (["filter", "LOG", "x", "--with", "keep_between(start=1e12)"], "no job"),
         (["fetch", "KTH"], "KTH-SP2-1996-2"),
     ],
