@@ -165,14 +165,15 @@ def reserving(reservations: int) -> Pass:
             start = chart.earliest(moment.now, job.planned, job.cpus)
             if start < math.inf:
                 chart.draw(start, job)
-            if start == moment.now:
+            if start == moment.now and job.cpus <= moment.free:
+                moment.begin(job)
                 started.append(job)
         for job in moment.candidates:
             if job in started or job in reserved:
                 continue
-            free = chart.free_at(moment.now) >= job.cpus
-            if free and chart.fits(moment.now, job.planned, job.cpus):
+            if job.cpus <= moment.free and chart.fits(moment.now, job.planned, job.cpus):
                 chart.draw(moment.now, job)
+                moment.begin(job)
                 started.append(job)
         return started
 
@@ -198,12 +199,14 @@ def conservative(moment: Moment) -> list[SlowJob]:
             continue
         chart.erase(plan[job], job)
         plan[job] = chart.earliest(moment.now, job.planned, job.cpus)
-        chart.draw(plan[job], job)
-        if plan[job] == moment.now:
+        if plan[job] < math.inf:
+            chart.draw(plan[job], job)
+        if plan[job] == moment.now and job.cpus <= moment.free:
+            moment.begin(job)
             started.append(job)
             del plan[job]
     moment.plan.clear()
-    moment.plan.update(plan)
+    moment.plan.update((job, start) for job, start in plan.items() if start < math.inf)
     return started
 
 

@@ -18,7 +18,7 @@ QUEUES = (
 """Likely runtime weighted by width in four ways."""
 
 PREDICTORS = (
-    "similar",
+    "similar(decays=[0.999,0.95,0.9,0.9,0.8])",
     "similar(decays=[0.999,0.9,0.9,0.9,0.9])",
     "recent(partial=true)",
 )
@@ -31,7 +31,9 @@ SHAKES = (0.97, 1.0, 1.03)
 """Factors on the guard's limits. A schedule is chaotic: one run says little about a candidate."""
 
 
-def candidate(queue: str, predictor: str, guard: tuple[float, float, float, int], shake: float) -> str:
+def candidate(
+    queue: str, predictor: str, guard: tuple[float, float, float, int], shake: float
+) -> str:
     """Short form of one candidate with its guard's limits shaken."""
     oldest, age, bound, protected = guard
     limits = (

@@ -11,7 +11,7 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.log import JsonLinesLog, MemoryLog
 from foresail.control.loop import Controller
 from foresail.control.records import Manifest, Predicted
-from foresail.explain.story import story
+from foresail.explain.story import elapsed, story
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.event import Cancelled, Ended, Submitted
@@ -31,7 +31,7 @@ def logged(jobs, scheduler, predictor, manifest=MANIFEST) -> MemoryLog:
 
 
 def told(log, job_id: str) -> list[str]:
-    return [f"{line.when}: {line.sentence}" for line in story(log.records, job_id)]
+    return [f"{line.when}: {line.sentence}" for line in story(log.records, job_id).lines]
 
 
 def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
@@ -40,11 +40,11 @@ def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
     assert told(log, "2") == [
         "5 s: Submitted by ann: 2 tasks, 2 cpus, a limit of 2 h.",
         "5 s: Expected to run for 20 min.",
-        "5 s: Pending: next in line: 2 cpus should be free at 1200 s.",
+        "5 s: Pending: next in line: 2 cpus should be free in 20 min.",
         "100 s: Started after 95 s of waiting: 2 tasks on all.",
-        "1,300 s: Has run for the 20 min expected of it and runs on; 40 min are expected now "
+        "21 min 40 s: Has run for the 20 min expected of it and runs on; 40 min are expected now "
         "(correction 1).",
-        "1,900 s: Ended (completed) after running for 30 min.",
+        "31 min 40 s: Ended (completed) after running for 30 min.",
     ]
 
 
@@ -55,7 +55,7 @@ def test_the_story_of_a_preempted_job():
         "30 s: Told to stop; it goes back to its place in the queue.",
         "30 s: Ended (preempted) after running for 30 s.",
         "30 s: Started after 0 s of waiting: 4 tasks on all.",
-        "130 s: Ended (completed) after running for 100 s.",
+        "2 min 10 s: Ended (completed) after running for 100 s.",
     ]
 
 
@@ -88,22 +88,53 @@ def test_refusals_withdrawals_and_cancellations_are_told():
 def test_beliefs_with_width_are_told_with_their_interval():
     """A belief that is no point says where 80 % of it lie, and what the scheduler plans with."""
     belief = Predicted(0, 0.0, "1", 600.0, 60.0, 300.0, 3600.0, 900.0)
-    assert story([MANIFEST, belief], "1")[0].sentence == (
+    assert story([MANIFEST, belief], "1").lines[0].sentence == (
         "Expected to run for 10 min, with 80 % probability between 60 s and 1 h; planned with "
         "15 min."
     )
 
 
-def test_a_log_with_an_origin_tells_dates():
-    """Second 5 of a run that began at midnight."""
+def test_a_log_with_an_origin_tells_its_date():
+    """Second 5 of a run that began at midnight, which the heading says."""
     manifest = Manifest("toy", Cluster.of_processors(4), origin_unix_seconds=1_700_006_400.0)
     log = logged([(5, 1, 1, 1)], Easy(), Requested(), manifest)
-    assert story(log.records, "1")[0].when == "2023-11-15 00:00:05"
+    found = story(log.records, "1")
+    assert found.heading.endswith("from the start of the run, 2023-11-15 00:00:00 UTC.")
+    assert found.lines[0].when == "5 s"
+
+
+def test_a_live_log_counts_from_its_first_record():
+    """Unix seconds of a live run become times since its start; reasons say how far off."""
+    zero = 1_700_006_400.0
+    log = logged([(zero, 4, 100, 7200), (zero + 5, 2, 1800, 7200)], Easy(), Constant(1200.0))
+    found = story(log.records, "2")
+    assert found.heading == (
+        "Job 2; times count from the start of the run, 2023-11-15 00:00:00 UTC."
+    )
+    assert [line.when for line in found.lines][:4] == ["5 s", "5 s", "5 s", "100 s"]
+    assert found.lines[2].sentence == "Pending: next in line: 2 cpus should be free in 20 min."
+    assert not any("1700" in line.sentence or "1,700" in line.sentence for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.4, "0.4 s"),
+        (119.6, "2 min 0 s"),
+        (1300, "21 min 40 s"),
+        (3599.7, "1 h 0 min 0 s"),
+        (86400 + 3661, "1 d 1 h 1 min"),
+    ],
+)
+def test_times_since_the_start(seconds, said):
+    """To the second, and never a rest of sixty."""
+    assert elapsed(seconds) == said
 
 
 def test_unknown_jobs_have_no_story():
     """Nothing is told of a job that the log does not know."""
-    assert story(logged([(5, 1, 1, 1)], Easy(), Requested()).records, "77") == []
+    assert story(logged([(5, 1, 1, 1)], Easy(), Requested()).records, "77").lines == ()
 
 
 @pytest.mark.parametrize(("job_id", "status"), [("1", 0), ("77", 2)])
@@ -121,6 +152,7 @@ def test_the_command_tells_the_story(tmp_path, job_id, status):
         assert result.stderr.strip().endswith("the log does not know this job (found '77')")
     else:
         assert result.stdout.splitlines() == [
+            "Job 1; times count from the start of the run.",
             " 5 s  Submitted by ann: 1 task, 1 cpus, a limit of 10 min.",
             " 5 s  Expected to run for 10 min.",
             " 5 s  Started after 0 s of waiting: 1 task on all.",

@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from foresail.metrics.summary import summary
+from foresail.metrics.usage import Span, gantt, lay_out
 from foresail.model.errors import InputError
-from foresail.reports import images
+from foresail.reports import images, zooming
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.report import report_of, write_report
 from foresail.reports.sentences import against_baseline, alone
@@ -55,7 +56,7 @@ def test_files(written):
     names = {path.name for path in folder.iterdir()}
     assert "report.html" in names
     assert not [name for name in names if "unfinished" in name]
-    assert len(report.figures) == 6
+    assert len(report.figures) == 7
     for figure in report.figures:
         assert pl.read_csv(folder / f"{figure.name}.csv").height == figure.table.height > 0
 
@@ -174,6 +175,21 @@ def test_terminal_table(schedules):
     assert "3,000 jobs on 48 processors" in text
 
 
+def test_terminal_table_breaks_names_after_commas():
+    """A long policy takes several lines, none of which ends within a word."""
+    name = "easy(queue=max(q50,10)*sqrt(cpus)/pilot,plan=requested),quantile_regression,incremental"
+    stream = io.StringIO()
+    table = terminal_table([summary(made_schedule(COLUMNS, policy=name))])
+    Console(file=stream, width=100).print(table)
+    lines = [line[:30].strip() for line in stream.getvalue().splitlines()]
+    begin = lines.index("easy(queue=max(q50,")
+    assert lines[begin + 1 : begin + 4] == [
+        "10)*sqrt(cpus)/pilot,",
+        "plan=requested),",
+        "quantile_regression,",
+    ]
+
+
 def test_json_and_csv(schedules):
     """One object a policy with the promised keys; CSV has the same numbers."""
     summaries = [summary(schedule) for schedule in schedules]
@@ -191,6 +207,38 @@ def test_json_and_csv(schedules):
     assert objects[0]["replay_seconds"] is None
     table = pl.read_csv(as_csv(summaries).encode())
     assert table["mean_wait_seconds"].to_list() == [o["mean_wait_seconds"] for o in objects]
+
+
+def test_labels_are_shown_as_they_are_written():
+    """Tags, entities and templates in a policy's name mean nothing to a drawing or to the page."""
+    name = "easy(queue=<b>&amp;%{x})"
+    schedules = [made_schedule(COLUMNS, policy=text) for text in ("easy", name)]
+    style = policy_styles(schedules)[1]
+    assert style.label == name
+    assert style.drawn == style.hover == "easy(queue=&lt;b&gt;&amp;amp;%&#123;x})"
+    workload = random_workload(60, seed=1, mean_gap_seconds=10)
+    report = report_of(
+        [
+            list_schedule(workload, 40, policy="easy"),
+            list_schedule(workload, 40, workload["runtime_seconds"].to_numpy(), policy=name),
+        ]
+    )
+    for figure in report.figures:
+        drawing = json.dumps([list(figure.traces), figure.layout, figure.image_layout])
+        assert "<b>&amp;%{x}" not in drawing
+        assert "queue=<b>" not in drawing
+
+
+def test_long_names_keep_both_ends():
+    """Cut in the middle for sentences and further for drawings; all of it at the mouse."""
+    name = "easy(queue=max(q50,10)*sqrt(cpus)/pilot,plan=requested),quantile_regression,quantile"
+    style = policy_styles([made_schedule(COLUMNS, policy=name)])[0]
+    assert style.is_cut
+    assert (len(style.label), len(style.drawn)) == (50, 32)
+    assert style.drawn.startswith("A: easy(queue=")
+    assert style.drawn.endswith(",quantile")
+    assert style.hover.replace("<br>", "") == name
+    assert max(len(line) for line in style.hover.split("<br>")) <= 44
 
 
 def test_one_look_per_policy():
@@ -232,6 +280,113 @@ def test_a_browser_draws_it_all(written):
     assert 'class="loading"' not in drawn
     assert "could not be drawn (" not in drawn.split("<script")[0]
     assert "Share chart" not in drawn.split("<script")[0]
+
+
+def test_zooming_loads_finer_cells(written, schedules, tmp_path):
+    """After a zoom the cells are finer and hold what lay there; the whole range brings all back."""
+    browser = images.browser()
+    if browser is None:
+        pytest.skip("no Chromium or Chrome on PATH")
+    folder, report = written
+    span_days = report.view.window.seconds / 86400
+    low, high = 0.4 * span_days, 0.44 * span_days
+    found = _in_browser(
+        browser,
+        folder / "report.html",
+        tmp_path,
+        f"""
+        const place = document.getElementById("use-over-time");
+        const trace = place.data.findIndex(({{ type }}) => type === "heatmap");
+        const words = document.getElementById("use-over-time-bins");
+        const look = () => {{
+          const {{ dx, x0, z }} = place._fullData[trace];
+          return {{ dx, x0, z: Array.from(z, (row) => Array.from(row)), words: words.textContent,
+            steps: place._fullData[0].x[1] - place._fullData[0].x[0],
+            ranges: place._fullLayout.xaxis.range }};
+        }};
+        const pause = () => new Promise((done) => setTimeout(done, 1500));
+        const before = look();
+        await Plotly.relayout(place, {{ "xaxis.range": [{low}, {high}] }});
+        await pause();
+        const zoomed = look();
+        place.dispatchEvent(new KeyboardEvent("keydown", {{ key: "+" }}));
+        await pause();
+        const nearer = look();
+        document.querySelector("[data-reset='use-over-time']").click();
+        await pause();
+        return [before, zoomed, nearer, look()];
+        """,
+    )
+    before, zoomed, nearer, after = found
+    assert nearer["dx"] < zoomed["dx"] < before["dx"] / 10
+    assert zoomed["steps"] < before["steps"] / 10
+    assert "each cell is" in zoomed["words"]
+    assert after["dx"] == before["dx"]
+    assert after["words"] == ""
+    assert after["ranges"] == pytest.approx([0, span_days])
+    begin = report.view.window.begin_seconds + (zoomed["x0"] - zoomed["dx"] / 2) * 86400
+    seconds = zoomed["dx"] * 86400 * len(zoomed["z"][0])
+    expected = gantt(lay_out(schedules[0]), Span(begin, begin + seconds), len(zoomed["z"][0]))
+    assert np.abs(np.array(zoomed["z"]) / 100 - expected).max() < 1e-3
+
+
+def test_zooming_into_many_jobs(schedules, tmp_path, monkeypatch):
+    """Where the jobs are too many to send along, cells of a finer level are shown."""
+    browser = images.browser()
+    if browser is None:
+        pytest.skip("no Chromium or Chrome on PATH")
+    monkeypatch.setattr(zooming, "MOST_RECTANGLES", 100)
+    report = write_report(schedules[:1], tmp_path)
+    span_days = report.view.window.seconds / 86400
+    (zoomed,) = _in_browser(
+        browser,
+        tmp_path / "report.html",
+        tmp_path,
+        f"""
+        const place = document.getElementById("use-over-time");
+        await Plotly.relayout(place, {{ "xaxis.range": [0, {0.01 * span_days}] }});
+        await new Promise((done) => setTimeout(done, 1500));
+        const {{ dx, z }} = place._fullData.find(({{ type }}) => type === "heatmap");
+        return [{{ dx, z: Array.from(z, (row) => Array.from(row)) }}];
+        """,
+    )
+    assert zoomed["dx"] == pytest.approx(span_days / zooming.FINE_BINS)
+    fine = gantt(lay_out(schedules[0]), report.view.window, zooming.FINE_BINS)
+    shown = np.array(zoomed["z"]) / 100
+    assert np.abs(shown - fine[:, : shown.shape[1]]).max() <= 0.005 + 1e-9
+
+
+def _in_browser(browser, page, folder, script):
+    """What a script returns that runs in the page once all is drawn."""
+    probe = f"""<script>
+    const look = setInterval(async () => {{
+      if (document.body.dataset.drawn !== "all") return;
+      clearInterval(look);
+      const place = document.createElement("pre");
+      place.id = "probe";
+      try {{ place.textContent = JSON.stringify(await (async () => {{ {script} }})()); }}
+      catch (error) {{ place.textContent = JSON.stringify(String(error.stack)); }}
+      document.body.append(place);
+    }}, 50);
+    </script></body>"""
+    probing = folder / "probing.html"
+    probing.write_text(page.read_text("utf-8").replace("</body>", probe), "utf-8")
+    run = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=30000",
+            "--dump-dom",
+            probing.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return json.loads(re.search(r'<pre id="probe">(.*?)</pre>', run.stdout, re.DOTALL)[1])
 
 
 def test_images(written, tmp_path):

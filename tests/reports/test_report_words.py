@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.reports.words import count, duration, number, percent, signed
+from foresail.reports.words import count, duration, folded, number, percent, signed
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,13 @@ def test_counts_and_signs():
     assert (count(1, "job"), count(28481, "job")) == ("1 job", "28,481 jobs")
     assert count(2, "policy", "policies") == "2 policies"
     assert (signed("14 min"), signed("−14 min")) == ("+14 min", "−14 min")
+
+
+@given(st.text("ab,()", max_size=80), st.integers(5, 30))
+def test_folding_loses_nothing(text, width):
+    """Lines are as wide as allowed, hold all of the text, and are broken after commas."""
+    lines = folded(text, width)
+    assert "".join(lines) == text
+    assert max(map(len, lines)) <= width
+    if all(len(piece) < width for piece in text.split(",")):
+        assert all(line.endswith(",") for line in lines[:-1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from fixed_predictor import fixed_policy, workload_of
-from hypothesis import example, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from slow_simulator import (
     Rules,
@@ -23,6 +23,8 @@ from slow_simulator import (
 from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.simulator.replay import replay
 from foresail.simulator.simulate import simulate_by_events
+
+PHASES = [each for each in Phase if each is not Phase.shrink]
 
 DOUBTFUL = "requested if requested < 1e12 else 2 * q90"
 GUARDED_QUEUE = "max(q50, 10) * sqrt(cpus) / pilot"
@@ -45,8 +47,8 @@ SCHEDULERS = {
         easy, "-wait / max(predicted, 1)", "now - 2 * submit"
     ),
     "easy(queue=predicted / pilot)": Rules(easy, "predicted / pilot"),
-    "easy(queue=wait / pilot,order=predicted / pilot,age_limit_seconds=60)": Rules(
-        easy, "wait / pilot", "predicted / pilot", age_limit=60
+    "easy(queue=-wait / pilot,order=predicted / pilot,age_limit_seconds=60)": Rules(
+        easy, "-wait / pilot", "predicted / pilot", age_limit=60
     ),
     "easy(reservations=0)": Rules(reserving(0)),
     "easy(reservations=2,order=shortest)": Rules(reserving(2), candidates="predicted"),

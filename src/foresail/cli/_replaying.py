@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from foresail.model.errors import InputError, UnknownNameError
+
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from foresail.control.conventions import Conventions
+    from foresail.control.policy import Policy
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -93,34 +100,70 @@ def replay_all(
     workload: Workload, policies: Sequence[str], conventions: str, enforce_limits: bool
 ) -> list[Schedule]:
     """A schedule per policy, with progress where somebody looks."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from foresail.control.conventions import CONVENTIONS
-    from foresail.control.policy import parse_policy
-    from foresail.model.errors import UnknownNameError
-
-    if conventions not in CONVENTIONS:
-        raise UnknownNameError("conventions", conventions, CONVENTIONS)
-    parsed = [parse_policy(text) for text in policies]
-    for policy in parsed:
-        policy.build()
     from foresail.simulator.simulate import simulate
 
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    order = _conventions(conventions)
+    parsed = [_policy(text) for text in policies]
     schedules = []
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    with _spinner() as progress:
         task = progress.add_task("", total=len(parsed))
         for number, policy in enumerate(parsed, start=1):
             progress.update(task, description=f"{number} of {len(parsed)}: {policy.text}")
-            schedules.append(
-                simulate(workload, policy, CONVENTIONS[conventions], enforce_limits=enforce_limits)
-            )
+            schedules.append(simulate(workload, policy, order, enforce_limits=enforce_limits))
             progress.advance(task)
     return schedules
+
+
+def simulate_logged(
+    workload: Workload, policy: str, conventions: str, enforce_limits: bool, events: Path
+) -> Schedule:
+    """The schedule of one policy by the event engine, whose log becomes a file once it is whole."""
+    from foresail.control.log import JsonLinesLog
+    from foresail.simulator.simulate import manifest, simulate_by_events
+
+    order = _conventions(conventions)
+    parsed = _policy(policy)
+    first = manifest(workload, parsed, order)
+    unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
+    try:
+        with _spinner() as progress, JsonLinesLog(unfinished, first) as log:
+            progress.add_task(parsed.text)
+            schedule = simulate_by_events(
+                workload, parsed, order, enforce_limits=enforce_limits, log=log
+            )
+        try:
+            unfinished.replace(events)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", source=events) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return schedule
+
+
+def _conventions(name: str) -> Conventions:
+    from foresail.control.conventions import CONVENTIONS
+
+    if name not in CONVENTIONS:
+        raise UnknownNameError("conventions", name, CONVENTIONS)
+    return CONVENTIONS[name]
+
+
+def _policy(text: str) -> Policy:
+    """The policy, known to be one that can be built."""
+    from foresail.control.policy import parse_policy
+
+    policy = parse_policy(text)
+    policy.build()
+    return policy
+
+
+def _spinner() -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def show(

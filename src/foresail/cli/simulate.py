@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,14 @@ def simulate(
     output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            metavar="FILE",
+            help="Simulate event by event and write the event log, for foresail story.",
+        ),
+    ] = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
@@ -42,5 +51,10 @@ def simulate(
     for plugin in plugins or []:
         load_plugin(plugin)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
-    schedules = replaying.replay_all(workload, [policy], conventions, enforce_limits)
+    if events is None:
+        schedules = replaying.replay_all(workload, [policy], conventions, enforce_limits)
+    else:
+        schedules = [
+            replaying.simulate_logged(workload, policy, conventions, enforce_limits, events)
+        ]
     replaying.show(schedules, output_format, output, png)

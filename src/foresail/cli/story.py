@@ -20,9 +20,10 @@ def story(
     from foresail.explain.story import story as story_of
     from foresail.model.errors import InputError
 
-    lines = story_of(read_log(log), job_id)
-    if not lines:
+    told = story_of(read_log(log), job_id)
+    if not told.lines:
         raise InputError("the log does not know this job", source=log, value=job_id)
-    width = max(len(line.when) for line in lines)
-    for line in lines:
+    typer.echo(told.heading)
+    width = max(len(line.when) for line in told.lines)
+    for line in told.lines:
         typer.echo(f"{line.when:>{width}}  {line.sentence}")

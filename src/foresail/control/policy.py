@@ -99,4 +99,4 @@ def _entry(name: str, taken: Mapping[str, Part]) -> Entry:
         known += here
     if name in known:
         raise InputError("two parts of the same kind in one policy", value=name, expected=_EXPECTED)
-    raise UnknownNameError("scheduler, predictor or correction", name, known)
+    raise UnknownNameError("policy, or part of one,", name, {*known, *NAMED_POLICIES})

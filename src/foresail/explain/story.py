@@ -1,10 +1,11 @@
-"""The story of one job: what its event log says, as a short dated list of sentences."""
+"""The story of one job: what its event log says, as a short list of sentences with their times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from foresail.control.records import (
     Corrected,
@@ -19,7 +20,11 @@ from foresail.control.records import (
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
+from foresail.model.reason import Reason, ReasonCode
 from foresail.reports.words import count, duration
+
+_EARLIEST_UNIX_SECONDS: Final = 1e9
+"""September 2001: no simulation lasts from its second zero to such a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,9 @@ class Line:
     Parameters
     ----------
     time
-        Seconds from the origin of the run.
+        Seconds from the run's start.
     when
-        The same for people: a date in UTC where the log knows one, else seconds.
+        The same for people, to the second.
     sentence
         What happened, with the numbers behind it.
     """
@@ -41,10 +46,62 @@ class Line:
     sentence: str
 
 
-def story(records: Iterable[Record], job_id: str) -> list[Line]:
-    """Everything a log says about one job, in order; empty if the log does not know it."""
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What happened to a job.
+
+    Parameters
+    ----------
+    job_id
+        Its id.
+    start_unix_seconds
+        Unix time of the run's start, where the log knows it.
+    lines
+        All that the log says about the job, in order; empty if it does not know it.
+    """
+
+    job_id: str
+    start_unix_seconds: float | None
+    lines: tuple[Line, ...]
+
+    @property
+    def heading(self) -> str:
+        """Whose story it is and from when on its times count."""
+        if self.start_unix_seconds is None:
+            return f"Job {self.job_id}; times count from the start of the run."
+        moment = datetime.fromtimestamp(self.start_unix_seconds, UTC)
+        return (
+            f"Job {self.job_id}; times count from the start of the run, "
+            f"{moment:%Y-%m-%d %H:%M:%S} UTC."
+        )
+
+
+def story(records: Iterable[Record], job_id: str) -> Story:
+    """Everything a log says about one job.
+
+    Times count from second zero of a simulation, and from the first record of a live run, whose
+    clock is Unix time.
+    """
     teller = _Teller(job_id)
-    return [line for record in records for line in teller.lines(record)]
+    lines = tuple(line for record in records for line in teller.lines(record))
+    return Story(job_id, teller.start_unix_seconds, lines)
+
+
+def elapsed(seconds: float) -> str:
+    """Time since a start, to the second: ``0.4 s``, ``95 s``, ``21 min 40 s``, ``2 d 3 h 0 min``.
+
+    From a day on, to the minute.
+    """
+    if round(seconds) < 120:
+        return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds % 1 else f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h {minutes} min"
+    if hours:
+        return f"{hours} h {minutes} min {rest} s"
+    return f"{minutes} min {rest} s"
 
 
 class _Teller:
@@ -52,24 +109,30 @@ class _Teller:
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
-        self._origin: float | None = None
+        self._zero: float | None = None
+        self.start_unix_seconds: float | None = None
         self._waits_since = 0.0
 
     def lines(self, record: Record) -> Iterator[Line]:
         """What the record says about the job: one line or none."""
         if isinstance(record, Manifest):
-            self._origin = record.origin_unix_seconds
+            if self._zero is None:
+                self.start_unix_seconds = record.origin_unix_seconds
             return
+        time = getattr(record, "time", None)
+        if time is not None and self._zero is None:
+            self._begin(time)
         sentence = self._sentence(record)
         if sentence is not None:
-            time = getattr(record, "time", 0.0)
-            yield Line(time, self._when(time), sentence)
+            since = (time or 0.0) - (self._zero or 0.0)
+            yield Line(since, elapsed(since), sentence)
 
-    def _when(self, time: float) -> str:
-        if self._origin is None:
-            return f"{time:,.0f} s"
-        moment = datetime.fromtimestamp(self._origin + time, UTC)
-        return f"{moment:%Y-%m-%d %H:%M:%S}"
+    def _begin(self, first: float) -> None:
+        """Take the first time of the log for what it is."""
+        live = self.start_unix_seconds is None and first >= _EARLIEST_UNIX_SECONDS
+        self._zero = first if live else 0.0
+        if live:
+            self.start_unix_seconds = first
 
     def _sentence(self, record: Record) -> str | None:
         match record:
@@ -82,7 +145,7 @@ class _Teller:
             case Predicted(job_id=self._job_id):
                 return _of_prediction(record)
             case ReasonChanged(job_id=self._job_id, reason=reason):
-                return f"Pending: {reason.sentence}."
+                return f"Pending: {_of_reason(reason, record.time)}."
             case Corrected(job_id=self._job_id):
                 return (
                     f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
@@ -120,6 +183,17 @@ class _Teller:
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
+
+
+def _of_reason(reason: Reason, now: float) -> str:
+    """The reason in words; a time in it is said as how far off it is."""
+    start = reason.numbers.get("start")
+    if not isinstance(start, float | int):
+        return reason.sentence
+    later = duration(max(start - now, 0.0))
+    if reason.code is ReasonCode.RESERVED:
+        return f"next in line: {reason.numbers['cpus']:g} cpus should be free in {later}"
+    return f"would delay job {reason.numbers['head']}, which should start in {later}"
 
 
 def _of_submission(job: Job) -> str:

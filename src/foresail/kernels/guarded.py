@@ -65,7 +65,7 @@ def protect(
     """
     deadline = due
     i = 0
-    while i < releases and (release_time[i] <= due or free < needed):
+    while i < releases and (release_time[i] <= deadline or free < needed):
         deadline = max(deadline, release_time[i])
         free += release_width[i]
         i += 1
@@ -181,7 +181,7 @@ def guarded_pass(
         reservation[slot] = -math.inf
         starts[count] = slot
         count += 1
-        if slot == oldest[0]:
+        if slot <= oldest[protected - 1]:
             protected = oldest_waiting(queue, waiting, reservation, oldest)
             guarded = False
             if protected == 0:

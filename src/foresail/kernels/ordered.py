@@ -82,15 +82,8 @@ def release(
 
 
 @bare_kernel
-def _earlier(times: Floats, sequence: Integers, a: int, b: int) -> bool:
-    return bool(times[a] < times[b] or (times[a] == times[b] and sequence[a] < sequence[b]))
-
-
-@bare_kernel
-def _swap(times: Floats, sequence: Integers, slots: Integers, a: int, b: int) -> None:
-    times[a], times[b] = times[b], times[a]
-    sequence[a], sequence[b] = sequence[b], sequence[a]
-    slots[a], slots[b] = slots[b], slots[a]
+def _earlier(time: float, order: int, other_time: float, other_order: int) -> bool:
+    return bool(time < other_time or (time == other_time and order < other_order))
 
 
 @bare_kernel
@@ -104,33 +97,42 @@ def heap_push(
     slot: int,
 ) -> None:
     """Put an event on a heap of ``count`` ordered by time, then by ``order``."""
-    times[count] = time
-    sequence[count] = order
-    slots[count] = slot
-    child = count
-    while child > 0:
-        parent = (child - 1) >> 1
-        if not _earlier(times, sequence, child, parent):
+    gap = count
+    while gap > 0:
+        parent = (gap - 1) >> 1
+        if not _earlier(time, order, times[parent], sequence[parent]):
             break
-        _swap(times, sequence, slots, child, parent)
-        child = parent
+        times[gap] = times[parent]
+        sequence[gap] = sequence[parent]
+        slots[gap] = slots[parent]
+        gap = parent
+    times[gap] = time
+    sequence[gap] = order
+    slots[gap] = slot
 
 
 @bare_kernel
 def heap_pop(times: Floats, sequence: Integers, slots: Integers, count: int) -> int:
     """Take the earliest event off a heap of ``count`` and return its slot."""
-    slot = slots[0]
+    earliest = slots[0]
     last = count - 1
-    _swap(times, sequence, slots, 0, last)
-    parent = 0
+    time, order, slot = times[last], sequence[last], slots[last]
+    gap = 0
     while True:
-        child = 2 * parent + 1
+        child = 2 * gap + 1
         if child >= last:
             break
-        if child + 1 < last and _earlier(times, sequence, child + 1, child):
+        if child + 1 < last and _earlier(
+            times[child + 1], sequence[child + 1], times[child], sequence[child]
+        ):
             child += 1
-        if not _earlier(times, sequence, child, parent):
+        if not _earlier(times[child], sequence[child], time, order):
             break
-        _swap(times, sequence, slots, child, parent)
-        parent = child
-    return int(slot)
+        times[gap] = times[child]
+        sequence[gap] = sequence[child]
+        slots[gap] = slots[child]
+        gap = child
+    times[gap] = time
+    sequence[gap] = order
+    slots[gap] = slot
+    return int(earliest)

@@ -187,10 +187,8 @@ def conservative_pass(
         if reservation[slot] == math.inf:
             continue
         n = occupy(times, room, n, reservation[slot], planned[slot], -width[slot])
-        at = earliest_fit(times, room, n, 0, width[slot], planned[slot])
-        reservation[slot] = times[at]
-        n = occupy(times, room, n, times[at], planned[slot], width[slot])
-        if at > 0 or width[slot] > free:
+        n = _reserve(times, room, n, slot, width, planned, reservation)
+        if reservation[slot] > now or width[slot] > free:
             continue
         free -= width[slot]
         hold(

@@ -51,7 +51,7 @@ class SimilarParameters:
         How many classes to remember at most; each takes 48 bytes.
     """
 
-    decays: tuple[float, ...] = (0.999, 0.95, 0.9, 0.9, 0.8)
+    decays: tuple[float, ...] = (0.999, 0.9, 0.9, 0.9, 0.9)
     strengths: tuple[float, ...] = (1.0, 2.0, 2.0, 2.0, 2.0)
     executables: bool = True
     shortest_seconds: float = 1.0

@@ -80,7 +80,7 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": style.label,
+                "name": style.drawn,
                 "x": [change.ratio.value for _, change in drawn],
                 "y": [row + shift for row, _ in drawn],
                 "error_x": {
@@ -230,7 +230,7 @@ def size_map(view: ReportView) -> Figure:
         style = view.styles[position + 1]
         annotations.append(
             {
-                "text": f"<b>{style.label}</b>",
+                "text": f"<b>{style.drawn}</b>",
                 "xref": "paper",
                 "yref": "paper",
                 "x": 0,

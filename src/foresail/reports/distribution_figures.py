@@ -120,12 +120,12 @@ def _lines(
         {
             "type": "scatter",
             "mode": "lines",
-            "name": style.label,
+            "name": style.drawn,
             "x": packed(x),
             "y": packed(y),
             "customdata": [duration(float(value)) for value in x],
             "line": {"color": style.colour, "dash": style.dash, "width": 2.4},
-            "hovertemplate": f"{hover}<extra>{style.label}</extra>",
+            "hovertemplate": f"{hover}<extra>{style.drawn}</extra>",
             "showlegend": len(styles) > _DIRECT_LABELS,
         }
         for style, (x, y) in zip(styles, shapes, strict=True)
@@ -138,7 +138,8 @@ def _drawing(
     """Up to four policies are named in the corner that cumulative curves leave free."""
     labels = [
         {
-            "text": style.label,
+            "text": style.drawn,
+            **({"hovertext": style.hover} if style.is_cut else {}),
             "xref": "paper",
             "yref": "paper",
             "x": 0.985,

@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 
 from foresail.metrics.comparison import movers
+from foresail.metrics.prediction import worst_predicted_users
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.prediction_figures import coverage
@@ -19,6 +20,7 @@ from foresail.reports.view import ReportView
 from foresail.reports.words import count, duration, number, percent, signed
 
 _MOST_MOVER_TABLES: Final = 3
+_MOST_WORST_TABLES: Final = 3
 
 _STROKES: Final = {
     "dash": "8 4",
@@ -53,6 +55,7 @@ def page(
         _summary_section(view, command),
         *(_part(part, view.styles, command) for part in parts),
         _coverage_section(view),
+        _worst_predicted_section(view, command),
         _movers_section(view),
         "</main>",
         _footer(view, command),
@@ -74,6 +77,14 @@ def _name(style: PolicyStyle) -> str:
         f" <code class='full'>{escape(style.policy)}</code>" if style.label != style.policy else ""
     )
     return f"<span class='policy'>{_swatch(style.colour)}{as_html(style.label)}</span>{full}"
+
+
+def _full(style: PolicyStyle) -> str:
+    """Nothing cut: after the letter that it goes by, if it has one."""
+    if not style.is_cut:
+        return as_html(style.label)
+    letter, _, _ = style.label.partition(": ")
+    return f"{as_html(letter)}: <code>{escape(style.policy)}</code>"
 
 
 def _swatch(colour: str, dash: str = "solid") -> str:
@@ -131,14 +142,16 @@ def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
     dashes = {
         trace["name"]: trace.get("line", {}).get("dash", "solid")
         for trace in figure.traces
-        if trace.get("showlegend")
+        if trace.get("name")
     }
+    named = {trace["name"] for trace in figure.traces if trace.get("showlegend")}
     if len(styles) == 1:
         return ""
     entries = "".join(
-        f"<li>{_swatch(style.colour, dashes[style.label])}{as_html(style.label)}</li>"
+        f"<li title='{escape(style.policy)}'>{_swatch(style.colour, dashes[style.drawn])}"
+        f"{_full(style)}</li>"
         for style in styles
-        if style.label in dashes
+        if style.drawn in named or (style.is_cut and style.drawn in dashes)
     )
     return f"<ul class='key' aria-label='Key'>{entries}</ul>" if entries else ""
 
@@ -177,6 +190,58 @@ def _coverage_section(view: ReportView) -> str:
         "<tr class='stated'><th scope='row'>as stated</th><td class='number'></td>"
         "<td class='number'>10 %</td><td class='number'>80 %</td><td class='number'>10 %</td></tr>"
         f"{rows}</tbody></table></div></section>"
+    )
+
+
+def _worst_predicted_section(view: ReportView, command: str | None) -> str:
+    """Tables for the policies whose predictions came with a range; equal ones are shown once."""
+    blocks: list[str] = []
+    shown: list[pl.DataFrame] = []
+    for style, jobs in zip(view.styles, view.jobs, strict=True):
+        table = worst_predicted_users(jobs)
+        if not table.height or any(table.equals(other) for other in shown):
+            continue
+        shown.append(table)
+        if len(shown) <= _MOST_WORST_TABLES:
+            blocks.append(f"<h3>{_name(style)}</h3>{_worst_predicted_table(table)}")
+    if not shown:
+        return ""
+    left_out = len(shown) - len(blocks)
+    more = (
+        f"<p class='note'>{count(left_out, 'further policy', 'further policies')} in the CSV.</p>"
+        if left_out
+        else ""
+    )
+    return (
+        "<section id='worst-predicted'><h2>Whose jobs are predicted worst?</h2>"
+        f"{''.join(blocks)}{more}{behind('worst-predicted-users', command)}</section>"
+    )
+
+
+def _worst_predicted_table(users: pl.DataFrame) -> str:
+    rows = "".join(
+        f"<tr><th scope='row'>{as_html(str(row['user'] if row['user'] is not None else '–'))}</th>"
+        f"<td class='number'>{row['jobs']:,}</td>"
+        f"<td class='number'>{duration(row['absolute_error_seconds'])}</td>"
+        f"<td class='number'>{percent(row['share_of_error'])}</td>"
+        f"<td class='number'>{percent(row['too_short'])}</td>"
+        f"<td class='number'>{duration(row['median_runtime_seconds'])}</td>"
+        f"<td class='number'>{duration(row['median_prediction_seconds'])}</td></tr>"
+        for row in users.iter_rows(named=True)
+    )
+    headings = (
+        "jobs",
+        "summed error",
+        "of all error",
+        "predicted too short",
+        "median runtime",
+        "median prediction",
+    )
+    head = "".join(f"<th scope='col' class='number'>{heading}</th>" for heading in headings)
+    return (
+        "<div class='wide' tabindex='0' role='region' aria-label='Worst predicted users'><table>"
+        f"<thead><tr><th scope='col'>user</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        "</div>"
     )
 
 

@@ -13,7 +13,12 @@ from foresail.reports.distribution_figures import slowdown_distribution, wait_di
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.files import make_folder, write_whole
 from foresail.reports.page import page
-from foresail.reports.prediction_figures import prediction_error
+from foresail.reports.prediction_figures import (
+    coverage,
+    prediction_error,
+    prediction_sharpness,
+    worst_predicted,
+)
 from foresail.reports.table import as_table
 from foresail.reports.time_figures import use_over_time
 from foresail.reports.view import ReportView, view_of
@@ -51,6 +56,7 @@ def report_of(schedules: Sequence[Schedule]) -> Report:
         *([size_map(view)] if view.comparisons else []),
         use_over_time(view),
         prediction_error(view),
+        *([prediction_sharpness(view)] if coverage(view).height else []),
     )
     return Report(view, parts)
 
@@ -78,6 +84,8 @@ def write_report(
     make_folder(folder)
     tables = {figure.name: figure.table for figure in report.figures}
     tables["summary"] = as_table(report.view.summaries)
+    if coverage(report.view).height:
+        tables["worst-predicted-users"] = worst_predicted(report.view)
     for position, jobs in enumerate(report.view.jobs):
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Final, Literal
 
-from foresail.reports.words import number
+from foresail.reports.words import folded, number
 from foresail.traces.schedule import Schedule
 
 LIGHT: Final[Mapping[str, str]] = {
@@ -50,19 +51,44 @@ colour ``@role``; the page, or the image writer, puts in the one of its theme.""
 _DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS: Final = ("circle", "circle", "diamond", "square", "triangle-up", "cross", "x")
 _LONGEST_LABEL: Final = 50
+_LONGEST_DRAWN: Final = 32
+_HOVER_WIDTH: Final = 44
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStyle:
-    """A policy's looks, the same throughout a report."""
+    """A policy's looks, the same throughout a report.
+
+    Parameters
+    ----------
+    policy
+        Its short form in full.
+    label
+        What sentences and tables call it: cut in the middle where it is long.
+    drawn
+        What drawings call it, in Plotly's markup: cut further.
+    colour, dash, symbol
+        Of its lines and marks.
+    """
 
     policy: str
     label: str
+    drawn: str
     colour: str
     dash: str
     symbol: str
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether drawings show less than all of it."""
+        return self.drawn != literal(self.label) or self.label != self.policy
+
+    @property
+    def hover(self) -> str:
+        """All of it in Plotly's markup, on as many lines as it takes."""
+        return "<br>".join(literal(line) for line in folded(self.policy, _HOVER_WIDTH))
 
 
 def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:
@@ -71,17 +97,33 @@ def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:
     for position, schedule in enumerate(schedules):
         look = position if position < len(_DASHES) else 1 + (position - 1) % (len(_DASHES) - 1)
         name = schedule.meta.policy
-        if len(name) > _LONGEST_LABEL or sum(s.meta.policy == name for s in schedules) > 1:
-            letter = chr(ord("A") + position) if position < 26 else str(position + 1)
-            name = f"{letter}: {_cut(name, _LONGEST_LABEL - 3)}"
+        letter = ""
+        if len(name) > _LONGEST_DRAWN or sum(s.meta.policy == name for s in schedules) > 1:
+            letter = f"{chr(ord('A') + position) if position < 26 else position + 1}: "
         styles.append(
-            PolicyStyle(schedule.meta.policy, name, f"@policy{look}", _DASHES[look], _SYMBOLS[look])
+            PolicyStyle(
+                policy=name,
+                label=letter + _cut(name, _LONGEST_LABEL - len(letter)),
+                drawn=literal(letter + _cut(name, _LONGEST_DRAWN - len(letter))),
+                colour=f"@policy{look}",
+                dash=_DASHES[look],
+                symbol=_SYMBOLS[look],
+            )
         )
     return tuple(styles)
 
 
+def literal(text: str) -> str:
+    """Text as Plotly shows it unchanged: no tag, entity or template of its own in it."""
+    return escape(text, quote=False).replace("{", "&#123;")
+
+
 def _cut(name: str, longest: int) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+    """The name, its middle left out where it is too long: both ends tell policies apart."""
+    if len(name) <= longest:
+        return name
+    tail = (longest - 1) // 3
+    return f"{name[: longest - 1 - tail]}…{name[-tail:]}"
 
 
 def themed(value: Any, theme: Mapping[str, str]) -> Any:

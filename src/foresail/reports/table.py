@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.metrics.summary import Summary
-from foresail.reports.words import count, duration, number, percent
+from foresail.reports.words import count, duration, folded, number, percent
+
+_POLICY_WIDTH: Final = 30
 
 _COLUMNS: Final[tuple[tuple[str, str, Callable[[float], str], int], ...]] = (
     ("average_bounded_slowdown", "average\nslowdown", number, -1),
@@ -41,14 +43,14 @@ def terminal_table(summaries: Sequence[Summary]) -> Table:
         caption_style="dim",
         width=None,
     )
-    table.add_column("policy", vertical="bottom", overflow="fold", max_width=30)
+    table.add_column("policy", vertical="bottom", max_width=_POLICY_WIDTH)
     for _, heading, _, _ in _COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     for summary, row in zip(summaries, policy_rows(summaries)[1], strict=True):
         cells = [
             Text(text + ("*" if best else " "), style="bold" if best else "") for text, best in row
         ]
-        table.add_row(Text(summary.policy), *cells)
+        table.add_row(Text("\n".join(folded(summary.policy, _POLICY_WIDTH))), *cells)
     return table
 
 

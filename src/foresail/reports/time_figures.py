@@ -51,13 +51,13 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": style.label,
+                    "name": style.drawn,
                     "legendgroup": style.label,
                     "showlegend": not suffix,
                     "x": packed(middle.to_numpy() / unit_seconds),
                     "y": packed(line[column].to_numpy()),
                     "line": {"color": style.colour, "width": 1.6, "shape": "hvh"},
-                    "hovertemplate": f"%{{x:.4~g}} {unit}: {hover}<extra>{style.label}</extra>",
+                    "hovertemplate": f"%{{x:.4~g}} {unit}: {hover}<extra>{style.drawn}</extra>",
                     "xaxis": "x",
                     "yaxis": f"y{suffix}",
                 }
@@ -92,12 +92,12 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
                 "colorscale": [[0, "@cell"], [1, style.colour]],
                 "showscale": False,
                 "hovertemplate": f"%{{x:.4~g}} {unit}, processor %{{y:.0f}}: %{{z}} % used"
-                f"<extra>{style.label}</extra>",
+                f"<extra>{style.drawn}</extra>",
                 "xaxis": "x",
                 "yaxis": f"y{position + 3}",
             }
         )
-        headings.append((f"processors: {style.label}", style.colour))
+        headings.append((f"processors: {style.drawn}", style.colour))
     axes: dict[str, Any] = {
         "yaxis": axis("", domain=domains[0], tickformat=".0%", range=[0, 1.04], nticks=4),
         "yaxis2": axis("", domain=domains[1], rangemode="tozero", nticks=5, tickformat=",~r"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 _MINUTE = 60.0
 _HOUR = 3600.0
@@ -70,6 +71,21 @@ def count(amount: int, singular: str, plural: str | None = None) -> str:
     """An amount with its noun: ``1 job``, ``28,481 jobs``."""
     noun = singular if amount == 1 else (plural or singular + "s")
     return f"{amount:,} {noun}"
+
+
+def folded(policy: str, width: int) -> list[str]:
+    """A policy's short form on lines of at most this width, broken after commas.
+
+    What has no comma for longer than a line is broken where the line ends.
+    """
+    lines = [""]
+    for piece in re.findall(r"[^,]*,|[^,]+$", policy):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1]) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return lines
 
 
 def signed(text: str) -> str:

@@ -78,12 +78,11 @@ def compile_expression(text: str) -> Program:
         If it names a field or function that does not exist.
     """
     text = NAMED_ORDERS.get(text, text)
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputError("not an expression", value=text, expected=_EXPECTED) from error
     compiler = _Compiler(text)
-    compiler.visit(tree.body, depth=1)
+    try:
+        compiler.visit(ast.parse(text, mode="eval").body, depth=1)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise InputError("not an expression", value=text, expected=_EXPECTED) from error
     return Program(
         code=np.array(compiler.code, dtype=np.int64),
         constants=np.array(compiler.constants or [0.0], dtype=np.float64),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,16 @@ class Orders:
     oldest_limit_seconds: float = math.inf
 
     def __post_init__(self) -> None:
+        for name in ("plan", "likely"):
+            text = getattr(self, name)
+            program = compile_expression(text)
+            if program.changes_with_time or program.follows_pilots:
+                raise InputError(
+                    "a runtime does not depend on the moment",
+                    field=name,
+                    value=text,
+                    expected="an expression without now, wait and pilot",
+                )
         for name in ("age_limit_seconds", "oldest_limit_seconds"):
             seconds = getattr(self, name)
             if not seconds > 0:
@@ -51,9 +61,15 @@ class Orders:
 
 
 class QueueScheduler:
-    """A scheduler whose behaviour is a compiled pass over ordered arrays."""
+    """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
-    def __init__(self, one_pass: Any, orders: Orders, *parameters: float) -> None:
+    With ``keeps_plan`` each pass is handed the reservations of the one before.
+    """
+
+    def __init__(
+        self, one_pass: Any, orders: Orders, *parameters: float, keeps_plan: bool = False
+    ) -> None:
+        self._keeps_plan = keeps_plan
         queue = compile_expression(orders.queue)
         self._compiled = CompiledScheduler(
             one_pass,
@@ -100,7 +116,8 @@ class QueueScheduler:
         }
         if not fitting:
             return Decision(reasons=reasons)
-        desk = _Desk(self._compiled, view, partition, fitting)
+        plan = view.plan if self._keeps_plan else {}
+        desk = _Desk(self._compiled, view, partition, fitting, plan)
         starts = desk.run_pass()
         reasons.update(desk.reasons(starts))
         return Decision(
@@ -109,9 +126,8 @@ class QueueScheduler:
                 for slot in starts
             ),
             plan=tuple(
-                PlannedStart(each.job.job_id, reserved, _whole(each.job, partition))
-                for each, reserved in zip(fitting, desk.reservation.tolist(), strict=True)
-                if math.isfinite(reserved)
+                PlannedStart(job.job_id, start_seconds, _whole(job, partition))
+                for job, start_seconds in desk.reservations()
             ),
             reasons=reasons,
         )
@@ -164,6 +180,7 @@ class _Desk:
         view: ClusterView,
         partition: Partition,
         pending: Sequence[PendingJob],
+        plan: Mapping[str, float],
     ) -> None:
         self._scheduler = scheduler
         self._now = view.now
@@ -183,7 +200,7 @@ class _Desk:
             candidate_keys = _values(scheduler.candidates, self._now, specs, summaries, pilots)
             self._candidates = _ordered(candidate_keys, aged)
         self.reservation = np.array(
-            [view.plan.get(each.job.job_id, math.nan) for each in pending], dtype=np.float64
+            [plan.get(each.job.job_id, math.nan) for each in pending], dtype=np.float64
         )
         soonest = math.nextafter(view.now, math.inf)  # a wake-up may come late on a live cluster
         releases = sorted(
@@ -227,6 +244,14 @@ class _Desk:
             starts,
         )
         return [int(slot) for slot in starts[:count]]
+
+    def reservations(self) -> list[tuple[Job, float]]:
+        """Jobs with a reservation and its start (seconds), in queue order."""
+        return [
+            (self._pending[slot].job, float(self.reservation[slot]))
+            for slot in self._queue
+            if math.isfinite(self.reservation[slot])
+        ]
 
     def reasons(self, starts: Sequence[int]) -> dict[str, Reason]:
         """Why each of the others waits."""

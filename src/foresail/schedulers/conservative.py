@@ -37,4 +37,4 @@ class Conservative(QueueScheduler):
         orders = Orders(
             parameters.queue, plan=parameters.plan, age_limit_seconds=parameters.age_limit_seconds
         )
-        super().__init__(conservative_pass, orders)
+        super().__init__(conservative_pass, orders, keeps_plan=True)

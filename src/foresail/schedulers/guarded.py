@@ -40,7 +40,7 @@ class GuardedParameters:
         How many of the oldest waiting jobs are protected so.
     """
 
-    queue: str = "max(q50, 10) * sqrt(cpus) / pilot"
+    queue: str = "max(q50, 10) / pilot"
     likely: str = "q50"
     plan: str = "requested if requested < 1e12 else 2 * q90"
     oldest_limit_seconds: float = 1.5 * _DAY_SECONDS

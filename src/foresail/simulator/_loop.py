@@ -200,7 +200,7 @@ def _become_pilot(
 ) -> None:
     """Give a waiting job another number of jobs that it would inform, and its new place."""
     before = machine.pilots[slot]
-    if lane.follows_pilots:
+    if lane.follows_pilots and not lane.moves:  # one that moves is sorted again before the pass
         old_key = _key(lane, machine, slot, now, book)
         machine.pilots[slot] = informed
         if _key(lane, machine, slot, now, book) != old_key:
@@ -251,7 +251,7 @@ def _refresh_predictions(
         if machine.learned_of[int(book.specs[slot, USER]) + 1]:
             machine.to_refresh[found] = slot
             found += 1
-    few = found <= FEW
+    few = found <= FEW and not (queue.moves or candidates.moves)  # stale keys mark no place
     for i in range(found):
         slot = machine.to_refresh[i]
         moves = few and not machine.is_aged[slot]
@@ -319,6 +319,15 @@ def _choose_pilots(
         if wanted >= 0:
             informed = float(kinds.waiting[kind])
             _inform(queue, candidates, machine, policy, wanted, informed, now, book)
+
+
+@inlined
+def _count_running(kinds: Kinds, machine: Machine, gone: int, change: int) -> None:
+    """Count the jobs that are expected to be gone by now out of their kinds, or in again."""
+    for i in range(gone):
+        slot = machine.release_slot[i]
+        kinds.running[kinds.of[slot]] += change
+        _touch(kinds, slot)
 
 
 @inlined
@@ -464,8 +473,16 @@ def _schedule(
     if counters[LEARNED_OF] > 0:
         _refresh_predictions(queue, candidates, machine, policy, book, now)
     _grow_old(queue, candidates, machine, kinds, policy, now, book)
+    gone = 0
+    free = machine.free[0]
+    if policy.settings.expected_is_free:
+        while gone < counters[RELEASES] and machine.release_time[gone] <= now:
+            free += machine.release_width[gone]
+            gone += 1
     if queue.follows_pilots or candidates.follows_pilots:
+        _count_running(kinds, machine, gone, -1)
         _choose_pilots(queue, candidates, machine, kinds, policy, now, book)
+        _count_running(kinds, machine, gone, 1)
     if queue.moves:
         _sort_again(queue, machine, now, book)
     if candidates.moves and not policy.settings.shared:
@@ -474,12 +491,6 @@ def _schedule(
     if last_head != counters[LAST_HEAD]:
         last_head = -1
     last_reservation = machine.reservation[queue.slots[0]]
-    gone = 0
-    free = machine.free[0]
-    if policy.settings.expected_is_free:
-        while gone < counters[RELEASES] and machine.release_time[gone] <= now:
-            free += machine.release_width[gone]
-            gone += 1
     count = policy.one_pass(
         now,
         free,

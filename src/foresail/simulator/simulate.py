@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+
+from foresail import __version__
 from foresail.control.conventions import FORESAIL, Conventions
+from foresail.control.log import EventLog
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy
+from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import is_compiled, replay
@@ -35,10 +40,33 @@ def simulate_by_events(
     conventions: Conventions = FORESAIL,
     *,
     enforce_limits: bool = False,
+    log: EventLog | None = None,
 ) -> Schedule:
-    """As ``simulate``, through the controller that also drives live clusters."""
+    """As ``simulate``, through the controller that also drives live clusters.
+
+    Its records go to the log, if there is one; ``manifest`` says how that log begins.
+    """
     real_runtimes(workload)
     controller = Controller(
-        Cluster.of_processors(workload.processors), *policy.build(), conventions
+        Cluster.of_processors(workload.processors), *policy.build(), conventions, log=log
     )
     return simulate_events(workload, controller, policy.label, enforce_limits=enforce_limits)
+
+
+def manifest(workload: Workload, policy: Policy, conventions: Conventions = FORESAIL) -> Manifest:
+    """The first record of a simulation's event log.
+
+    Raises
+    ------
+    InputError
+        If the workload does not say how many processors the machine has.
+    """
+    meta = workload.meta
+    return Manifest(
+        policy=policy.text,
+        cluster=Cluster.of_processors(workload.processors),
+        conventions=conventions,
+        versions={"foresail": __version__, "python": platform.python_version()},
+        inputs={} if meta.sha256 is None else {meta.source: meta.sha256},
+        origin_unix_seconds=meta.origin_unix_seconds,
+    )

@@ -1,0 +1,1 @@
+"""How fast Foresail is, as ratios against references measured in the same run."""

@@ -1,0 +1,32 @@
+"""The logs that are replayed: generated ones everywhere, the real ones where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from foresail.model.registry import find
+from foresail.traces.folder import load_workload
+from foresail.traces.generating import generate
+from foresail.traces.workload import Workload
+
+PROCESSORS: Final = 512
+_REAL = Path(__file__).resolve().parents[2] / "shared" / "traces" / "predictsim-sc15"
+_REAL_NAMES: Final = ("KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie")
+
+
+@cache
+def generated(jobs: int) -> Workload:
+    """Jobs of the Lublin-Feitelson model on 512 processors at load 0.7."""
+    parameters = find("generator", "lublin").parameters(jobs=jobs, processors=PROCESSORS, load=0.7)
+    return generate("lublin", parameters, seed=1)
+
+
+def real() -> Iterator[tuple[str, Workload]]:
+    """The logs of the published study, as far as they are beside this checkout."""
+    for name in _REAL_NAMES:
+        path = _REAL / f"{name}.filtered.swf.gz"
+        if path.exists():
+            yield name, load_workload(path)
