@@ -36,7 +36,7 @@ class Fixed:
         pass
 
     def compiled(self, specs):
-        told = np.array(self.seconds).reshape(-1, 1)
+        told = np.array(self.seconds, dtype=np.float64).reshape(-1, 1)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), told)
         return PredictorSteps(oracle.predict, ignore, ignore), state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
@@ -10,33 +11,29 @@ from foresail.control.policy import parse_policy
 from foresail.simulator.replay import replay_arrays
 from foresail.traces.workload import Workload
 
-PREDICTORS = ("recent", "regression")
-
 
 @benchmark("learning")
 def measure() -> Iterator[Measurement]:
-    """FCFS, so that all predictors meet the same schedule and only their steps differ."""
+    """FCFS, so that both predictors meet the same schedule and only their steps differ."""
     for log, workload in [("lublin", logs.generated(50_000)), *logs.real()]:
-        yield from _measure(log, workload)
+        yield _regression(log, workload)
 
 
-def _measure(log: str, workload: Workload) -> Iterator[Measurement]:
-    names = ("requested", *PREDICTORS)
-    policies = [parse_policy(f"fcfs,{name}") for name in names]
-    seconds: list[list[float]] = [[] for _ in names]
+def _regression(log: str, workload: Workload) -> Measurement:
+    seconds: dict[str, list[float]] = {"requested": [], "regression": []}
 
-    def replaying(number: int) -> None:
+    def replaying(name: str) -> None:
         runtime = workload.runtime_seconds.copy()
-        seconds[number].append(replay_arrays(workload, runtime, policies[number]).seconds)
+        policy = parse_policy(f"fcfs,{name}")
+        seconds[name].append(replay_arrays(workload, runtime, policy).seconds)
 
-    best_in_turns(0.5, *(lambda number=i: replaying(number) for i in range(len(names))))
-    requested, *others = (min(each) for each in seconds)
-    for name, taken in zip(PREDICTORS, others, strict=True):
-        yield Measurement(
-            f"learning {log} {name}",
-            taken - requested,
-            "replay with requested times",
-            requested,
-            len(workload),
-            "job",
-        )
+    best_in_turns(0.5, *(partial(replaying, name) for name in seconds))
+    requested = min(seconds["requested"])
+    return Measurement(
+        f"learning {log} regression",
+        min(seconds["regression"]) - requested,
+        "replay with requested times",
+        requested,
+        len(workload),
+        "job",
+    )

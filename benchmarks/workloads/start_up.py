@@ -12,9 +12,11 @@ from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.traces.swf_writer import write_swf
 
+_BIN = Path(sys.executable).parent
 
-def _run(*arguments: str | Path) -> None:
-    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+def _run(program: str, *arguments: str | Path) -> None:
+    subprocess.run([_BIN / program, *arguments], check=True, capture_output=True)
 
 
 @benchmark("start-up")
@@ -25,9 +27,9 @@ def measure() -> Iterator[Measurement]:
         write_swf(logs.generated(2_000), log)
         whole, help_page, reference = best_in_turns(
             4.0,
-            lambda: _run("-m", "foresail.cli.main", "simulate", log, "--with", "easy"),
-            lambda: _run("-m", "foresail.cli.main", "--help"),
-            lambda: _run("-c", "import numba, polars, pydantic, typer, rich"),
+            lambda: _run("foresail", "simulate", log, "--with", "easy"),
+            lambda: _run("foresail", "--help"),
+            lambda: _run("python", "-c", "import numba, polars, pydantic, typer, rich"),
         )
     yield Measurement("start-up simulate", whole, "importing libraries", reference, 1, "start")
     yield Measurement("start-up help", help_page, "importing libraries", reference, 1, "start")

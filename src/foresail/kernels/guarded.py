@@ -63,13 +63,13 @@ def protect(
 
     The deadline is ``due``, or when the job can start at all by planned ends, or now.
     """
-    deadline = due
+    deadline = max(due, now)
     i = 0
     while i < releases and (release_time[i] <= deadline or free < needed):
         deadline = max(deadline, release_time[i])
         free += release_width[i]
         i += 1
-    return max(deadline, now), free - needed
+    return deadline, free - needed
 
 
 @kernel

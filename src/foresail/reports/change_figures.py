@@ -189,6 +189,7 @@ def size_map(view: ReportView) -> Figure:
         traces.append(
             {
                 "type": "heatmap",
+                "name": view.styles[position + 1].drawn,
                 "z": [[None if math.isnan(v) else float(v) for v in row] for row in z],
                 "x": list(RUNTIME_LABELS),
                 "y": list(widths),

@@ -84,7 +84,8 @@ def _full(style: PolicyStyle) -> str:
     if not style.is_cut:
         return as_html(style.label)
     letter, _, _ = style.label.partition(": ")
-    return f"{as_html(letter)}: <code>{escape(style.policy)}</code>"
+    policy = escape(style.policy).replace(",", ",<wbr>")
+    return f"{as_html(letter)}: <code>{policy}</code>"
 
 
 def _swatch(colour: str, dash: str = "solid") -> str:

@@ -16,6 +16,7 @@ from foresail.reports.words import duration, number, percent
 
 _STEP: Final = 0.1
 _REACH: Final = 4.0
+_REACH_OF_EVERY_POWER: Final = 2.5
 _DAY: Final = 86400.0
 _WEEK: Final = 7 * _DAY
 _FEWEST_STRETCHES: Final = 3
@@ -79,14 +80,16 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
         )
     if not traces:
         return _missing(title, exact)
-    powers = range(-int(_REACH), int(_REACH) + 1)
+    shown = _range(traces)
+    step = 1 if shown[1] <= _REACH_OF_EVERY_POWER else 2
+    powers = range(-int(_REACH), int(_REACH) + 1, step)
     drawing = layout(
         360,
         xaxis=axis(
             "prediction relative to the runtime (log scale)",
             tickvals=list(powers),
             ticktext=["exact" if p == 0 else _factor(p) for p in powers],
-            range=_range(traces),
+            range=shown,
             tickangle=0,
         ),
         yaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero"),
@@ -140,7 +143,8 @@ def prediction_sharpness(view: ReportView) -> Figure | MissingFigure:
         findings.append(
             f"{style.label}: in the median {stretch} the range from the 10 % to the 90 % quantile "
             f"is {number(float(np.median(widths)))} times as wide as the prediction is long; "
-            f"{number(float(widths[0]))} times in the first {stretch}, {number(float(widths[-1]))} in the last."
+            f"{number(float(widths[0]))} times in the first {stretch}, "
+            f"{number(float(widths[-1]))} in the last."
         )
         traces.append(
             {
@@ -240,7 +244,7 @@ def _range(traces: list[dict[str, Any]]) -> list[float]:
 
 
 def _factor(power: int) -> str:
-    return f"{10 ** abs(power):,}× {'long' if power > 0 else 'short'}"
+    return f"{10**power:,}×" if power > 0 else f"1/{10**-power:,}"
 
 
 def _times(ratio: float) -> str:

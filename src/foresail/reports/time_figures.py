@@ -52,7 +52,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
                     "type": "scatter",
                     "mode": "lines",
                     "name": style.drawn,
-                    "legendgroup": style.label,
+                    "legendgroup": style.drawn,
                     "showlegend": not suffix,
                     "x": packed(middle.to_numpy() / unit_seconds),
                     "y": packed(line[column].to_numpy()),
