@@ -128,9 +128,7 @@ class Chart:
     bars: list[tuple[float, float, int]] = field(default_factory=list)
 
     def free_at(self, time: float) -> int:
-        return self.processors - sum(
-            cpus for start, end, cpus in self.bars if start <= time < end
-        )
+        return self.processors - sum(cpus for start, end, cpus in self.bars if start <= time < end)
 
     def fits(self, start: float, seconds: float, cpus: int) -> bool:
         end = start + seconds
@@ -270,7 +268,7 @@ def value(text: str, job: SlowJob, now: float, pilot: float = 1.0) -> float:
     fields |= {"now": now, "wait": now - job.submit, "pilot": pilot}
     fields["urgency"] = 1.0 / max(job.predicted, 10.0)
     functions = {"min": min, "max": max, "sqrt": math.sqrt, "abs": abs}
-    result = eval(text, {"__builtins__": {}}, fields | functions)  # noqa: S307 - the test's own text
+    result = eval(text, {"__builtins__": {}}, fields | functions)
     return math.inf if math.isnan(result) else result
 
 
@@ -304,9 +302,11 @@ class SlowSimulation:
     running: list[SlowJob] = field(default_factory=list)
     plan: dict[SlowJob, float] = field(default_factory=dict)
     most_in_use: int = 0
+    jobs: Sequence[SlowJob] = ()
 
     def run(self, jobs: Sequence[SlowJob]) -> None:
         """Fill in what becomes of the jobs, which are in order of submission."""
+        self.jobs = jobs
         coming = list(jobs)
         while coming or self.running:
             now = min(

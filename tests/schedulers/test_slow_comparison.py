@@ -6,9 +6,13 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from fixed_predictor import fixed_policy, workload_of
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from fixed_predictor import fixed_policy, workload_of
+from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.schedulers.guarded import GuardedParameters
+from foresail.simulator.replay import replay
 from slow_simulator import (
     Rules,
     SlowJob,
@@ -20,14 +24,8 @@ from slow_simulator import (
     reserving,
 )
 
-from foresail.control.conventions import FORESAIL, PREDICTSIM
-from foresail.simulator.replay import replay
-from foresail.simulator.simulate import simulate_by_events
-
-PHASES = [each for each in Phase if each is not Phase.shrink]
-
-DOUBTFUL = "requested if requested < 1e12 else 2 * q90"
-GUARDED_QUEUE = "max(q50, 10) * sqrt(cpus) / pilot"
+DOUBTFUL = GuardedParameters().plan
+GUARDED_QUEUE = GuardedParameters().queue
 
 SCHEDULERS = {
     "fcfs": Rules(in_order),
@@ -127,7 +125,6 @@ def slowly(
     ]
     simulation = SlowSimulation(processors, rules, correction, predictsim)
     simulation.run(slow_jobs)
-    simulation.jobs = slow_jobs
     return simulation
 
 
@@ -141,7 +138,7 @@ def policy_and_workload(text: str, correction: str, processors: int, jobs: Seque
 def test_replay_does_what_the_slow_simulator_does(text, conventions):
     """Every start, every correction, and who overtook whom."""
 
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(made_jobs(), st.sampled_from(CORRECTIONS))
     def compare(made, correction):
         processors, jobs = made

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fixed_predictor import fixed_policy, workload_of
 
+from fixed_predictor import fixed_policy, workload_of
 from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
