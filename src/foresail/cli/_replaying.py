@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -59,6 +60,41 @@ class TableFormat(StrEnum):
 FormatOption: TypeAlias = Annotated[TableFormat, typer.Option("--format", help="How to print.")]
 
 
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a log: policies that can be built, and the order of things."""
+
+    policies: Sequence[Policy]
+    conventions: Conventions
+    enforce_limits: bool
+
+
+def question(
+    policies: Sequence[str],
+    conventions: str,
+    enforce_limits: bool,
+    plugins: Sequence[Path] | None,
+    folder: Path | None,
+) -> Question:
+    """All that can be refused before a long log is read; makes the folder for the results."""
+    from foresail.control.conventions import CONVENTIONS
+    from foresail.control.policy import parse_policy
+    from foresail.model.registry import load_plugin
+
+    for plugin in plugins or []:
+        load_plugin(plugin)
+    if conventions not in CONVENTIONS:
+        raise UnknownNameError("conventions", conventions, CONVENTIONS)
+    parsed = [parse_policy(text) for text in policies]
+    for policy in parsed:
+        policy.build()
+    if folder is not None:
+        from foresail.reports.files import make_folder
+
+        make_folder(folder)
+    return Question(parsed, CONVENTIONS[conventions], enforce_limits)
+
+
 def load(
     log: Path,
     reader: str | None,
@@ -96,40 +132,39 @@ def load(
     return workload
 
 
-def replay_all(
-    workload: Workload, policies: Sequence[str], conventions: str, enforce_limits: bool
-) -> list[Schedule]:
+def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
     """A schedule per policy, with progress where somebody looks."""
     from foresail.simulator.simulate import simulate
 
-    order = _conventions(conventions)
-    parsed = [_policy(text) for text in policies]
     schedules = []
     with _spinner() as progress:
-        task = progress.add_task("", total=len(parsed))
-        for number, policy in enumerate(parsed, start=1):
-            progress.update(task, description=f"{number} of {len(parsed)}: {policy.text}")
-            schedules.append(simulate(workload, policy, order, enforce_limits=enforce_limits))
+        task = progress.add_task("", total=len(asked.policies))
+        for number, policy in enumerate(asked.policies, start=1):
+            progress.update(task, description=f"{number} of {len(asked.policies)}: {policy.text}")
+            schedules.append(
+                simulate(workload, policy, asked.conventions, enforce_limits=asked.enforce_limits)
+            )
             progress.advance(task)
     return schedules
 
 
-def simulate_logged(
-    workload: Workload, policy: str, conventions: str, enforce_limits: bool, events: Path
-) -> Schedule:
-    """The schedule of one policy by the event engine, whose log becomes a file once it is whole."""
+def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedule:
+    """The schedule of the only policy by the event engine; its log is a file once it is whole."""
     from foresail.control.log import JsonLinesLog
     from foresail.simulator.simulate import manifest, simulate_by_events
 
-    order = _conventions(conventions)
-    parsed = _policy(policy)
-    first = manifest(workload, parsed, order)
+    (policy,) = asked.policies
+    first = manifest(workload, policy, asked.conventions)
     unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
     try:
         with _spinner() as progress, JsonLinesLog(unfinished, first) as log:
-            progress.add_task(parsed.text)
+            progress.add_task(policy.text)
             schedule = simulate_by_events(
-                workload, parsed, order, enforce_limits=enforce_limits, log=log
+                workload,
+                policy,
+                asked.conventions,
+                enforce_limits=asked.enforce_limits,
+                log=log,
             )
         try:
             unfinished.replace(events)
@@ -138,23 +173,6 @@ def simulate_logged(
     finally:
         unfinished.unlink(missing_ok=True)
     return schedule
-
-
-def _conventions(name: str) -> Conventions:
-    from foresail.control.conventions import CONVENTIONS
-
-    if name not in CONVENTIONS:
-        raise UnknownNameError("conventions", name, CONVENTIONS)
-    return CONVENTIONS[name]
-
-
-def _policy(text: str) -> Policy:
-    """The policy, known to be one that can be built."""
-    from foresail.control.policy import parse_policy
-
-    policy = parse_policy(text)
-    policy.build()
-    return policy
 
 
 def _spinner() -> Progress:

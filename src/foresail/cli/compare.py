@@ -40,10 +40,7 @@ def compare(
     plugins: replaying.Plugins = None,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
-    from foresail.model.registry import load_plugin
-
-    for plugin in plugins or []:
-        load_plugin(plugin)
+    asked = replaying.question(policies or STANDARD, conventions, enforce_limits, plugins, output)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
-    schedules = replaying.replay_all(workload, policies or STANDARD, conventions, enforce_limits)
+    schedules = replaying.replay_all(workload, asked)
     replaying.show(schedules, output_format, output, png)

@@ -46,15 +46,10 @@ def simulate(
     plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
-    from foresail.model.registry import load_plugin
-
-    for plugin in plugins or []:
-        load_plugin(plugin)
+    asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
     if events is None:
-        schedules = replaying.replay_all(workload, [policy], conventions, enforce_limits)
+        schedules = replaying.replay_all(workload, asked)
     else:
-        schedules = [
-            replaying.simulate_logged(workload, policy, conventions, enforce_limits, events)
-        ]
+        schedules = [replaying.simulate_logged(workload, asked, events)]
     replaying.show(schedules, output_format, output, png)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
 from foresail.kernels.expression import Program, evaluate_all
+from foresail.kernels.grains import nearest_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
@@ -185,9 +186,9 @@ class _Desk:
         self._scheduler = scheduler
         self._now = view.now
         self._pending = pending
-        self._free = view.free[partition.name].cpus
+        self._free = nearest_grain(view.free[partition.name].cpus)
         specs, summaries = _rows([(each.job, each.prediction) for each in pending])
-        self._width = specs[:, CPUS].copy()
+        self._width = whole_grains(specs[:, CPUS])
         self._submit = specs[:, SUBMIT].copy()
         self._planned = np.array([each.planned_seconds for each in pending])
         aged = self._aged()
@@ -213,7 +214,9 @@ class _Desk:
         self._release_time = np.zeros(room)
         self._release_width = np.zeros(room)
         self._release_time[: len(releases)] = [time for time, _, _ in releases]
-        self._release_width[: len(releases)] = [cpus for _, _, cpus in releases]
+        self._release_width[: len(releases)] = whole_grains(
+            np.array([cpus for _, _, cpus in releases])
+        )
 
     def _aged(self) -> NDArray[np.bool_]:
         """Who goes first for having waited long; arrivals are in order, the first is the oldest."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, SUMMARY_COLUMNS, USER
+from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import (
     CompiledCorrection,
     CompiledPredictor,
@@ -105,7 +106,7 @@ def replay_arrays(
     queue = _loop.waiting_lane(compiled.queue, len(specs))
     candidates = queue if shared else _loop.waiting_lane(compiled.candidates, len(specs))
     users = int(specs[:, USER].max()) + 1
-    machine = _loop.idle_machine(workload.processors, specs[:, CPUS].copy(), users)
+    machine = _loop.idle_machine(workload.processors, whole_grains(specs[:, CPUS]), users)
     kinds = _loop.no_jobs_of(workload.kinds)
     summaries = np.zeros((len(specs), SUMMARY_COLUMNS))
     settings = _loop.Settings(
