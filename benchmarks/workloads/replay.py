@@ -51,7 +51,9 @@ def _against_yardstick(log: str, workload: Workload, name: str) -> Measurement:
         return replayed.start
 
     def bare() -> np.ndarray:
-        return yardstick.replay(*columns, float(workload.processors), name == "sjbf")
+        submit, runtime, width, planned = columns
+        processors = float(workload.processors)
+        return yardstick.replay(submit, runtime, width, planned, processors, name == "sjbf")
 
     _demand_same(ours(), bare())
     reference = best_in_turns(0.5, ours, bare)[1]
@@ -69,7 +71,12 @@ def _against_plain(workload: Workload, name: str) -> Measurement:
         return replay_arrays(workload, workload.runtime_seconds.copy(), policy, PREDICTSIM).start
 
     def slow() -> list[float]:
-        return plain.replay(*columns, float(workload.processors), shortest_first=name == "sjbf")
+        submit, runtime, width, planned = columns
+        processors = float(workload.processors)
+        shortest_first = name == "sjbf"
+        return plain.replay(
+            submit, runtime, width, planned, processors, shortest_first=shortest_first
+        )
 
     _demand_same(ours(), np.array(slow()))
     seconds, reference = best_in_turns(0.5, ours, slow)

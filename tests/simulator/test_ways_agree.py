@@ -112,7 +112,7 @@ def test_kinds_are_user_and_request():
 
 @pytest.mark.parametrize("text", ["easy", "conservative,recent", "guarded,similar", "sjf"])
 def test_fractions_of_cpus_add_up(text):
-    """Tenths of a cpu are lent and given back, and the whole cpu is there again for who needs it."""
+    """Tenths of a cpu are lent and given back, and the whole cpu is there again in the end."""
     for seed in range(20):
         draw = random.Random(seed)
         rows = [(number // 2, 1, draw.randint(1, 9), 10) for number in range(30)]

@@ -1,7 +1,7 @@
 """Fractions of cpus as numbers that add up: what is taken and given back leaves what there was.
 
-A tenth of a cpu has no exact binary form, and a machine that has lent and got back a few of them may
-seem to have a little less than it has: too little for a job that needs all of it.
+A tenth of a cpu has no exact binary form, and a machine that has lent and got back a few of them
+may seem to have a little less than it has: too little for a job that needs all of it.
 """
 
 from __future__ import annotations

@@ -186,7 +186,6 @@ class _Desk:
         self._scheduler = scheduler
         self._now = view.now
         self._pending = pending
-        self._free = nearest_grain(view.free[partition.name].cpus)
         specs, summaries = _rows([(each.job, each.prediction) for each in pending])
         self._width = whole_grains(specs[:, CPUS])
         self._submit = specs[:, SUBMIT].copy()
@@ -214,9 +213,10 @@ class _Desk:
         self._release_time = np.zeros(room)
         self._release_width = np.zeros(room)
         self._release_time[: len(releases)] = [time for time, _, _ in releases]
-        self._release_width[: len(releases)] = whole_grains(
-            np.array([cpus for _, _, cpus in releases])
-        )
+        held = np.array([cpus for _, _, cpus in releases])
+        self._release_width[: len(releases)] = whole_grains(held)
+        total = nearest_grain(view.free[partition.name].cpus + held.sum())
+        self._free = total - float(self._release_width.sum())
 
     def _aged(self) -> NDArray[np.bool_]:
         """Who goes first for having waited long; arrivals are in order, the first is the oldest."""

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import REQUESTED, SUBMIT, USER
+from foresail.kernels.columns import REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import borrowed, inlined, step
 from foresail.kernels.expression import STACK_DEPTH, Program, evaluate
 from foresail.kernels.ordered import (
@@ -553,7 +553,9 @@ def _submit(
     policy.predict(
         slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
     )
-    book.submitted_summaries[slot] = book.summaries[slot]
+    if policy.settings.refreshes:
+        for column in range(SUMMARY_COLUMNS):
+            book.submitted_summaries[slot, column] = book.summaries[slot, column]
     settings = policy.settings
     planned = _estimate(settings.plan_program, settings.plan_constants, machine, slot, now, book)
     machine.planned[slot] = planned
