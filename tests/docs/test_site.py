@@ -45,5 +45,7 @@ def test_every_plug_in_has_a_section(site: Path) -> None:
 
     for family in FAMILIES:
         page = (site / "_generated" / f"{family}s.html").read_text("utf-8")
-        for entry in entries(family):
+        ours = [each for each in entries(family) if each.build.__module__.startswith("foresail.")]
+        assert ours
+        for entry in ours:  # other tests in this process may have registered plug-ins of theirs
             assert f'>{entry.name}</span></code><a class="headerlink"' in page, entry.name

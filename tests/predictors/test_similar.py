@@ -113,7 +113,7 @@ def test_equals_dictionaries(executables):
             continue
         for ended in (late.pop(0), late.pop(0)):
             steps.observe(ended, 0.0, runtime[ended], specs, *state, rows)
-            x = math.log(max(runtime[ended], 10.0))
+            x = math.log(max(runtime[ended], parameters.shortest_seconds))
             for level, key in classes_of(specs[ended], executables):
                 seen[key] = parameters.decays[level] * seen[key] + (1.0, x, x * x)
 
@@ -141,11 +141,11 @@ def test_executables_by_name_and_by_code():
 
 
 def test_a_runtime_teaches_at_least_the_shortest():
-    """A job of no time at all counts as one of ten seconds, or of what the parameter says."""
+    """A job of no time at all counts as one of a second, or of what the parameter says."""
     job = Job.gang("a", 0.0, 1, 3600.0, "user")
-    assert taught([0.0], job).predict(job, 0.0) == taught([10.0], job).predict(job, 0.0)
-    finer = taught([0.0], job, shortest_seconds=1.0).predict(job, 0.0)
-    assert finer.quantile(0.5) < taught([0.0], job).predict(job, 0.0).quantile(0.5)
+    assert taught([0.0], job).predict(job, 0.0) == taught([1.0], job).predict(job, 0.0)
+    coarser = taught([0.0], job, shortest_seconds=10.0).predict(job, 0.0)
+    assert coarser.quantile(0.5) > taught([0.0], job).predict(job, 0.0).quantile(0.5)
 
 
 @pytest.mark.parametrize("classes", [1, 5, 8, 40])

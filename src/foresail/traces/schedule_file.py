@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
         schedule.jobs.write_parquet(partial, metadata={_KEY: meta})
         partial.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
         raise InputError(f"cannot be written: {error.strerror or error}", source=path) from error
 
 
