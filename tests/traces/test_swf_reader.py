@@ -69,9 +69,9 @@ def test_compression_is_told_by_content(tmp_path, name):
     plain = HEADER + FIRST + SECOND
     packed = {
         "log.swf": plain,
-        "log.swf.gz": gzip.compress(HEADER + FIRST) + gzip.compress(SECOND) + b"\0" * 512,
+        "log.swf.gz": gzip.compress(HEADER + FIRST, mtime=0) + gzip.compress(SECOND) + b"\0" * 512,
         "log.swf.zst": zstandard.compress(HEADER + FIRST) + zstandard.compress(SECOND),
-        "log": gzip.compress(plain),
+        "log": gzip.compress(plain, mtime=0),
     }[name]
     workload = read(written(tmp_path, packed, name))
     assert workload.jobs.equals(load(tmp_path, plain).jobs)
@@ -117,10 +117,10 @@ def test_lines_across_blocks(tmp_path, monkeypatch):
         (b"", "the file is empty"),
         (HEADER, "holds no jobs"),
         (b"\n\n", "holds no jobs"),
-        (gzip.compress(FIRST * 100)[:-12], "the gzip file is cut off"),
-        (gzip.compress(FIRST)[:11], "the gzip file is cut off"),
+        (gzip.compress(FIRST * 100, mtime=0)[:-12], "the gzip file is cut off"),
+        (gzip.compress(FIRST, mtime=0)[:11], "the gzip file is cut off"),
         (zstandard.compress(FIRST * 100)[:-3], "the zstd file is cut off"),
-        (gzip.compress(FIRST)[:-8] + b"\1" * 8, "the gzip compression is damaged"),
+        (gzip.compress(FIRST, mtime=0)[:-8] + b"\1" * 8, "the gzip compression is damaged"),
         (b"; a\n1 2 3\n", r"line 2: too few fields \(found 3\); expected at least 18 fields"),
         (FIRST.replace(b"100", b"1x0"), "line 1, field 'run time': no usable number"),
         (FIRST.replace(b"100", b"1e999"), "line 1, field 'run time': no usable number"),
