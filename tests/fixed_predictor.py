@@ -35,7 +35,7 @@ class Fixed:
     def observe(self, job, outcome):
         pass
 
-    def compiled(self, specs):
+    def compiled(self, specs, features=()):
         told = np.array(self.seconds, dtype=np.float64).reshape(-1, 1)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), told)
         return PredictorSteps(oracle.predict, ignore, ignore), state

@@ -12,10 +12,30 @@ USER: Final = 3
 GROUP: Final = 4
 QUEUE: Final = 5
 EXECUTABLE: Final = 6
-SPEC_COLUMNS: Final = 7
-"""Seconds, cpus, seconds (infinite where not given), then codes (-1 where unknown)."""
+PARTITION: Final = 7
+TASKS: Final = 8
+MEMORY: Final = 9
+GPUS: Final = 10
+SPEC_COLUMNS: Final = 11
+"""Seconds, cpus, seconds (infinite where not given), then codes (-1 where unknown); tasks, and
+memory (bytes) and gpus per task (0 where not asked for). Further columns are codes of features of
+the source, as ``Workload.feature_names`` orders them."""
 
-SPEC_NAMES: Final = ("submit", "cpus", "requested", "user", "group", "queue", "executable")
+SPEC_NAMES: Final = (
+    "submit",
+    "cpus",
+    "requested",
+    "user",
+    "group",
+    "queue",
+    "executable",
+    "partition",
+    "tasks",
+    "memory",
+    "gpus",
+)
+CODED: Final = (USER, GROUP, QUEUE, EXECUTABLE, PARTITION)
+"""The columns that are codes of names."""
 
 # A summary row per job slot: what a predictor believed at submission.
 PREDICTED: Final = 0
@@ -32,3 +52,12 @@ waiting adds to the expected bounded slowdown."""
 SUMMARY_NAMES: Final = ("predicted", "q10", "q25", "q50", "q75", "q90", "urgency")
 QUANTILE_LEVELS: Final = (0.10, 0.25, 0.50, 0.75, 0.90)
 SLOWDOWN_BOUND_SECONDS: Final = 10.0
+
+BELIEF_LEVELS: Final = (
+    *(0.0, 0.005, 0.01, 0.025),
+    *(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5),
+    *(0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
+    *(0.975, 0.99, 0.995, 1.0),
+)
+"""The levels of a belief row: the whole distribution as quantiles, in seconds."""
+BELIEF_COLUMNS: Final = len(BELIEF_LEVELS)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.basis import basis_size, expand
+from foresail.kernels.belief import fill_piecewise_belief
 from foresail.kernels.columns import CPUS, REQUESTED
 from foresail.kernels.compile import kernel, step
 from foresail.kernels.gradient import (
@@ -33,7 +34,7 @@ from foresail.kernels.history import (
 )
 from foresail.kernels.loss import pinball_slope
 from foresail.kernels.request import user_row
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
 from foresail.kernels.summary import summarise_piecewise
 
 TERMS: Final = basis_size(FEATURES)
@@ -167,3 +168,19 @@ def observe(
     if not (killed and model[SKIP_KILLED] != 0.0):
         _learn(jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES], runtime, model)
     record(now, runtime, specs[slot, CPUS], user)
+
+
+@step(BELIEF_STEP)
+def belief(
+    slot: int,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summary: NDArray[np.float64],
+    row: NDArray[np.float64],
+) -> None:
+    """The quantiles between those that were predicted, by linear interpolation."""
+    count = int(model[LEVELS]) + 2
+    levels = model[_FIRST_LEVEL : _FIRST_LEVEL + count]
+    fill_piecewise_belief(levels, jobs[slot, FIRST_VALUE : FIRST_VALUE + count], row)

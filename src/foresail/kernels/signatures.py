@@ -31,6 +31,17 @@ PREDICTOR_STEP = types.void(
 )
 """A predictor's reaction to one event: predict at submission, note a start, learn from an end."""
 
+BELIEF_STEP = types.void(
+    types.int64,  # slot, as above
+    _MATRIX,  # specs
+    _VECTOR,  # model
+    _MATRIX,  # users
+    _MATRIX,  # jobs
+    _VECTOR,  # summary row of the slot
+    _VECTOR,  # filled with the quantiles at foresail.kernels.columns.BELIEF_LEVELS
+)
+"""The whole belief that the last prediction step of this slot arrived at; changes nothing else."""
+
 CORRECTION_STEP = types.float64(
     types.float64,  # initial estimate
     types.float64,  # current estimate = elapsed seconds
@@ -78,22 +89,41 @@ class PredictorSteps(NamedTuple):
     """A predictor as compiled steps.
 
     ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended;
-    None: predictions stay as they were at submission.
+    None: predictions stay as they were at submission. ``belief`` is a ``BELIEF_STEP``, the others
+    are ``PREDICTOR_STEP``s; None: the belief is the point in the summary row.
     """
 
     predict: Any
     started: Any
     observe: Any
     refresh: Any | None = None
+    belief: Any | None = None
 
 
 @runtime_checkable
 class CompiledPredictor(Protocol):
     """A predictor that can also run inside the compiled replay."""
 
-    def compiled(self, specs: NDArray[np.float64]) -> tuple[PredictorSteps, PredictorState]:
-        """Steps and fresh state for jobs whose slots are the rows of ``specs``."""
+    def compiled(
+        self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
+    ) -> tuple[PredictorSteps, PredictorState]:
+        """Steps and fresh state for jobs whose slots are the rows of ``specs``.
+
+        ``features`` names the columns of ``specs`` behind the first ``SPEC_COLUMNS``.
+        """
         ...
+
+
+@runtime_checkable
+class TellsExpert(Protocol):
+    """A compiled predictor that chooses among experts and says which one it followed.
+
+    ``jobs[slot, expert_column]`` of its state is the place in ``expert_names`` of the expert that
+    the last prediction of the slot came from, or -1 for none.
+    """
+
+    expert_names: tuple[str, ...]
+    expert_column: int
 
 
 @runtime_checkable

@@ -22,10 +22,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import CPUS, EXECUTABLE, REQUESTED, USER
+from foresail.kernels.columns import (
+    BELIEF_COLUMNS,
+    BELIEF_LEVELS,
+    CPUS,
+    EXECUTABLE,
+    REQUESTED,
+    USER,
+)
 from foresail.kernels.compile import kernel, step
-from foresail.kernels.log_normal import summarise_log_normal
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.log_normal import log_normal_quantile, summarise_log_normal
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
 
 BY_LIMIT: Final = 0
 BY_USER: Final = 1
@@ -196,3 +203,20 @@ def observe(
         model[at + _WEIGHT] = decay * model[at + _WEIGHT] + 1.0
         model[at + _SUM] = decay * model[at + _SUM] + x
         model[at + _SQUARES] = decay * model[at + _SQUARES] + x * x
+
+
+@step(BELIEF_STEP)
+def belief(
+    slot: int,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summary: NDArray[np.float64],
+    row: NDArray[np.float64],
+) -> None:
+    """The quantiles of the log-normal belief; its end without a limit is its last level below 1."""
+    mu, sigma, cap = jobs[slot, MU], jobs[slot, SIGMA], specs[slot, REQUESTED]
+    for i in range(BELIEF_COLUMNS - 1):
+        row[i] = log_normal_quantile(mu, sigma, cap, 0.0, BELIEF_LEVELS[i])
+    row[-1] = cap if math.isfinite(cap) else row[-2]

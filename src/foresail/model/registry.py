@@ -29,6 +29,7 @@ FAMILIES = MappingProxyType(
         "reader": "foresail.traces.readers",
         "filter": "foresail.traces.filters",
         "generator": "foresail.traces.generators",
+        "analysis": "foresail.analysis.studies",
     }
 )
 

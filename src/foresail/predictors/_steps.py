@@ -30,15 +30,16 @@ from numpy.typing import NDArray
 
 from foresail.distributions.point import Point
 from foresail.kernels.columns import (
+    CODED,
     CPUS,
-    EXECUTABLE,
-    GROUP,
+    GPUS,
+    MEMORY,
     PREDICTED,
-    QUEUE,
     REQUESTED,
     SPEC_COLUMNS,
     SUBMIT,
     SUMMARY_COLUMNS,
+    TASKS,
     USER,
 )
 from foresail.kernels.signatures import PredictorState, PredictorSteps
@@ -88,15 +89,21 @@ class SteppedPredictor:
         self._state = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
         self._slots: dict[str, int] = {}
         self._free_slots: list[int] = list(range(_FIRST_ROWS))
-        self._codes: dict[int, dict[str, int]] = {USER: {}, GROUP: {}, QUEUE: {}, EXECUTABLE: {}}
+        self._codes: dict[int, dict[str, int]] = {column: {} for column in CODED}
 
-    def compiled(self, specs: NDArray[np.float64]) -> tuple[PredictorSteps, PredictorState]:
+    def compiled(
+        self,
+        specs: NDArray[np.float64],
+        features: tuple[str, ...] = (),  # noqa: ARG002 - for predictors that use them
+    ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for a compiled replay.
 
         Parameters
         ----------
         specs
-            Shape (jobs, SPEC_COLUMNS); a job's row is its slot.
+            Shape (jobs, SPEC_COLUMNS + features); a job's row is its slot.
+        features
+            Names of the columns behind the first SPEC_COLUMNS.
         """
         users = int(specs[:, USER].max(initial=-1.0)) + 2
         return self._steps, self._fresh_state(users, len(specs))
@@ -162,10 +169,13 @@ class SteppedPredictor:
         row[SUBMIT] = job.submit_seconds
         row[CPUS] = job.cpus
         row[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
-        row[USER] = self._code(USER, job.user)
-        row[GROUP] = self._code(GROUP, job.group)
-        row[QUEUE] = self._code(QUEUE, job.queue)
-        row[EXECUTABLE] = self._code(EXECUTABLE, job.name)
+        request = job.stages[0].request
+        row[TASKS] = job.tasks
+        row[MEMORY] = request.memory_bytes
+        row[GPUS] = request.gpus
+        names = (job.user, job.group, job.queue, job.name, job.partition)
+        for column, name in zip(CODED, names, strict=True):
+            row[column] = self._code(column, name)
         if len(self._codes[USER]) >= len(self._state.users):
             self._state = self._state._replace(users=_doubled(self._state.users))
         return slot

@@ -48,7 +48,11 @@ class Clairvoyant:
     def observe(self, job: Job, outcome: Outcome) -> None:
         """Learn nothing: all is known."""
 
-    def compiled(self, specs: NDArray[np.float64]) -> tuple[PredictorSteps, PredictorState]:
+    def compiled(
+        self,
+        specs: NDArray[np.float64],
+        features: tuple[str, ...] = (),  # noqa: ARG002 - knows better
+    ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and state for a compiled replay of the revealed jobs, in the order revealed.
 
         Raises

@@ -75,7 +75,10 @@ class QuantileRegression(SteppedPredictor):
     def __init__(self, parameters: QuantileRegressionParameters) -> None:
         framed = len(parameters.levels) + _FRAME
         layout = Layout(_model(parameters), history.USER_COLUMNS, steps.FIRST_VALUE + framed)
-        super().__init__(PredictorSteps(steps.predict, history.started, steps.observe), layout)
+        of_steps = PredictorSteps(
+            steps.predict, history.started, steps.observe, belief=steps.belief
+        )
+        super().__init__(of_steps, layout)
 
     def _belief(self, slot: int) -> Distribution:
         values = self._state.jobs[slot, steps.FIRST_VALUE :]

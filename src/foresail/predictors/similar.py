@@ -81,7 +81,9 @@ class Similar(SteppedPredictor):
     """Predicts a distribution: what similar jobs took, the more similar counting the more."""
 
     def __init__(self, parameters: SimilarParameters) -> None:
-        steps = PredictorSteps(similar.predict, ignore, similar.observe, refresh=similar.predict)
+        steps = PredictorSteps(
+            similar.predict, ignore, similar.observe, similar.predict, similar.belief
+        )
         super().__init__(steps, Layout(_model(parameters), _NO_USER_COLUMNS, similar.JOB_COLUMNS))
 
     def refreshed(self, job: Job, now: float) -> Distribution:

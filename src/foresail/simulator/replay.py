@@ -99,7 +99,7 @@ def replay_arrays(
         ids = workload.jobs["job_id"].to_list()
         predictor.reveal(dict(zip(ids, runtime.tolist(), strict=True)))
     specs = workload.specs
-    steps, state = _compiled_predictor(predictor, specs)
+    steps, state = _compiled_predictor(predictor, specs, workload.feature_names)
     correct, correction_parameters = cast("CompiledCorrection", correction).compiled()
     compiled = cast("Any", scheduler).compiled()
     shared = compiled.candidates is compiled.queue
@@ -168,7 +168,7 @@ def replay_arrays(
 
 
 def _compiled_predictor(
-    predictor: object, specs: NDArray[np.float64]
+    predictor: object, specs: NDArray[np.float64], features: tuple[str, ...]
 ) -> tuple[PredictorSteps, PredictorState]:
     if not isinstance(predictor, CompiledPredictor):
         raise InputError(
@@ -176,7 +176,7 @@ def _compiled_predictor(
             value=type(predictor).__name__,
             expected="the event engine for policies with parts that are not compiled",
         )
-    return predictor.compiled(specs)
+    return predictor.compiled(specs, features)
 
 
 def _schedule(

@@ -1,4 +1,6 @@
-"""The canonical workload folder: ``jobs.parquet``, ``nodes.parquet`` and ``meta.json``.
+"""The canonical workload folder: ``jobs.parquet``, ``meta.json``, and what else is known.
+
+That is ``nodes.parquet``, ``tasks.parquet`` and ``usage.parquet``, each where the source has it.
 
 A folder is written under a temporary name and renamed when it is complete, so that there is never
 half a workload. ``convert`` streams: what it holds in memory does not grow with the log.
@@ -25,8 +27,15 @@ from foresail.traces.workload import Workload, WorkloadMeta
 
 JOBS_FILE: Final = "jobs.parquet"
 NODES_FILE: Final = "nodes.parquet"
+TASKS_FILE: Final = "tasks.parquet"
+USAGE_FILE: Final = "usage.parquet"
 META_FILE: Final = "meta.json"
 
+_FURTHER_TABLES: Final = (
+    (NODES_FILE, schema.NODES),
+    (TASKS_FILE, schema.TASKS),
+    (USAGE_FILE, schema.USAGE),
+)
 _ROWS_PER_GROUP: Final = 1 << 17
 _ROWS_SORTED_AT_ONCE: Final = 1 << 18
 _EVERY_HOW_MANY_FOR_SPLITS: Final = 500
@@ -83,13 +92,21 @@ def read_folder(path: Path) -> Workload:
         If a file is absent or damaged, or a column of the schema is absent or of another type.
     """
     jobs = _read_table(path / JOBS_FILE, schema.JOBS)
-    return Workload(jobs, read_meta(path), read_nodes(path))
+    return Workload(jobs, read_meta(path), *read_further_tables(path))
 
 
-def read_nodes(path: Path) -> pl.DataFrame | None:
-    """The nodes in a canonical folder, where it has any; raises as ``read_folder`` does."""
-    nodes = path / NODES_FILE
-    return _read_table(nodes, schema.NODES) if nodes.exists() else None
+def read_further_tables(
+    path: Path,
+) -> tuple[pl.DataFrame | None, pl.DataFrame | None, pl.DataFrame | None]:
+    """Nodes, tasks and usage in a canonical folder, each None where it has none.
+
+    Raises as ``read_folder`` does.
+    """
+    nodes, tasks, usage = (
+        _read_table(path / name, columns) if (path / name).exists() else None
+        for name, columns in _FURTHER_TABLES
+    )
+    return nodes, tasks, usage
 
 
 def read_meta(path: Path) -> WorkloadMeta:
@@ -163,7 +180,8 @@ def write_folder(workload: Workload, path: Path) -> None:
     """
     with _replacing(path) as partial:
         workload.jobs.write_parquet(partial / JOBS_FILE, row_group_size=_ROWS_PER_GROUP)
-        _write_rest(partial, workload.meta, workload.nodes)
+        tables = (workload.nodes, workload.tasks, workload.usage)
+        _write_rest(partial, workload.meta, tables)
 
 
 def convert(
@@ -207,13 +225,14 @@ def convert(
         if processors is not None:
             notes.processors = processors
         meta = notes.meta(name)
-        _write_rest(partial, meta, notes.nodes)
+        _write_rest(partial, meta, (notes.nodes, notes.tasks, notes.usage))
     return meta
 
 
-def _write_rest(partial: Path, meta: WorkloadMeta, nodes: pl.DataFrame | None) -> None:
-    if nodes is not None:
-        nodes.write_parquet(partial / NODES_FILE)
+def _write_rest(partial: Path, meta: WorkloadMeta, tables: tuple[pl.DataFrame | None, ...]) -> None:
+    for (name, _), table in zip(_FURTHER_TABLES, tables, strict=True):
+        if table is not None:
+            table.write_parquet(partial / name)
     text = MetaFile.of(meta).model_dump_json(indent=2)
     (partial / META_FILE).write_text(text + "\n", encoding="utf-8")
 

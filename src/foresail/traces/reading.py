@@ -72,6 +72,8 @@ class Notes:
     unix_times: bool = False
     header: dict[str, str] = field(default_factory=dict)
     nodes: pl.DataFrame | None = None
+    tasks: pl.DataFrame | None = None
+    usage: pl.DataFrame | None = None
     sha256: str | None = None
     earlier: WorkloadMeta | None = None
     repairs: Counter[str] = field(default_factory=Counter)
@@ -408,7 +410,7 @@ def read(
         jobs = jobs.sort("submit_seconds", maintain_order=True)
     if processors is not None:
         notes.processors = processors
-    return Workload(jobs, notes.meta(name), notes.nodes)
+    return Workload(jobs, notes.meta(name), notes.nodes, notes.tasks, notes.usage)
 
 
 def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:

@@ -29,12 +29,45 @@ JOBS: Final[dict[str, pl.DataType]] = {
     "think_seconds": pl.Float64(),
     "deadline_seconds": pl.Float64(),
     "value": pl.Float64(),
+    "preferred": pl.String(),
+    "slowdown_elsewhere": pl.Float64(),
     "extra": pl.String(),
 }
 """One row a job. ``runtime_seconds``, the recorded wait, the status and what was used are the
 truth; all else is the specification. ``used_cpu_seconds`` is the average over processors, as SWF
-has it; ``used_memory_bytes`` is per task. ``extra`` keeps what the source had beyond its columns.
+has it; ``used_memory_bytes`` is per task. ``preferred`` says where the job runs best, and
+``slowdown_elsewhere`` how many times longer it runs where that is not given: ``partition:a,b`` (all
+tasks in these partitions), ``attribute:gpu`` (on nodes that have it), ``same:rack`` (all tasks in
+one rack), ``spread:rack`` (no two tasks in one rack). ``extra`` keeps what the source had beyond
+its columns.
 Columns with other names are features: strings that predictors may use."""
+
+TASKS: Final[dict[str, pl.DataType]] = {
+    "job_id": pl.String(),
+    "stage": pl.String(),
+    "after_stages": pl.String(),
+    "task": pl.Int64(),
+    "runtime_seconds": pl.Float64(),
+    "cpus": pl.Float64(),
+    "memory_bytes": pl.Float64(),
+}
+"""One row a task: its stage, the names of the stages that must have ended first (comma-separated,
+null for none), its number within the stage, its real runtime, and what it asked for."""
+
+USAGE: Final[dict[str, pl.DataType]] = {
+    "job_id": pl.String(),
+    "task": pl.Int64(),
+    "start_seconds": pl.Float64(),
+    "end_seconds": pl.Float64(),
+    "average_cpus": pl.Float64(),
+    "maximum_cpus": pl.Float64(),
+    "sampled_cpus": pl.Float64(),
+    "average_memory_bytes": pl.Float64(),
+    "maximum_memory_bytes": pl.Float64(),
+}
+"""One row per task and measured period: averages and maxima over it, and ``sampled_cpus``, the use
+in one second chosen at random within it. Where ``meta.header`` has ``memory_unit``, memory is in
+that unit instead of bytes."""
 
 NODES: Final[dict[str, pl.DataType]] = {
     "node": pl.String(),

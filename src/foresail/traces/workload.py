@@ -67,11 +67,17 @@ class Workload:
         Table with (at least) the columns of ``schema.JOBS``, sorted by submission (stable).
     nodes
         Table with the columns of ``schema.NODES``, where the source has one.
+    tasks
+        Table with the columns of ``schema.TASKS``, where the source knows tasks.
+    usage
+        Table with the columns of ``schema.USAGE``, where the source measured use over time.
     """
 
     jobs: pl.DataFrame
     meta: WorkloadMeta
     nodes: pl.DataFrame | None = None
+    tasks: pl.DataFrame | None = None
+    usage: pl.DataFrame | None = None
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -113,18 +119,19 @@ class Workload:
 
     @cached_property
     def specs(self) -> NDArray[np.float64]:
-        """Specification rows for kernels: shape (jobs, SPEC_COLUMNS)."""
-        specs = np.empty((len(self), columns.SPEC_COLUMNS))
+        """Specification rows for kernels: (jobs, SPEC_COLUMNS + features); see ``columns``."""
+        names = self.feature_names
+        specs = np.empty((len(self), columns.SPEC_COLUMNS + len(names)))
         specs[:, columns.SUBMIT] = self.jobs["submit_seconds"].to_numpy()
         specs[:, columns.CPUS] = self.cpus
         specs[:, columns.REQUESTED] = self.jobs["requested_seconds"].fill_null(np.inf).to_numpy()
-        for column, name in (
-            (columns.USER, "user"),
-            (columns.GROUP, "group"),
-            (columns.QUEUE, "queue"),
-            (columns.EXECUTABLE, "executable"),
-        ):
-            specs[:, column] = _codes(self.jobs[name])
+        for column in columns.CODED:
+            specs[:, column] = _codes(self.jobs[columns.SPEC_NAMES[column]])
+        specs[:, columns.TASKS] = self.jobs["tasks"].to_numpy()
+        specs[:, columns.MEMORY] = self.jobs["memory_bytes_per_task"].fill_null(0.0).to_numpy()
+        specs[:, columns.GPUS] = self.jobs["gpus_per_task"].fill_null(0.0).to_numpy()
+        for column, name in enumerate(names, start=columns.SPEC_COLUMNS):
+            specs[:, column] = _codes(self.jobs[name].cast(pl.String))
         return specs
 
     @cached_property

@@ -33,6 +33,6 @@ class CanonicalReader:
         notes.origin_unix_seconds = meta.origin_unix_seconds
         notes.time_zone = meta.time_zone
         notes.header |= meta.header
-        notes.nodes = folder.read_nodes(notes.path)
+        notes.nodes, notes.tasks, notes.usage = folder.read_further_tables(notes.path)
         jobs = notes.path / folder.JOBS_FILE
         yield from folder.table_chunks(jobs, schema.JOBS, _ROWS_AT_ONCE)

@@ -1,0 +1,1 @@
+"""Workload characterisation: the analyses that the studies draw, as tables and scalars."""

@@ -1,0 +1,1 @@
+"""The analyses, one file each; they register under the family ``analysis``."""

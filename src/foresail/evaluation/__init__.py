@@ -1,0 +1,1 @@
+"""How good predictions are: replayed in order of submission, scored against the truth."""
