@@ -18,6 +18,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.kernels.columns import (
+    BELIEF_COLUMNS,
+    BELIEF_LEVELS,
+    PREDICTED,
+    Q10,
+    QUANTILE_LEVELS,
+    SLOWDOWN_BOUND_SECONDS,
+    URGENCY,
+)
 from foresail.kernels.compile import kernel
 
 COUNT: Final = 0
@@ -28,28 +37,122 @@ MERGED: Final = 4
 CENTROIDS: Final = 5
 """Places in a row; the counts follow the centroids."""
 
+_QUANTILES: Final = len(QUANTILE_LEVELS)
+_NARROW: Final = 1e-6
+"""Relative width of a piece below which its points are taken to be in its middle."""
+
 
 def histogram_columns(bins: int) -> int:
-    """Length of the row of a histogram with so many bins."""
-    return CENTROIDS + 2 * bins
+    """Length of the row of a histogram with so many bins: room for one more, then two to merge."""
+    return CENTROIDS + 2 * (bins + 1)
 
 
 @kernel
-def bins_of(row: NDArray[np.float64]) -> int:
-    """How many bins the histogram in this row may use."""
+def _rooms(row: NDArray[np.float64]) -> int:
+    """For how many centroids the row has room: one more than it keeps."""
     return (row.size - CENTROIDS) // 2
 
 
 @kernel
-def clear(row: NDArray[np.float64]) -> None:
-    """Make the row an empty histogram."""
-    row[:] = 0.0
+def insert(row: NDArray[np.float64], value: float, amount: float) -> None:
+    """Add ``amount`` (above 0) points of one value, merging two bins where there are too many."""
+    if row[USED] == 0.0:
+        row[SMALLEST] = value
+        row[LARGEST] = value
+    row[SMALLEST] = min(row[SMALLEST], value)
+    row[LARGEST] = max(row[LARGEST], value)
+    row[COUNT] += amount
+    _insert_bin(row, value, amount)
 
 
 @kernel
-def _merge_nearest(row: NDArray[np.float64], bins: int, used: int) -> None:
+def merge(row: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+    """Add all of another histogram's bins at once; then merge down to the bins of this one."""
+    used = int(other[USED])
+    if used == 0:
+        return
+    kept = _rooms(row) - 1
+    own = int(row[USED])
+    centroids = np.concatenate((row[CENTROIDS : CENTROIDS + own], _centroids(other)))
+    counts = np.concatenate((_counts(row), _counts(other)))
+    both = np.zeros(_columns(centroids.size))
+    if own == 0:
+        both[SMALLEST], both[LARGEST] = other[SMALLEST], other[LARGEST]
+    else:
+        both[SMALLEST] = min(row[SMALLEST], other[SMALLEST])
+        both[LARGEST] = max(row[LARGEST], other[LARGEST])
+    both[MERGED] = max(row[MERGED], other[MERGED])
+    for i in range(centroids.size):
+        _insert_bin(both, centroids[i], counts[i])
+    while both[USED] > kept:
+        _merge_nearest(both)
+    total = row[COUNT] + other[COUNT]
+    row[:CENTROIDS] = both[:CENTROIDS]
+    row[COUNT] = total
+    _write_bins(row, _centroids(both), _counts(both))
+
+
+@kernel
+def _columns(bins: int) -> int:
+    """``histogram_columns`` for kernels."""
+    return CENTROIDS + 2 * (bins + 1)
+
+
+@kernel
+def _centroids(row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The centroids in use."""
+    return row[CENTROIDS : CENTROIDS + int(row[USED])]
+
+
+@kernel
+def _counts(row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The counts of the bins in use."""
+    first = CENTROIDS + _rooms(row)
+    return row[first : first + int(row[USED])]
+
+
+@kernel
+def _write_bins(
+    row: NDArray[np.float64], centroids: NDArray[np.float64], counts: NDArray[np.float64]
+) -> None:
+    """Replace all bins; the row has room for them."""
+    rooms = _rooms(row)
+    row[CENTROIDS:] = 0.0
+    row[CENTROIDS : CENTROIDS + centroids.size] = centroids
+    row[CENTROIDS + rooms : CENTROIDS + rooms + counts.size] = counts
+
+
+@kernel
+def _insert_bin(row: NDArray[np.float64], value: float, amount: float) -> None:
+    """Add a bin, or to the bin of exactly this value; merge two if all rooms are taken."""
+    rooms = _rooms(row)
+    counts = CENTROIDS + rooms
+    used = int(row[USED])
+    low, high = 0, used
+    while low < high:
+        middle = (low + high) // 2
+        if row[CENTROIDS + middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    if low < used and row[CENTROIDS + low] == value:
+        row[counts + low] += amount
+        return
+    for i in range(used, low, -1):
+        row[CENTROIDS + i] = row[CENTROIDS + i - 1]
+        row[counts + i] = row[counts + i - 1]
+    row[CENTROIDS + low] = value
+    row[counts + low] = amount
+    row[USED] = used + 1.0
+    if used + 1 == rooms:
+        _merge_nearest(row)
+
+
+@kernel
+def _merge_nearest(row: NDArray[np.float64]) -> None:
     """Merge the two neighbouring bins with the smallest gap; of equal gaps, the lowest."""
-    counts = CENTROIDS + bins
+    counts = CENTROIDS + _rooms(row)
+    used = int(row[USED])
     nearest = 0
     gap = math.inf
     for i in range(used - 1):
@@ -58,13 +161,174 @@ def _merge_nearest(row: NDArray[np.float64], bins: int, used: int) -> None:
             gap = here
             nearest = i
     left, right = row[counts + nearest], row[counts + nearest + 1]
-    row[CENTROIDS + nearest] = (
-        row[CENTROIDS + nearest] * left + row[CENTROIDS + nearest + 1] * right
-    ) / (left + right)
+    share = right / (left + right)
+    row[CENTROIDS + nearest] += share * gap
     row[counts + nearest] = left + right
     for i in range(nearest + 1, used - 1):
         row[CENTROIDS + i] = row[CENTROIDS + i + 1]
         row[counts + i] = row[counts + i + 1]
     row[CENTROIDS + used - 1] = 0.0
     row[counts + used - 1] = 0.0
+    row[USED] = used - 1.0
     row[MERGED] = 1.0
+
+
+@kernel
+def fade(row: NDArray[np.float64], factor: float) -> None:
+    """Multiply all counts by a factor above 0: what was seen before counts for less from now on."""
+    row[COUNT] *= factor
+    counts = CENTROIDS + _rooms(row)
+    for i in range(int(row[USED])):
+        row[counts + i] *= factor
+
+
+@kernel
+def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
+    """Place and count of bin ``i``; -1 and the number of bins are the ends, without a count."""
+    used = int(row[USED])
+    if i < 0:
+        return row[SMALLEST], 0.0
+    if i >= used:
+        return row[LARGEST], 0.0
+    return row[CENTROIDS + i], row[CENTROIDS + _rooms(row) + i]
+
+
+@kernel
+def count_up_to(row: NDArray[np.float64], value: float) -> float:
+    """Estimated number of points at or below a value (``sum`` of the source)."""
+    used = int(row[USED])
+    if used == 0 or value < row[SMALLEST]:
+        return 0.0
+    if value >= row[LARGEST]:
+        return float(row[COUNT])
+    counts = CENTROIDS + _rooms(row)
+    if row[MERGED] == 0.0:
+        below = 0.0
+        for i in range(used):
+            if row[CENTROIDS + i] > value:
+                break
+            below += row[counts + i]
+        return below
+    below = 0.0
+    i = -1
+    while i + 1 < used and row[CENTROIDS + i + 1] <= value:
+        i += 1
+        if i > 0:
+            below += row[counts + i - 1]
+    place, amount = _edge(row, i)
+    after, next_amount = _edge(row, i + 1)
+    z = (value - place) / (after - place) if after > place else 0.0
+    here = amount + (next_amount - amount) * z
+    return below + 0.5 * amount + 0.5 * (amount + here) * z
+
+
+@kernel
+def value_at(row: NDArray[np.float64], level: float) -> float:
+    """Smallest value that a share ``level`` of the points stays at or below; needs a point."""
+    used = int(row[USED])
+    counts = CENTROIDS + _rooms(row)
+    wanted = level * row[COUNT]
+    below = 0.0
+    if row[MERGED] == 0.0:
+        for i in range(used - 1):
+            below += row[counts + i]
+            if below >= wanted:
+                return float(row[CENTROIDS + i])
+        return float(row[CENTROIDS + used - 1])
+    place, amount = _edge(row, -1)
+    for i in range(used + 1):
+        after, next_amount = _edge(row, i)
+        piece = 0.5 * (amount + next_amount)
+        if after > place and below + piece >= wanted:
+            return place + (after - place) * _share_of_piece(amount, next_amount, wanted - below)
+        below += piece
+        place, amount = after, next_amount
+    return float(row[LARGEST])
+
+
+@kernel
+def _share_of_piece(amount: float, next_amount: float, wanted: float) -> float:
+    """Where between two bins so much of the piece's count is reached, from 0 to 1."""
+    if wanted <= 0.0:
+        return 0.0
+    rise = next_amount - amount
+    root = math.sqrt(max(amount * amount + 2.0 * rise * wanted, 0.0))
+    return min(2.0 * wanted / (amount + root), 1.0)
+
+
+@kernel
+def _mean_inverse(place: float, after: float, amount: float, next_amount: float) -> float:
+    """Integral of 1/x over the points between two bins above the bound, by their density."""
+    width = after - place
+    rise = next_amount - amount
+    ratio = width / place
+    if ratio < _NARROW:
+        return 0.5 * (amount + next_amount) / (0.5 * (place + after))
+    log = math.log1p(ratio) / ratio
+    return (amount * log + rise * (1.0 - log) / ratio) / place
+
+
+@kernel
+def _urgency(row: NDArray[np.float64]) -> float:
+    """E[1 / max(T, bound)]."""
+    bound = SLOWDOWN_BOUND_SECONDS
+    used = int(row[USED])
+    counts = CENTROIDS + _rooms(row)
+    total = 0.0
+    if row[MERGED] == 0.0:
+        for i in range(used):
+            total += row[counts + i] / max(row[CENTROIDS + i], bound)
+        return total / row[COUNT]
+    place, amount = _edge(row, -1)
+    for i in range(used + 1):
+        after, next_amount = _edge(row, i)
+        piece = 0.5 * (amount + next_amount)
+        if after <= bound:
+            total += piece / bound
+        elif after == place:
+            total += piece / place
+        elif place >= bound:
+            total += _mean_inverse(place, after, amount, next_amount)
+        else:
+            z = (bound - place) / (after - place)
+            here = amount + (next_amount - amount) * z
+            total += 0.5 * (amount + here) * z / bound
+            total += (1.0 - z) * _mean_inverse(bound, after, here, next_amount)
+        place, amount = after, next_amount
+    return total / row[COUNT]
+
+
+@kernel
+def histogram_mean(row: NDArray[np.float64]) -> float:
+    """Mean of the distribution; needs a point."""
+    used = int(row[USED])
+    counts = CENTROIDS + _rooms(row)
+    total = 0.0
+    if row[MERGED] == 0.0:
+        for i in range(used):
+            total += row[counts + i] * row[CENTROIDS + i]
+    else:
+        place, amount = _edge(row, -1)
+        for i in range(used + 1):
+            after, next_amount = _edge(row, i)
+            total += 0.5 * (amount + next_amount) * place
+            total += (after - place) * (amount + 2.0 * next_amount) / 6.0
+            place, amount = after, next_amount
+    return min(max(total / row[COUNT], row[SMALLEST]), row[LARGEST])
+
+
+@kernel
+def summarise_histogram(row: NDArray[np.float64], summary: NDArray[np.float64]) -> None:
+    """Fill a summary row (``foresail.kernels.columns``); needs a point."""
+    summary[PREDICTED] = histogram_mean(row)
+    for i in range(_QUANTILES):
+        summary[Q10 + i] = value_at(row, QUANTILE_LEVELS[i])
+    summary[URGENCY] = _urgency(row)
+
+
+@kernel
+def fill_histogram_belief(row: NDArray[np.float64], belief: NDArray[np.float64]) -> None:
+    """Fill a belief row (``foresail.kernels.columns``); needs a point."""
+    for i in range(BELIEF_COLUMNS):
+        belief[i] = value_at(row, BELIEF_LEVELS[i])
+    belief[0] = row[SMALLEST]
