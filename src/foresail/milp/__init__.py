@@ -1,0 +1,1 @@
+"""Mixed-integer programs as sparse arrays, and the solvers that take them."""
