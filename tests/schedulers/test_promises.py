@@ -15,7 +15,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError
 from foresail.model.registry import entries
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.replay import replay
+from foresail.simulator.simulate import simulate
 from foresail.traces.workload import Workload
 
 PROCESSORS = 12
@@ -58,7 +58,7 @@ def test_capacity_and_work(scheduler, predictor):
     policy = parse_policy(f"{scheduler},{predictor},doubling")
     for seed in range(3):
         workload = limited(seed, shortest=0)
-        jobs = replay(workload, policy).jobs
+        jobs = simulate(workload, policy).jobs
         assert max(in_use(jobs)) <= PROCESSORS
         assert jobs["job_id"].to_list() == workload.jobs["job_id"].to_list()
         assert (jobs["start_seconds"] >= jobs["submit_seconds"]).all()
@@ -69,7 +69,7 @@ def test_capacity_and_work(scheduler, predictor):
 def test_without_reservations_no_job_waits_beside_enough_free_cpus():
     """Whoever fits, starts: at a job's start there was too little room at every earlier instant."""
     for seed in range(5):
-        jobs = replay(limited(seed), parse_policy("easy(reservations=0)")).jobs
+        jobs = simulate(limited(seed), parse_policy("easy(reservations=0)")).jobs
         start, end, cpus, submit = (
             jobs[name].to_numpy()
             for name in ("start_seconds", "end_seconds", "cpus", "submit_seconds")
@@ -85,14 +85,14 @@ def test_without_reservations_no_job_waits_beside_enough_free_cpus():
 def test_easy_that_knows_runtimes_never_delays_the_head(order):
     """With true runtimes the head's reservation never moves later."""
     for seed in range(10):
-        schedule = replay(limited(seed), parse_policy(f"easy(order={order}),clairvoyant"))
+        schedule = simulate(limited(seed), parse_policy(f"easy(order={order}),clairvoyant"))
         assert schedule.meta.counters["delayed_heads"] == 0
 
 
 def test_easy_that_underestimates_does_delay_the_head():
     """The counter of the test before does count."""
     policy = parse_policy("easy(order=shortest,plan=1)")
-    assert replay(limited(1), policy).meta.counters["delayed_heads"] > 0
+    assert simulate(limited(1), policy).meta.counters["delayed_heads"] > 0
 
 
 class Watched:
@@ -188,7 +188,7 @@ def test_equal_jobs_start_in_order_of_submission():
     """Jobs that no order tells apart keep their order, under every scheduler."""
     workload = workload_of([(0, 3, 10, 20)] * 9 + [(5, 3, 10, 20)] * 4, PROCESSORS)
     for entry in entries("scheduler"):
-        jobs = replay(workload, parse_policy(f"{entry.name},requested")).jobs
+        jobs = simulate(workload, parse_policy(f"{entry.name},requested")).jobs
         assert jobs["start_seconds"].is_sorted()
 
 

@@ -35,7 +35,8 @@ class _Place(NamedTuple):
 class Capacity:
     """What is free, by partition and by node.
 
-    Nodes are accounted where a placement names them; partitions always are. A job of one stage
+    Nodes are accounted where a placement names them; partitions always are. Where a node is down,
+    its partition has less room, even for placements that name no nodes. A job of one stage
     holds its request once per task; a job of several holds ``Job.total`` in one partition.
     """
 
@@ -51,6 +52,7 @@ class Capacity:
             {_Place("node", node.name): node.total for p in cluster.partitions for node in p.nodes}
         )
         self._free = dict(self._total)
+        self._down: frozenset[str] = frozenset()
 
     def copy(self) -> Capacity:
         """An independent account with the same amounts free."""
@@ -62,6 +64,37 @@ class Capacity:
     def free_by_partition(self) -> dict[str, Resources]:
         """Unused resources by partition name, as they are now (a copy)."""
         return {place.name: room for place, room in self._free.items() if place.kind == "partition"}
+
+    def free_by_node(self) -> dict[str, Resources]:
+        """Unused resources by node name, of nodes that are up, as they are now (a copy)."""
+        return {
+            place.name: room
+            for place, room in self._free.items()
+            if place.kind == "node" and place.name not in self._down
+        }
+
+    def close(self, node: str) -> None:
+        """Take a node out: nothing can be placed there until it is opened again.
+
+        Raises
+        ------
+        KeyError
+            If there is no such node; so does ``open``.
+        """
+        if node not in self._down:
+            self._down |= {node}
+            self._change_room(node, -1)
+
+    def open(self, node: str) -> None:
+        """Put a node back."""
+        if node in self._down:
+            self._down -= {node}
+            self._change_room(node, 1)
+
+    def _change_room(self, node: str, sign: int) -> None:
+        total = self._total[_Place("node", node)] * sign
+        self._free[_Place("node", node)] += total
+        self._free[_Place("partition", self._partition_of[node])] += total
 
     def take(self, job: Job, placement: Placement) -> None:
         """Hold what the job needs there; that it fits is for the caller to have checked."""

@@ -16,7 +16,8 @@ class Conventions:
         What a user calls them.
     passes
         ``per_instant``: one scheduling pass after all events of an instant. ``per_event``: one
-        after every single submission, end, cancellation and tick.
+        after every single submission, end, cancellation and tick. ``per_tick``: one after a tick,
+        for schedulers that plan in cycles.
     ties
         ``ends_first``: ends, expired estimates, cancellations, submissions, ticks.
         ``submissions_first``: expired estimates, cancellations, submissions, ends, ticks. Ends of
@@ -27,7 +28,7 @@ class Conventions:
     """
 
     name: str
-    passes: Literal["per_instant", "per_event"]
+    passes: Literal["per_instant", "per_event", "per_tick"]
     ties: Literal["ends_first", "submissions_first"]
     free: Literal["actual", "expected"]
 
@@ -37,5 +38,7 @@ FORESAIL: Final = Conventions("foresail", "per_instant", "ends_first", "actual")
 PREDICTSIM: Final = Conventions("predictsim", "per_event", "submissions_first", "expected")
 """The published study's simulator (spec section 2a). ``expected`` is a mistake of it, kept by name:
 it may start a job on processors whose job ends later in the same second."""
+
+IN_CYCLES: Final = Conventions("in_cycles", "per_tick", "ends_first", "actual")
 
 CONVENTIONS: Final = {each.name: each for each in (FORESAIL, PREDICTSIM)}

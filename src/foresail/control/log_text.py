@@ -17,6 +17,7 @@ from foresail.control.records import Record
 from foresail.model import decision, event
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.preference import Preference
 from foresail.model.value import DeadlineValue, DecayingValue
 
 _KINDS: Final[Mapping[str, type]] = {
@@ -39,6 +40,8 @@ _EVENTS: Final = (
     event.EstimateExpired,
     event.Cancelled,
     event.HistoryOutcome,
+    event.NodeDown,
+    event.NodeUp,
     event.Tick,
 )
 _INSTRUCTIONS: Final = (decision.Start, decision.Preempt, decision.WakeAt, decision.Withdraw)
@@ -146,6 +149,7 @@ class _JobFields(pydantic.BaseModel):
     after: tuple[str, ...]
     value: DeadlineValue | DecayingValue | None
     attributes: dict[str, str]
+    preference: Preference | None = None
 
     def job(self) -> Job:
         values = {name: getattr(self, name) for name in type(self).model_fields}

@@ -22,6 +22,8 @@ from foresail.model.event import (
     EstimateExpired,
     Event,
     HistoryOutcome,
+    NodeDown,
+    NodeUp,
     Submitted,
     Tick,
 )
@@ -40,10 +42,12 @@ from foresail.model.view import ClusterView, PendingJob, RunningJob
 _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     HistoryOutcome: 0,
     Ended: 1,
-    EstimateExpired: 2,
-    Cancelled: 3,
-    Submitted: 4,
-    Tick: 5,
+    NodeDown: 2,
+    NodeUp: 2,
+    EstimateExpired: 3,
+    Cancelled: 4,
+    Submitted: 5,
+    Tick: 6,
 }
 _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
     HistoryOutcome: 0,
@@ -51,7 +55,9 @@ _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
     Cancelled: 2,
     Submitted: 3,
     Ended: 4,
-    Tick: 5,
+    NodeDown: 5,
+    NodeUp: 5,
+    Tick: 6,
 }
 
 _GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
@@ -117,6 +123,7 @@ class Controller:
         self._state = State(cluster)
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
+        self._has_nodes = any(partition.nodes for partition in cluster.partitions)
         self._draining = False
         self._steps = 0
         self._now = 0.0
@@ -264,9 +271,13 @@ class Controller:
             case HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
+            case NodeDown():
+                self._state.capacity.close(event.node)
+            case NodeUp():
+                self._state.capacity.open(event.node)
             case Tick():
-                pass
-        return True
+                return True
+        return self.conventions.passes != "per_tick"
 
     def _submit(self, event: Submitted) -> None:
         job = event.job
@@ -366,6 +377,7 @@ class Controller:
             pending=tuple(state.startable.values()),
             running=running,
             plan=MappingProxyType(self._plan),
+            free_nodes=MappingProxyType(capacity.free_by_node() if self._has_nodes else {}),
         )
         decision = self.scheduler.decide(view)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)

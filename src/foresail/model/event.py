@@ -56,4 +56,20 @@ class Tick:
     time: float
 
 
-Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | Tick
+@dataclass(frozen=True, slots=True)
+class NodeDown:
+    """A node is gone; what ran on it is reported as ended apart, with ``LOST``."""
+
+    time: float
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUp:
+    """A node is back, empty."""
+
+    time: float
+    node: str
+
+
+Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | NodeDown | NodeUp | Tick

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import ValueFunction
 
@@ -54,6 +55,8 @@ class Job:
         Ids of the jobs that must have ended before this one may start.
     attributes
         Further fields of the source (executable, application, ...) that predictors may use.
+    preference
+        Where it runs best; None if all nodes are alike to it.
     """
 
     job_id: str
@@ -68,6 +71,7 @@ class Job:
     after: tuple[str, ...] = ()
     value: ValueFunction | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    preference: Preference | None = None
 
     @property
     def cpus(self) -> float:

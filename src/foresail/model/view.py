@@ -64,6 +64,8 @@ class ClusterView:
         Running jobs in order of start.
     plan
         Planned start seconds by job id, as the last decision stated them.
+    free_nodes
+        Unused resources by node name, of the nodes that are up; empty where nodes are not known.
     """
 
     now: float
@@ -72,3 +74,4 @@ class ClusterView:
     pending: tuple[PendingJob, ...]
     running: tuple[RunningJob, ...]
     plan: Mapping[str, float] = field(default_factory=dict)
+    free_nodes: Mapping[str, Resources] = field(default_factory=dict)

@@ -13,18 +13,31 @@ import polars as pl
 
 from foresail.control.capacity import Capacity
 from foresail.control.loop import Controller
+from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Instruction, Placement, Preempt, Start, WakeAt, Withdraw
-from foresail.model.event import Ended, EstimateExpired, Event, Submitted
+from foresail.model.errors import InputError
+from foresail.model.event import (
+    Ended,
+    EstimateExpired,
+    Event,
+    NodeDown,
+    NodeUp,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import NeedsTruth
+from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
 _END: Final = 0
-_EXPIRY: Final = 1
-_SUBMISSION: Final = 2
+_NODE: Final = 1
+_EXPIRY: Final = 2
+_SUBMISSION: Final = 3
+_TICK: Final = 4
 
 
 @dataclass(slots=True)
@@ -54,9 +67,10 @@ class _SimulatedCluster:
     """The heap of what will happen, the truth behind it, and the rows of what has."""
 
     submissions: Iterator[Job]
-    capacity: Capacity
+    cluster: Cluster
     runtime_seconds: dict[str, float]
     enforces_limits: bool
+    surroundings: Surroundings
     waiting: dict[str, Job] = field(default_factory=dict)
     running: dict[str, _Attempt] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
@@ -64,6 +78,23 @@ class _SimulatedCluster:
     rows: list[dict[str, Any]] = field(default_factory=list)
     pushed: int = 0
     too_wide: int = 0
+    next_tick: float = -math.inf
+    capacity: Capacity = field(init=False)
+    nodes: dict[str, tuple[Node, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.capacity = Capacity(self.cluster)
+        self.nodes = {
+            node.name: (node, partition.name)
+            for partition in self.cluster.partitions
+            for node in partition.nodes
+        }
+        for outage in self.surroundings.outages:
+            if outage.node not in self.nodes:
+                raise InputError("no such node", field="outages", value=outage.node)
+            self.push(_NODE, NodeDown(outage.down_seconds, outage.node))
+            self.push(_NODE, NodeUp(outage.up_seconds, outage.node))
+        self.push_next_submission()
 
     def push(self, order: int, event: Event) -> None:
         heapq.heappush(self.heap, (event.time, order, self.pushed, event))
@@ -84,9 +115,34 @@ class _SimulatedCluster:
             if isinstance(event, Submitted):
                 self.enqueue(event.job)
                 self.push_next_submission()
+            if isinstance(event, NodeDown):
+                events += [self.lose(attempt, now) for attempt in self.running_on(event.node)]
             if self.is_current(event):
                 events.append(event)
+        self.push_tick(now)
         return now, events
+
+    def push_tick(self, now: float) -> None:
+        """Have the scheduler asked at the next whole cycle, while there is anybody to ask about."""
+        cycle = self.surroundings.cycle_seconds
+        if cycle is None or self.next_tick > now or not (self.waiting or self.running):
+            return
+        self.next_tick = (math.floor(now / cycle) + 1) * cycle
+        self.push(_TICK, Tick(self.next_tick))
+
+    def running_on(self, node: str) -> list[_Attempt]:
+        """Attempts that have a task on a node."""
+        return [
+            attempt
+            for attempt in self.running.values()
+            if any(name == node for name, _ in attempt.placement.tasks_by_node)
+        ]
+
+    def lose(self, attempt: _Attempt, now: float) -> Ended:
+        """An attempt ends because a node of it does; its work is lost."""
+        attempt.end_seconds = now
+        attempt.ended_because = EndedBecause.LOST
+        return Ended(now, attempt.outcome())
 
     def enqueue(self, job: Job) -> None:
         """Note who waits; a job that can never start is not one whom others overtake."""
@@ -126,11 +182,13 @@ class _SimulatedCluster:
         if self.enforces_limits and runtime > limit:
             runtime, because = limit, EndedBecause.LIMIT
         self.attempts[job_id] = self.attempts.get(job_id, 0) + 1
+        number = self.attempts[job_id]
+        runtime *= self.slowdown(job, start.placement)
         attempt = _Attempt(
             job=job,
-            number=self.attempts[job_id],
+            number=number,
             start_seconds=now,
-            end_seconds=now + runtime,
+            end_seconds=now + self.surroundings.seconds_held(job_id, number, runtime),
             ended_because=because,
             placement=start.placement,
             backfilled=first_waiting != job_id,
@@ -138,19 +196,29 @@ class _SimulatedCluster:
         self.running[job_id] = attempt
         self.push(_END, Ended(attempt.end_seconds, attempt.outcome()))
 
+    def slowdown(self, job: Job, placement: Placement) -> float:
+        """How many times longer the job runs there than where it runs best."""
+        if job.preference is None:
+            return 1.0
+        placed = [(*self.nodes[name], tasks) for name, tasks in placement.tasks_by_node]
+        held = bool(placed) and job.preference.holds(placed)
+        return 1.0 if held else job.preference.slowdown
+
     def preempt(self, job_id: str, now: float) -> None:
         """The attempt ends at once and its work is lost; the job's next one starts anew."""
         attempt = self.running[job_id]
         attempt.end_seconds = now
         attempt.ended_because = EndedBecause.PREEMPTED
         self.push(_END, Ended(now, attempt.outcome()))
+        if self.surroundings.cycle_seconds is not None:
+            self.push(_TICK, Tick(now))  # the same cycle goes on with what that frees
 
     def close(self, outcome: Outcome, controller: Controller) -> None:
         """Write the row of an attempt that is about to be reported as ended."""
         attempt = self.running.pop(outcome.job_id)
         job = attempt.job
         prediction = controller.submitted_job(job.job_id).prediction
-        if outcome.ended_because is EndedBecause.PREEMPTED:
+        if outcome.ended_because in (EndedBecause.PREEMPTED, EndedBecause.LOST):
             self.waiting = {job.job_id: job, **self.waiting}
         self.rows.append(
             {
@@ -179,11 +247,13 @@ def simulate_events(
     policy: str,
     *,
     enforce_limits: bool = False,
+    surroundings: Surroundings = IDEAL,
 ) -> Schedule:
     """Run a workload under the controller, event by event, and say what happened.
 
-    A job runs for its true runtime from its start on (a preempted one starts from the beginning),
-    wherever it is placed. An oracle among the predictors is handed the truth first.
+    A job runs for its true runtime from its start on (one that was preempted, or lost with a node,
+    starts from the beginning); where its placement is not a preferred one, longer by its slowdown.
+    An oracle among the predictors is handed the truth first.
 
     Parameters
     ----------
@@ -195,6 +265,8 @@ def simulate_events(
         What to call scheduler, predictor and correction in the schedule.
     enforce_limits
         Kill jobs at their requested time.
+    surroundings
+        What the cluster does that an ideal one does not.
 
     Returns
     -------
@@ -206,6 +278,8 @@ def simulate_events(
     ------
     ImpossibleTransition
         If two jobs share an id.
+    InputError
+        If an outage is of a node that does not exist.
     """
     began = time.perf_counter()
     truth = workload.truth()
@@ -213,11 +287,11 @@ def simulate_events(
         controller.predictor.reveal(truth)
     cluster = _SimulatedCluster(
         submissions=workload.specifications(),
-        capacity=Capacity(controller.cluster),
+        cluster=controller.cluster,
         runtime_seconds=truth,
         enforces_limits=enforce_limits,
+        surroundings=surroundings,
     )
-    cluster.push_next_submission()
     while cluster.heap:
         now, events = cluster.happened()
         if not events:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import platform
 
 from foresail import __version__
-from foresail.control.conventions import FORESAIL, Conventions
+from foresail.control.conventions import FORESAIL, IN_CYCLES, Conventions
 from foresail.control.log import EventLog
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy
 from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import is_compiled, replay
+from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.simulator.truth import real_runtimes
+from foresail.traces.nodes import cluster_of
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -51,6 +54,35 @@ def simulate_by_events(
         Cluster.of_processors(workload.processors), *policy.build(), conventions, log=log
     )
     return simulate_events(workload, controller, policy.label, enforce_limits=enforce_limits)
+
+
+def simulate_on_nodes(
+    workload: Workload,
+    policy: Policy,
+    surroundings: Surroundings = IDEAL,
+    *,
+    log: EventLog | None = None,
+) -> Schedule:
+    """What would have happened on the workload's own nodes, event by event.
+
+    With a cycle in the surroundings the scheduler is asked once per cycle, otherwise after every
+    instant at which anything happened.
+
+    Raises
+    ------
+    InputError
+        If the workload has no nodes table, or a runtime is unknown.
+    """
+    real_runtimes(workload)
+    if workload.nodes is None:
+        raise InputError(
+            "the workload does not say which nodes there are",
+            source=workload.meta.source,
+            expected="a workload folder with a nodes table",
+        )
+    conventions = FORESAIL if surroundings.cycle_seconds is None else IN_CYCLES
+    controller = Controller(cluster_of(workload.nodes), *policy.build(), conventions, log=log)
+    return simulate_events(workload, controller, policy.label, surroundings=surroundings)
 
 
 def manifest(workload: Workload, policy: Policy, conventions: Conventions = FORESAIL) -> Manifest:

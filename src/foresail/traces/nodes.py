@@ -1,0 +1,62 @@
+"""The nodes table as a cluster: partitions of named nodes with what they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.errors import InputError
+from foresail.model.resources import Resources
+
+_ONE_PARTITION = "all"
+
+
+def cluster_of(nodes: pl.DataFrame) -> Cluster:
+    """The cluster that a nodes table (``schema.NODES``) describes.
+
+    A row of several equal nodes becomes as many, numbered behind its name. A node offers as
+    attributes the ``rack`` (its partition), its ``model`` where that is known, and ``gpu`` where it
+    has any.
+
+    Raises
+    ------
+    InputError
+        If there are no nodes, one has no cpus, or two have the same name.
+    """
+    by_partition: dict[str, list[Node]] = {}
+    names: set[str] = set()
+    for row in nodes.iter_rows(named=True):
+        partition = row["partition"] or _ONE_PARTITION
+        for node in _nodes_of(row, partition):
+            if node.name in names:
+                raise InputError("two nodes have the same name", field="node", value=node.name)
+            names.add(node.name)
+            by_partition.setdefault(partition, []).append(node)
+    if not names:
+        raise InputError("no nodes", expected="a nodes table with at least one row")
+    return Cluster(
+        tuple(
+            Partition(name, sum((node.total for node in members), Resources()), tuple(members))
+            for name, members in by_partition.items()
+        )
+    )
+
+
+def _nodes_of(row: Mapping[str, Any], partition: str) -> Iterator[Node]:
+    cpus, count = row["cpus"], row["count"]
+    if not cpus or cpus <= 0:
+        raise InputError("a node without cpus", field="cpus", value=cpus, expected="above 0")
+    total = Resources(cpus, row["memory_bytes"] or 0.0, row["gpus"] or 0.0)
+    attributes = {"rack": partition}
+    if row["model"] is not None:
+        attributes["model"] = row["model"]
+    if total.gpus:
+        attributes["gpu"] = str(row["model"] or "yes")
+    if count is None or count == 1:
+        yield Node(row["node"], total, attributes)
+        return
+    for number in range(1, count + 1):
+        yield Node(f"{row['node']}-{number}", total, attributes)
