@@ -33,7 +33,10 @@ TITLES = {
     "reader": "Readers",
     "filter": "Filters",
     "generator": "Generators",
+    "analysis": "Analyses",
+    "solver": "Solvers",
 }
+"""Family to the heading of its page; the page's file is the heading in small letters."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -46,12 +49,12 @@ def write_pages(app: Sphinx) -> None:
     """Write all generated pages, leaving those alone that are the same as before."""
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
-    texts = {f"{family}s.md": family_page(family) for family in FAMILIES}
+    texts = {f"{TITLES[family].lower()}.md": family_page(family) for family in FAMILIES}
     texts["command-line.md"] = command_line_page()
     texts["default-parts.txt"] = table("part", "default", DEFAULTS)
     texts["named-policies.txt"] = table("name", "stands for", NAMED_POLICIES)
     texts["named-orders.txt"] = table("name", "stands for", NAMED_ORDERS)
-    for name in ("JOBS", "NODES", "SCHEDULE"):
+    for name in ("JOBS", "TASKS", "USAGE", "NODES", "SCHEDULE"):
         columns = getattr(schema, name)
         texts[f"{name.lower()}-columns.txt"] = table("column", "type", columns)
     for name, text in texts.items():
@@ -89,7 +92,9 @@ def parameter_table(record: type) -> list[str]:
     fields = dataclasses.fields(record)
     if not fields:
         return ["It has no parameters."]
-    _, meanings = split_docstring(record)
+    meanings: dict[str, str] = {}
+    for base in reversed(record.__mro__):
+        meanings |= split_docstring(base)[1]
     types = get_type_hints(record)
     rows = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
     for each in fields:

@@ -214,6 +214,19 @@ class Meddling(Requested):
         return super().predict(job, now)
 
 
+class Amnesiac(Prudent):
+    """Says that it can be restored and can absorb, and forgets."""
+
+    def snapshot(self) -> float:
+        return self.last
+
+    def restore(self, known) -> None:
+        self.last = 0.5 * known
+
+    def absorb(self, other) -> None:
+        self.last = 2.0 * other.last
+
+
 @pytest.mark.parametrize(
     ("make", "rules"),
     [
@@ -227,6 +240,7 @@ class Meddling(Requested):
         (Dicing, ["deterministic"]),
         (Credulous, ["preempted_attempts"]),
         (Meddling, ["input_unchanged"]),
+        (Amnesiac, ["restored", "absorbed"]),
     ],
 )
 def test_predictor_rules_catch(make, rules):

@@ -5,42 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.distributions.discretisation import breaks, node_levels, places_at
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.mixture import Mixture
+from foresail.distributions.operations import is_exhausted
 from foresail.distributions.point import Point
+from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.summary import summarise
-from foresail.kernels.columns import PREDICTED, Q10, QUANTILE_LEVELS, URGENCY
+from foresail.distributions.shifted import Shifted
+from foresail.distributions.summary import belief_row, summarise
+from foresail.distributions.truncated_normal import TruncatedNormal
+from foresail.distributions.uniform import Uniform
+from foresail.kernels.columns import (
+    BELIEF_LEVELS,
+    PREDICTED,
+    Q10,
+    QUANTILE_LEVELS,
+    URGENCY,
+)
 from foresail.model.distribution import Distribution
+from made_distributions import BOUNDED, DISTRIBUTIONS, SECONDS, empiricals, truncated_normals
 
-SECONDS = st.floats(0.0, 1e6).map(lambda value: round(value, 3))
 LEVELS = st.floats(0.001, 0.999)
-
-
-@st.composite
-def quantiles(draw):
-    inner = draw(st.lists(st.integers(1, 99), unique=True, max_size=8).map(sorted))
-    levels = [0.0, *(level / 100 for level in inner), 1.0]
-    values = draw(st.lists(SECONDS, min_size=len(levels), max_size=len(levels)))
-    return Quantiles(levels, values)
-
-
-@st.composite
-def empiricals(draw):
-    values = draw(st.lists(SECONDS, min_size=1, max_size=12))
-    weights = draw(st.lists(st.floats(0.01, 10), min_size=len(values), max_size=len(values)))
-    return Empirical(values, weights)
-
-
-@st.composite
-def log_normals(draw):
-    cap = draw(st.one_of(st.just(np.inf), st.floats(1.0, 1e6)))
-    mu, sigma = draw(st.floats(0.0, 12.0)), draw(st.floats(0.01, 4.0))
-    elapsed = draw(st.one_of(st.just(0.0), st.floats(0.0, min(0.9 * cap, np.exp(mu + sigma)))))
-    return LogNormal(mu, sigma, cap, elapsed)
-
-
-DISTRIBUTIONS = st.one_of(SECONDS.map(Point), quantiles(), empiricals(), log_normals())
 LONGEST = 1e8
 
 
@@ -202,3 +189,151 @@ def test_empirical_refuses_what_is_no_distribution(values, weights):
     """There must be weight, and none of it negative."""
     with pytest.raises(ValueError, match="must"):
         Empirical(values, weights)
+
+
+@given(DISTRIBUTIONS, st.lists(SECONDS, min_size=1, max_size=5))
+def test_cumulative_is_the_rest(belief, values):
+    """What is not exceeded, for numbers and arrays of any shape alike."""
+    at = np.array(values)[:, np.newaxis]
+    assert belief.cumulative(at).shape == at.shape
+    assert belief.cumulative(at) + belief.survival(at) == pytest.approx(np.ones_like(at))
+    assert float(belief.cumulative(values[0])) == belief.cumulative(at)[0, 0]
+    assert belief.cumulative(np.inf) == 1.0
+    assert belief.cumulative(-1.0) == 0.0
+
+
+@given(BOUNDED)
+def test_mean_is_the_integral_of_the_survival(belief):
+    """Between the values where the survival jumps or bends, by quadrature."""
+    end = belief.quantile(1.0)
+    places = np.append(breaks(belief), places_at(belief, node_levels(41)))
+    places = np.unique(np.append(places[(places > 0.0) & (places < end)], [0.0, end]))
+    gaps = np.diff(places)
+    within = places[:-1, np.newaxis] + gaps[:, np.newaxis] * SHARES
+    integral = float(gaps @ (belief.survival(within) @ SHARE_WEIGHTS))
+    assert integral == pytest.approx(belief.mean(), rel=1e-5, abs=1e-6)
+
+
+@given(DISTRIBUTIONS, st.floats(0.01, 100.0), LEVELS)
+def test_scaled_is_the_same_in_another_unit(belief, factor, level):
+    """Quantiles, mean and survival follow the factor."""
+    scaled = belief.scaled(factor)
+    assert scaled.quantile(level) == pytest.approx(belief.quantile(level) * factor, rel=1e-6)
+    assert scaled.mean() == pytest.approx(belief.mean() * factor, rel=1e-9)
+    between = 1.000001 * belief.quantile(level) + 1e-6
+    expected = float(belief.survival(between))
+    assert float(scaled.survival(between * factor)) == pytest.approx(expected, abs=1e-6)
+
+
+@given(DISTRIBUTIONS, SECONDS, LEVELS)
+def test_shifted_is_the_same_later(belief, amount, level):
+    """Quantiles, mean and survival follow the amount, and the way back leads back."""
+    later = belief.shifted(amount)
+    value = belief.quantile(level)
+    assert later.quantile(level) == pytest.approx(value + amount, rel=1e-6, abs=1e-6)
+    assert later.mean() == pytest.approx(belief.mean() + amount, rel=1e-9)
+    first = later.quantile(0.0)
+    assert later.shifted(-first).mean() == pytest.approx(later.mean() - first, rel=1e-6, abs=1e-3)
+
+
+@given(DISTRIBUTIONS, SECONDS)
+def test_what_remains_is_the_rest_shifted_back(belief, elapsed):
+    """The remaining time of a running job: given, then shifted back, is a distribution from 0."""
+    remaining = belief.given(elapsed)
+    if remaining is not belief:
+        remaining = remaining.shifted(-elapsed)
+        assert remaining.quantile(0.0) >= 0.0
+        assert float(remaining.survival(-1.0)) == 1.0
+
+
+@given(DISTRIBUTIONS, st.integers(0, 2**32 - 1))
+def test_samples_follow_the_distribution(belief, seed):
+    """The share of draws up to a quantile is its level; nothing lies outside the range."""
+    sample = belief.sample(np.random.default_rng(seed), 2_000)
+    assert sample.shape == (2_000,)
+    slack = 1e-9 * max(belief.quantile(0.0), 1.0)
+    assert sample.min() >= belief.quantile(0.0) - slack
+    assert sample.max() <= belief.quantile(1.0) * (1.0 + 1e-9) + slack
+    for level in (0.1, 0.5, 0.9):
+        value = belief.quantile(level)
+        around = np.array([value - 1e-6 * value - 1e-9, value + 1e-6 * value + 1e-9])
+        low, high = belief.cumulative(around)
+        assert np.mean(sample <= around[0]) <= high + 0.07
+        assert np.mean(sample <= around[1]) >= low - 0.07
+
+
+@given(DISTRIBUTIONS)
+def test_belief_row_holds_the_quantiles(belief):
+    """Level by level, ascending."""
+    row = belief_row(belief)
+    assert row.tolist() == [belief.quantile(level) for level in BELIEF_LEVELS]
+    assert np.all(np.diff(row[:-1]) >= -1e-9 * row[:-2])
+
+
+@given(DISTRIBUTIONS)
+def test_is_exhausted_from_the_largest_value_on(belief):
+    """Nothing lasts longer than the highest quantile; everything lasts longer than nothing."""
+    largest = belief.quantile(1.0)
+    assert not is_exhausted(belief, 0.0)
+    if 0.0 < largest < np.inf:
+        assert is_exhausted(belief, largest)
+        assert belief.given(largest) == Point(largest)
+
+
+@given(DISTRIBUTIONS)
+def test_impossible_factors_and_amounts_are_refused(belief):
+    """By every kind, in the same words."""
+    for factor in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="factor must be above 0"):
+            belief.scaled(factor)
+    with pytest.raises(ValueError, match="amount must be finite"):
+        belief.shifted(-1.01 * belief.quantile(0.0) - 0.01)
+    with pytest.raises(ValueError, match="amount must be finite"):
+        belief.shifted(np.nan)
+
+
+@pytest.mark.parametrize(
+    ("made", "arguments"),
+    [
+        (Uniform, (-1.0, 2.0)),
+        (Uniform, (2.0, 2.0)),
+        (Uniform, (0.0, np.inf)),
+        (TruncatedNormal, (np.nan, 1.0)),
+        (TruncatedNormal, (1.0, 0.0)),
+        (TruncatedNormal, (1.0, 1.0, -1.0)),
+        (TruncatedNormal, (0.0, 1.0, 50.0)),
+        (Mixture, ([],)),
+        (Mixture, ([Point(1.0)], [1.0, 2.0])),
+        (Mixture, ([Point(1.0), Point(2.0)], [1.0, -1.0])),
+        (Mixture, ([Point(1.0)], [0.0])),
+        (Shifted, (Point(1.0), -2.0)),
+    ],
+)
+def test_further_kinds_refuse_what_is_no_distribution(made, arguments):
+    """Parameters that no distribution has."""
+    with pytest.raises(ValueError, match="must"):
+        made(*arguments)
+
+
+@given(truncated_normals(), st.floats(0.001, 0.999))
+def test_truncated_normal_is_the_textbooks(belief, level):
+    """Against SciPy, whose cut is in standard deviations."""
+    stats = pytest.importorskip("scipy.stats")
+    cut = (belief.low - belief.mu) / belief.sigma
+    textbook = stats.truncnorm(cut, np.inf, loc=belief.mu, scale=belief.sigma)
+    assert belief.quantile(level) == pytest.approx(textbook.ppf(level), rel=1e-6)
+    at = textbook.ppf([0.1, level, 0.99])
+    assert belief.survival(at) == pytest.approx(textbook.sf(at), rel=1e-6)
+    mean = float(textbook.stats(moments="m"))
+    assert belief.mean() == pytest.approx(mean, rel=1e-6)
+
+
+def test_mixture_weighs_its_components_anew_as_time_passes():
+    """Short jobs drop out; what is left is the long kind."""
+    belief = Mixture([Uniform(0.0, 10.0), Point(100.0)], [0.9, 0.1])
+    assert belief.mean() == pytest.approx(0.9 * 5 + 0.1 * 100)
+    assert belief.quantile(0.45) == pytest.approx(5.0)
+    assert belief.quantile(0.95) == 100.0
+    later = belief.given(5.0)
+    assert later.survival([50.0]) == pytest.approx([0.1 / 0.55])
+    assert belief.given(20.0).quantile(0.0) == 100.0

@@ -22,6 +22,8 @@ VARIANTS = [
     ("regression", {"negative": "clip", "safe_predict": False, "skip_killed": True}),
     ("quantile_regression", {"levels": (0.2, 0.8), "warmup_requested": 20, "l2": 1.0}),
     ("similar", {"classes": 20, "executables": False}),
+    ("history", {"window_days": 0.2, "false_alarm_jobs": 20, "bins": 8, "feature_values": 200}),
+    ("jvu", {"half_life_days": 0.1, "features": ("user", "user+requested")}),
 ]
 LEARNERS = [(name, changes) for name, changes in VARIANTS if name != "clairvoyant"]
 

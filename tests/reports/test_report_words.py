@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.reports.words import count, duration, folded, number, percent, signed
+from foresail.model.words import count, duration, folded, number, percent, signed
 
 
 @pytest.mark.parametrize(

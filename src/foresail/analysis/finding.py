@@ -32,8 +32,9 @@ class Plot:
         Column of the shade of a heat map.
     x_label, y_label
         With units.
-    x_kind
-        How values of x are said: plain numbers, durations in seconds, or shares.
+    x_kind, y_kind
+        How values are said: plain numbers, durations in seconds, shares of one, hours of the day
+        (0 to 24), or names (x only).
     log_x, log_y
         Logarithmic axes.
     alternative
@@ -49,7 +50,8 @@ class Plot:
     alternative: str
     series: str | None = None
     shade: str | None = None
-    x_kind: Literal["number", "duration", "share", "category"] = "number"
+    x_kind: Literal["number", "duration", "share", "hour", "category"] = "number"
+    y_kind: Literal["number", "duration", "share"] = "number"
     log_x: bool = False
     log_y: bool = False
 
@@ -95,7 +97,11 @@ class Unavailable:
 
 
 class Analysis(Protocol):
-    """One analysis; built from its parameters record alone."""
+    """One analysis; built from its parameters record alone.
+
+    A class may say in ``section`` which section of the workload study it belongs to ("3.4"), which
+    is where it stands among the others.
+    """
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """What it finds; ``Unavailable`` where the workload lacks a field, never a guess."""

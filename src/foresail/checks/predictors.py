@@ -151,6 +151,31 @@ def preempted_attempts(make: Make) -> None:
     preempted.observe(victim, Outcome("victim", 8e6 + 1.0, 8e6 + 500.0, attempt=2))
 
 
+def restored(make: Make) -> None:
+    """A fresh instance restored from a snapshot, if it has any, believes the same."""
+    taught, fresh = _taught(make), make()
+    if hasattr(taught, "snapshot") and hasattr(fresh, "restore"):
+        fresh.restore(taught.snapshot())
+        _demand_same(taught, fresh)
+
+
+def absorbed(make: Make) -> None:
+    """A fresh instance that absorbs what another has learned, if it can, believes the same."""
+    taught, fresh = _taught(make), make()
+    if hasattr(fresh, "absorb"):
+        fresh.absorb(taught)
+        _demand_same(taught, fresh)
+
+
+def _demand_same(one: Predictor, other: Predictor) -> None:
+    for job in (_job("new"), _job("new", "u3"), _job("new", None), _bare_job("bare")):
+        before, after = one.predict(job, 9e6), other.predict(job, 9e6)
+        for level in _LEVELS:
+            first, second = before.quantile(level), after.quantile(level)
+            close = math.isclose(first, second, rel_tol=_ROUNDING)
+            demand(close, f"the {level:g} quantile {first} became {second}")
+
+
 PREDICTOR_RULES: Final[tuple[Rule, ...]] = (
     finite_belief,
     monotone_quantiles,
@@ -162,6 +187,8 @@ PREDICTOR_RULES: Final[tuple[Rule, ...]] = (
     deterministic,
     input_unchanged,
     preempted_attempts,
+    restored,
+    absorbed,
 )
 
 

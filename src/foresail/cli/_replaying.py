@@ -103,6 +103,19 @@ def load(
     strict: bool,
     filters: Sequence[str] | None,
 ) -> Workload:
+    """Read a log and make it replayable, or clean it as asked, and say so on standard error."""
+    cleaning = filters or ["replayable"]
+    return load_cleaned(log, reader, mapping, processors, strict, cleaning)
+
+
+def load_cleaned(
+    log: Path,
+    reader: str | None,
+    mapping: Path | None,
+    processors: int | None,
+    strict: bool,
+    filters: Sequence[str],
+) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
     from foresail.cli.trace._options import reader_options
     from foresail.cli.trace._progress import reading_progress
@@ -111,7 +124,7 @@ def load(
     from foresail.traces.reading import read
 
     choices = []
-    for text in filters or ["replayable"]:
+    for text in filters:
         part = part_of("filter", text)
         choices.append(Choice(part.entry.name, part.parameters))
     with reading_progress(log) as advance:
@@ -137,7 +150,7 @@ def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
     from foresail.simulator.simulate import simulate
 
     schedules = []
-    with _spinner() as progress:
+    with spinner() as progress:
         task = progress.add_task("", total=len(asked.policies))
         for number, policy in enumerate(asked.policies, start=1):
             progress.update(task, description=f"{number} of {len(asked.policies)}: {policy.text}")
@@ -157,7 +170,7 @@ def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedu
     first = manifest(workload, policy, asked.conventions)
     unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
     try:
-        with _spinner() as progress, JsonLinesLog(unfinished, first) as log:
+        with spinner() as progress, JsonLinesLog(unfinished, first) as log:
             progress.add_task(policy.text)
             schedule = simulate_by_events(
                 workload,
@@ -175,7 +188,8 @@ def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedu
     return schedule
 
 
-def _spinner() -> Progress:
+def spinner() -> Progress:
+    """What a long computation shows on standard error where somebody looks."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -109,7 +109,7 @@ def report(
     from foresail.experiments.page import HEADINGS
     from foresail.experiments.report import write_report
     from foresail.experiments.results import Results
-    from foresail.reports.words import number
+    from foresail.model.words import number
 
     rule = _rule(normalised, longest_wait, baseline)
     command = shlex.join(["foresail", *sys.argv[1:]])
@@ -138,7 +138,7 @@ def choose(
     from foresail.control.policy import parse_policy
     from foresail.experiments.results import Results
     from foresail.experiments.selection import SCORE, candidates, leave_one_out, ranking
-    from foresail.reports.words import number, percent
+    from foresail.model.words import number, percent
 
     rule = _rule(normalised, longest_wait, baseline)
     results = Results(folder).table()
@@ -231,7 +231,7 @@ def _progress(
     from rich.progress import TimeRemainingColumn as Remaining
 
     from foresail.experiments.results import runs_of
-    from foresail.reports.words import number
+    from foresail.model.words import number
 
     runs = runs_of(plan)
     before = sum(results.is_finished(each) for each in runs)

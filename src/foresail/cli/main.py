@@ -16,8 +16,11 @@ COMMANDS: Final = {
     "compare": "What other schedulers and predictions would have done to a log.",
     "simulate": "Replay a log under one policy.",
     "run": "Run real commands on this machine under any policy.",
+    "analyse": "What workloads are like: sizes, runtimes, rhythm, users, outcomes.",
     "trace": "Inspect, validate, convert, filter, sample, generate and fetch workloads.",
     "campaign": "Replay many policies on many logs, and choose by leave-one-out.",
+    "predict": "Evaluate predictors on logs; train, merge and show their state.",
+    "strl": "Check, explain and solve requests in STRL, the space-time request language.",
     "policies": "List what a policy can be made of, with parameters.",
     "story": "What happened to one job, from an event log.",
 }

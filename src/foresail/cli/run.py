@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -53,6 +54,13 @@ def run(
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Recall nothing and keep nothing.")
     ] = False,
+    learned: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Begin with what the predictor knows from this file, and keep it there.",
+        ),
+    ] = None,
     report: Annotated[bool, typer.Option("--report", help="Write an HTML report as well.")] = False,
 ) -> None:
     """Run real commands on this machine's cpus, under any policy.
@@ -68,7 +76,8 @@ def run(
     require_linux()
     lines: LineInput | None = None
     if resume is not None:
-        if any(each is not None for each in (jobs, policy, cpus, directory, grace, history)):
+        given = (jobs, policy, cpus, directory, grace, history, learned)
+        if any(each is not None for each in given):
             raise InputError(
                 "a resumed run keeps its jobs and its settings",
                 expected="--resume with no other option than --report",
@@ -84,6 +93,7 @@ def run(
             directory=directory or Path(time.strftime("foresail-run-%Y%m%d-%H%M%S")),
             grace=grace or _GRACE,
             history=None if no_history else _history_path(history),
+            learned=None if learned is None else learned.absolute(),
         )
     with observer_for(place) as observer:
         result = supervise(place, observer, lines)
@@ -101,8 +111,10 @@ def _begin(
     directory: Path,
     grace: str,
     history: Path | None,
+    learned: Path | None,
 ) -> tuple[RunDirectory, LineInput | None]:
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
+    from foresail.clusters.learned import require_learnable
     from foresail.clusters.local import LineInput
     from foresail.clusters.run_directory import RunDirectory, RunSettings
     from foresail.clusters.session import require_usable
@@ -119,7 +131,11 @@ def _begin(
         cpus=width,
         grace_seconds=_grace_seconds(grace),
         history=None if history is None else str(history),
+        learned=None if learned is None else str(learned),
+        learned_as="" if learned is None else uuid.uuid4().hex,
     )
+    if learned is not None:
+        require_learnable(settings.policy, learned)
     accepted = [] if from_input else read_jobs(Path(jobs), width, Path.cwd())
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:

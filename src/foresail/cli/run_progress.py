@@ -22,7 +22,7 @@ from foresail.clusters.run_directory import RunDirectory
 from foresail.clusters.session import SessionResult
 from foresail.control.loop import Controller
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.reports.words import duration
+from foresail.model.words import duration
 from foresail.traces.jobs_file import CommandJob
 
 _ROWS: Final = 8

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 
 from foresail.clusters.attempts import Attempt, Status
 from foresail.clusters.history import HistoryFile, key_of
+from foresail.clusters.learned import LearnedFile
 from foresail.clusters.ledger import Ledger
 from foresail.clusters.nursery import Nursery
 from foresail.clusters.recovery import recover
@@ -131,6 +132,8 @@ class LocalCluster:
         self._nursery = Nursery()
         self._slots = CpuSlots(settings.cpus, machine_cpus())
         self._history = None if settings.history is None else HistoryFile(Path(settings.history))
+        learned = settings.learned
+        self._learned = None if learned is None else LearnedFile(run, Path(learned))
         self._attempts: dict[str, Attempt] = {}
         self._watched: dict[int, str] = {}
         self._unspawned: dict[str, str] = {}
@@ -159,6 +162,10 @@ class LocalCluster:
             self._step(self._opening_events())
             while not self._is_finished():
                 self._step(self._wait(wake_up))
+                if self._learned is not None and self._learned.is_due:
+                    self._keep_learned(self._learned)
+            if self._learned is not None:
+                self._keep_learned(self._learned)
 
     def _is_finished(self) -> bool:
         if self._attempts or self._unspawned:
@@ -193,6 +200,14 @@ class LocalCluster:
                 self._history = None
                 self._observer.told(f"no more history is kept: {error}")
 
+    def _keep_learned(self, learned: LearnedFile) -> None:
+        """Write what the predictor knows; a run does not fail because that cannot be written."""
+        try:
+            learned.keep(self.controller.predictor)
+        except InputError as error:
+            self._learned = None
+            self._observer.told(f"what was learned is not kept: {error}")
+
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
             case Start(job_id):
@@ -215,7 +230,7 @@ class LocalCluster:
                 for job, outcome in self.ledger.outcomes:
                     if key_of(job, outcome) not in known:
                         self._remember(now, job, outcome)
-            else:
+            elif not self._run.learned_before.exists():  # or it would be learned twice
                 events += latest
         if self.controller.draining:
             self.controller.reopen()

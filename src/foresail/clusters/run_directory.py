@@ -33,6 +33,10 @@ class RunSettings:
         Time between the gentle and the firm signal to a job that has to end.
     history
         Where outcomes of earlier runs are; None where none are used or kept.
+    learned
+        The file in which what the predictor knows is kept; None for none.
+    learned_as
+        What the run calls itself in that file.
     """
 
     source: str
@@ -41,6 +45,8 @@ class RunSettings:
     cpus: int
     grace_seconds: float
     history: str | None
+    learned: str | None = None
+    learned_as: str = ""
 
 
 class RunDirectory:
@@ -48,7 +54,8 @@ class RunDirectory:
 
     ``run.json`` (settings), ``jobs.jsonl`` (accepted jobs, in order), ``events.jsonl`` (the event
     log), ``attempts/`` (claims and statuses), ``logs/`` (what commands write), ``lock``,
-    ``schedule.parquet``, ``report/``.
+    ``schedule.parquet``, ``report/``; ``learned-before`` (what the predictor knew at first) and
+    ``learned`` (what it knows, where that could not be written elsewhere).
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,6 +66,8 @@ class RunDirectory:
         self.logs = path / "logs"
         self.schedule = path / "schedule.parquet"
         self.report = path / "report"
+        self.learned_before = path / "learned-before"
+        self.learned_aside = path / "learned"
         self._settings = path / "run.json"
         self._jobs = path / "jobs.jsonl"
 
@@ -79,8 +88,12 @@ class RunDirectory:
         try:
             for folder in (path, run.attempts, run.logs):
                 folder.mkdir(parents=True, exist_ok=True)
-            _write_durably(run._jobs, "".join(job.to_json() + "\n" for job in jobs))
-            _write_durably(run._settings, json.dumps(asdict(settings), indent=2) + "\n")
+            run.learned_before.unlink(missing_ok=True)
+            if settings.learned is not None and Path(settings.learned).exists():
+                _write_durably(run.learned_before, Path(settings.learned).read_bytes())
+            lines = "".join(job.to_json() + "\n" for job in jobs)
+            _write_durably(run._jobs, lines.encode())
+            _write_durably(run._settings, (json.dumps(asdict(settings), indent=2) + "\n").encode())
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", source=path) from error
         return run
@@ -156,11 +169,11 @@ class RunDirectory:
             yield
 
 
-def _write_durably(path: Path, text: str) -> None:
+def _write_durably(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w") as file:
-        file.write(text)
+    with draft.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

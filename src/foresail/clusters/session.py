@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from foresail import __version__
+from foresail.clusters.learned import recall
 from foresail.clusters.local import LineInput, LocalCluster, Observer
 from foresail.clusters.run_directory import RunDirectory
 from foresail.control.log import EventLog
@@ -103,7 +104,9 @@ def supervise(
         machine = Cluster.of_processors(settings.cpus)
 
         def build(log: EventLog) -> Controller:
-            return Controller(machine, *policy.build(), log=log)
+            scheduler, predictor, correction = policy.build()
+            recall(run, predictor)
+            return Controller(machine, scheduler, predictor, correction, log=log)
 
         digest = settings.source_sha256
         manifest = Manifest(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.distributions.arguments import checked_factor, checked_shift, normalised
 from foresail.distributions.point import Point
 from foresail.kernels.summary import atom_mean, atom_quantile
 from foresail.model.distribution import Distribution
@@ -20,7 +21,10 @@ class Empirical:
     values
         Finite and not negative, in any order.
     weights
-        Not negative, with a positive sum; equal when not given.
+        Not negative, with a positive sum; equal when not given. The sum becomes 1.
+
+    ``values`` and ``probabilities`` then hold the atoms with a weight, in ascending order, and
+    ``reached`` the probability up to each.
 
     Raises
     ------
@@ -28,11 +32,11 @@ class Empirical:
         If the values or weights are not as above.
     """
 
-    __slots__ = ("cumulative", "probabilities", "values")
+    __slots__ = ("probabilities", "reached", "values")
 
     values: NDArray[np.float64]
     probabilities: NDArray[np.float64]
-    cumulative: NDArray[np.float64]
+    reached: NDArray[np.float64]
 
     def __init__(self, values: ArrayLike, weights: ArrayLike | None = None) -> None:
         atoms = np.asarray(values, dtype=np.float64)
@@ -47,10 +51,10 @@ class Empirical:
         order = np.argsort(atoms, kind="stable")
         order = order[mass[order] > 0.0]
         self.values = atoms[order]
-        self.probabilities = mass[order] / total
-        self.cumulative = np.cumsum(self.probabilities)
-        self.cumulative[-1] = 1.0
-        for array in (self.values, self.probabilities, self.cumulative):
+        self.probabilities = normalised(mass[order], total)
+        self.reached = np.cumsum(self.probabilities)
+        self.reached[-1] = 1.0
+        for array in (self.values, self.probabilities, self.reached):
             array.flags.writeable = False
 
     def __repr__(self) -> str:
@@ -62,12 +66,17 @@ class Empirical:
 
     def quantile(self, level: float) -> float:
         """Smallest value that the quantity stays at or below with at least this probability."""
-        return atom_quantile(self.values, self.cumulative, level)
+        return atom_quantile(self.values, self.reached, level)
 
     def survival(self, values: ArrayLike) -> NDArray[np.float64]:
         """Probability to exceed each of the values."""
         passed = np.searchsorted(self.values, np.asarray(values, dtype=np.float64), side="right")
-        return np.asarray(1.0 - np.concatenate(([0.0], self.cumulative))[passed])
+        return np.asarray(1.0 - np.concatenate(([0.0], self.reached))[passed])
+
+    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Probability to stay at or below each of the values."""
+        passed = np.searchsorted(self.values, np.asarray(values, dtype=np.float64), side="right")
+        return np.asarray(np.concatenate(([0.0], self.reached))[passed])
 
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
         """Expected value of a function of the quantity."""
@@ -81,3 +90,16 @@ class Empirical:
         if not np.any(later):
             return Point(elapsed)
         return Empirical(self.values[later], self.probabilities[later])
+
+    def scaled(self, factor: float) -> Empirical:
+        """The belief about ``factor`` times the quantity."""
+        return Empirical(self.values * checked_factor(factor), self.probabilities)
+
+    def shifted(self, amount: float) -> Empirical:
+        """The belief about the quantity plus an amount."""
+        moved = self.values + checked_shift(amount, float(self.values[0]))
+        return Empirical(moved, self.probabilities)
+
+    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """So many independent draws."""
+        return np.asarray(self.values[np.searchsorted(self.reached, random.random(size), "right")])

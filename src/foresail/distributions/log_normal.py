@@ -10,21 +10,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.distributions.arguments import checked_factor, checked_shift
 from foresail.distributions.point import Point
+from foresail.distributions.quadrature import (
+    NORMAL_PIECE,
+    NORMAL_REACH,
+    SHARE_WEIGHTS,
+    SHARES,
+)
+from foresail.distributions.shifted import Shifted
 from foresail.kernels.log_normal import (
     log_normal_left,
     log_normal_mean,
     log_normal_quantile,
+    log_normal_quantiles,
     log_normal_survival,
     standardised,
 )
 from foresail.model.distribution import Distribution
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-_SHARES: Final = 0.5 * (_NODES + 1.0)
-_SHARE_WEIGHTS: Final = 0.5 * _NODE_WEIGHTS
-_PIECE: Final = 0.25
-_REACH: Final = 9.0
 _LARGEST_EXPONENT: Final = 700.0
 _NOTHING: Final = 1e-290
 
@@ -75,13 +79,17 @@ class LogNormal:
         survival = log_normal_survival(at.ravel(), self.mu, self.sigma, self.cap, self.elapsed)
         return survival.reshape(at.shape)
 
+    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Probability to stay at or below each of the values."""
+        return np.asarray(1.0 - self.survival(values))
+
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
         """Expected value of a function of the quantity.
 
         By Gauss-Legendre quadrature over ln X: near where the function is smooth and no steeper
         than the quantity or its inverse.
         """
-        reach = _REACH + self.sigma
+        reach = NORMAL_REACH + self.sigma
         first = standardised(self.elapsed, self.mu, self.sigma)
         last = standardised(self.cap, self.mu, self.sigma)
         left = log_normal_left(self.mu, self.sigma, self.elapsed)
@@ -90,11 +98,11 @@ class LogNormal:
         low, high = max(first, -reach), min(last, max(first, 0.0) + reach)
         if low >= high:
             return total
-        pieces = math.ceil((high - low) / _PIECE)
+        pieces = math.ceil((high - low) / NORMAL_PIECE)
         width = (high - low) / pieces
-        z = low + width * (np.arange(pieces)[:, np.newaxis] + _SHARES)
+        z = low + width * (np.arange(pieces)[:, np.newaxis] + SHARES)
         density = np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * left)
-        inner = (function(np.exp(self.mu + self.sigma * z)) * density) @ _SHARE_WEIGHTS
+        inner = (function(np.exp(self.mu + self.sigma * z)) * density) @ SHARE_WEIGHTS
         return total + width * float(inner.sum())
 
     def given(self, elapsed: float) -> Distribution:
@@ -104,3 +112,17 @@ class LogNormal:
         if elapsed >= self.cap or log_normal_left(self.mu, self.sigma, elapsed) < _NOTHING:
             return Point(elapsed)
         return LogNormal(self.mu, self.sigma, self.cap, elapsed)
+
+    def scaled(self, factor: float) -> LogNormal:
+        """The belief about ``factor`` times the quantity."""
+        mu = self.mu + math.log(checked_factor(factor))
+        return LogNormal(mu, self.sigma, self.cap * factor, self.elapsed * factor)
+
+    def shifted(self, amount: float) -> Distribution:
+        """The belief about the quantity plus an amount."""
+        return Shifted(self, checked_shift(amount, self.elapsed)) if amount else self
+
+    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """So many independent draws."""
+        levels = random.random(size)
+        return log_normal_quantiles(self.mu, self.sigma, self.cap, self.elapsed, levels)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.distributions.arguments import checked_factor, checked_shift
 from foresail.distributions.point import Point
+from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.kernels.summary import piecewise_mean, piecewise_quantile
 from foresail.model.distribution import Distribution
-
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-_SHARES: Final = 0.5 * (_NODES + 1.0)
-_SHARE_WEIGHTS: Final = 0.5 * _NODE_WEIGHTS
 
 
 class Quantiles:
@@ -66,6 +63,10 @@ class Quantiles:
 
     def survival(self, values: ArrayLike) -> NDArray[np.float64]:
         """Probability to exceed each of the values."""
+        return np.asarray(1.0 - self.cumulative(values))
+
+    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Probability to stay at or below each of the values."""
         at = np.asarray(values, dtype=np.float64)
         above = np.searchsorted(self.values, at, side="right")
         inside = np.clip(above, 1, self.values.size - 1)
@@ -74,7 +75,7 @@ class Quantiles:
         span = np.where(high > low, high - low, 1.0)
         cumulative = below + (self.levels[inside] - below) * (at - low) / span
         cumulative = np.where(above == 0, 0.0, cumulative)
-        return np.asarray(1.0 - np.where(above == self.values.size, 1.0, cumulative))
+        return np.asarray(np.where(above == self.values.size, 1.0, cumulative))
 
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
         """Expected value of a function of the quantity.
@@ -82,7 +83,7 @@ class Quantiles:
         By Gauss-Legendre quadrature within each piece: near where the function is smooth there.
         """
         low, step = self.values[:-1, np.newaxis], np.diff(self.values)[:, np.newaxis]
-        inner = function(low + step * _SHARES) @ _SHARE_WEIGHTS
+        inner = function(low + step * SHARES) @ SHARE_WEIGHTS
         return float(np.diff(self.levels) @ inner)
 
     def given(self, elapsed: float) -> Distribution:
@@ -101,3 +102,15 @@ class Quantiles:
         return Quantiles(
             np.concatenate(([0.0], levels)), np.concatenate(([elapsed], self.values[later]))
         )
+
+    def scaled(self, factor: float) -> Quantiles:
+        """The belief about ``factor`` times the quantity."""
+        return Quantiles(self.levels, self.values * checked_factor(factor))
+
+    def shifted(self, amount: float) -> Quantiles:
+        """The belief about the quantity plus an amount."""
+        return Quantiles(self.levels, self.values + checked_shift(amount, float(self.values[0])))
+
+    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """So many independent draws."""
+        return np.interp(random.random(size), self.levels, self.values)

@@ -1,4 +1,4 @@
-"""A distribution as the summary row that compiled schedulers and corrections read."""
+"""A distribution as the rows that kernels read: the summary row, and the belief row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.empirical import Empirical
+from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.mixture import Mixture
 from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
+from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import (
+    BELIEF_LEVELS,
     PREDICTED,
     Q10,
     QUANTILE_LEVELS,
@@ -18,6 +22,7 @@ from foresail.kernels.columns import (
     URGENCY,
 )
 from foresail.kernels.log_normal import summarise_log_normal
+from foresail.kernels.streaming_histogram import summarise_histogram
 from foresail.kernels.summary import summarise_atoms, summarise_piecewise, summarise_point
 from foresail.model.distribution import Distribution
 
@@ -38,13 +43,30 @@ def summarise(distribution: Distribution) -> NDArray[np.float64]:
             summarise_piecewise(distribution.levels, distribution.values, row)
         case Empirical():
             summarise_atoms(
-                distribution.values, distribution.probabilities, distribution.cumulative, row
+                distribution.values, distribution.probabilities, distribution.reached, row
             )
+        case Uniform(low, high):
+            summarise_piecewise(np.array([0.0, 1.0]), np.array([low, high]), row)
+        case Histogram() if distribution.elapsed == 0.0:
+            summarise_histogram(distribution.row, row)
         case LogNormal(mu, sigma, cap, elapsed):
             summarise_log_normal(mu, sigma, cap, elapsed, row)
         case _:
             _summarise_any(distribution, row)
     return row
+
+
+def belief_row(distribution: Distribution) -> NDArray[np.float64]:
+    """The quantiles of a belief at ``BELIEF_LEVELS``, of ``foresail.kernels.columns``.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (BELIEF_COLUMNS,); seconds, infinite at the end of an unbounded belief.
+    """
+    if isinstance(distribution, Mixture):
+        return distribution.quantiles(np.array(BELIEF_LEVELS))
+    return np.array([distribution.quantile(level) for level in BELIEF_LEVELS])
 
 
 def _summarise_any(distribution: Distribution, row: NDArray[np.float64]) -> None:

@@ -14,9 +14,9 @@ from foresail.experiments.measuring import QUANTILE_LEVELS
 from foresail.experiments.selection import SCORE
 from foresail.experiments.study_tables import correlation_spread
 from foresail.experiments.triples import is_clairvoyant
+from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import axis, duration_axis, layout, ratio_axis
-from foresail.reports.words import count, duration, number, percent
 
 _LOOKS: Final = (
     ("@policy0", "solid", "circle"),

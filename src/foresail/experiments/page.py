@@ -11,9 +11,9 @@ import polars as pl
 from foresail.experiments import published
 from foresail.experiments.findings import Findings
 from foresail.experiments.selection import SCORE, candidates, ranking
+from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.words import count, duration, number, percent, signed
 
 HEADINGS: Final[Mapping[str, str]] = {
     "easy": "EASY",

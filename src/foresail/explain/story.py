@@ -21,7 +21,7 @@ from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
-from foresail.reports.words import count, duration
+from foresail.model.words import count, duration
 
 _EARLIEST_UNIX_SECONDS: Final = 1e9
 """September 2001: no simulation lasts from its second zero to such a time."""

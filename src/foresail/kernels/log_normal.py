@@ -153,9 +153,22 @@ def log_normal_left(mu: float, sigma: float, elapsed: float) -> float:
 @kernel
 def log_normal_quantile(mu: float, sigma: float, cap: float, elapsed: float, level: float) -> float:
     """Value that the quantity stays at or below with this probability."""
+    if level <= 0.0:
+        return elapsed
     above = log_normal_left(mu, sigma, elapsed) * (1.0 - level)
     value = math.exp(mu + sigma * upper_quantile(above))
     return min(max(value, elapsed), cap)
+
+
+@kernel
+def log_normal_quantiles(
+    mu: float, sigma: float, cap: float, elapsed: float, levels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``log_normal_quantile`` at each of the levels (one dimension)."""
+    values = np.empty(levels.size)
+    for i in range(levels.size):
+        values[i] = log_normal_quantile(mu, sigma, cap, elapsed, levels[i])
+    return values
 
 
 @kernel

@@ -220,3 +220,46 @@ def belief(
     for i in range(BELIEF_COLUMNS - 1):
         row[i] = log_normal_quantile(mu, sigma, cap, 0.0, BELIEF_LEVELS[i])
     row[-1] = cap if math.isfinite(cap) else row[-2]
+
+
+@kernel
+def absorb(
+    model: NDArray[np.float64], other: NDArray[np.float64], codes: NDArray[np.float64]
+) -> None:
+    """Add the sums of another table's classes to those of this one.
+
+    Parameters
+    ----------
+    model, other
+        Of the same parameters; ``other`` is only read.
+    codes
+        ``codes[column, code]`` is the code here of the user or executable with ``code`` there.
+    """
+    for row in range(int(other[CLASSES])):
+        theirs = TABLE + row * COLUMNS
+        if other[theirs + _WEIGHT] == 0.0:
+            continue
+        who, first, second = other[theirs], other[theirs + _FIRST], other[theirs + _SECOND]
+        key = _translated(who, first, second, codes)
+        at = _place(model, key)
+        if not _holds(model, at, key):
+            model[at + _WHO], model[at + _FIRST], model[at + _SECOND] = key
+            model[at + _WEIGHT] = model[at + _SUM] = model[at + _SQUARES] = 0.0
+        for column in (_WEIGHT, _SUM, _SQUARES):
+            model[at + column] += other[theirs + column]
+
+
+@kernel
+def _translated(
+    who: float, first: float, second: float, codes: NDArray[np.float64]
+) -> tuple[float, float, float]:
+    """A key of another table in the codes of this one."""
+    level = int(who) % LEVELS
+    user = int(who) // LEVELS - 1
+    if level == BY_LIMIT:
+        return who, first, second
+    if user >= 0:
+        who = (codes[USER, user] + 1.0) * LEVELS + level
+    if level == BY_EXECUTABLE:
+        first = codes[EXECUTABLE, int(first)]
+    return who, first, second

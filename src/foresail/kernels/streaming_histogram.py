@@ -225,6 +225,8 @@ def count_up_to(row: NDArray[np.float64], value: float) -> float:
 @kernel
 def value_at(row: NDArray[np.float64], level: float) -> float:
     """Smallest value that a share ``level`` of the points stays at or below; needs a point."""
+    if level >= 1.0:
+        return float(row[LARGEST])
     used = int(row[USED])
     counts = CENTROIDS + _rooms(row)
     wanted = level * row[COUNT]
@@ -278,7 +280,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
     if row[MERGED] == 0.0:
         for i in range(used):
             total += row[counts + i] / max(row[CENTROIDS + i], bound)
-        return total / row[COUNT]
+        return float(total / row[COUNT])
     place, amount = _edge(row, -1)
     for i in range(used + 1):
         after, next_amount = _edge(row, i)
@@ -295,7 +297,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
             total += 0.5 * (amount + here) * z / bound
             total += (1.0 - z) * _mean_inverse(bound, after, here, next_amount)
         place, amount = after, next_amount
-    return total / row[COUNT]
+    return float(total / row[COUNT])
 
 
 @kernel
@@ -314,7 +316,7 @@ def histogram_mean(row: NDArray[np.float64]) -> float:
             total += 0.5 * (amount + next_amount) * place
             total += (after - place) * (amount + 2.0 * next_amount) / 6.0
             place, amount = after, next_amount
-    return min(max(total / row[COUNT], row[SMALLEST]), row[LARGEST])
+    return float(min(max(total / row[COUNT], row[SMALLEST]), row[LARGEST]))
 
 
 @kernel

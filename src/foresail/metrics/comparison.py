@@ -10,15 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.jobs import per_job
 from foresail.model.errors import InputError
 from foresail.traces.schedule import Schedule
 
 Floats = NDArray[np.float64]
 
-WEEK_SECONDS: Final = 7 * 86400.0
-DAY_SECONDS: Final = 86400.0
-_FEWEST_BLOCKS: Final = 5
 _GRID: Final = 2048
 
 Metric = Literal[
@@ -150,9 +148,9 @@ def compare(
         If the schedules have no job in common.
     """
     jobs = paired(baseline, other)
-    block_seconds, block = _blocks(jobs["submit_seconds"].to_numpy().astype(np.float64))
+    block_seconds, block = time_blocks(jobs["submit_seconds"].to_numpy().astype(np.float64))
     count = int(block.max()) + 1 if block_seconds else 0
-    draws = _draws(count, replicates, seed)
+    draws = drawn_blocks(count, replicates, seed)
     changes = []
     for metric, (column, level) in _QUANTITY.items():
         mine = jobs[column].to_numpy().astype(np.float64)
@@ -215,24 +213,6 @@ def movers(jobs: pl.DataFrame, count: int = 20) -> tuple[pl.DataFrame, pl.DataFr
     return gained.head(count), lost.head(count)
 
 
-def _blocks(submit: Floats) -> tuple[float, NDArray[np.int64]]:
-    """Length of the blocks and each job's block; length 0 where there would be too few."""
-    for length in (WEEK_SECONDS, DAY_SECONDS):
-        index = np.floor((submit - submit.min()) / length).astype(np.int64)
-        occupied, compact = np.unique(index, return_inverse=True)
-        if occupied.size >= _FEWEST_BLOCKS:
-            return length, compact.astype(np.int64)
-    return 0.0, np.zeros(submit.size, dtype=np.int64)
-
-
-def _draws(blocks: int, replicates: int, seed: int) -> Floats:
-    """How often each replicate holds each block; shape (replicates, blocks)."""
-    if not blocks:
-        return np.zeros((replicates, 0))
-    generator = np.random.default_rng(seed)
-    return generator.multinomial(blocks, np.full(blocks, 1 / blocks), replicates).astype(np.float64)
-
-
 def _resampled(
     values: Floats, level: float | None, block: NDArray[np.int64], draws: Floats
 ) -> Floats:
@@ -264,13 +244,14 @@ def _change(
     return Change(
         metric,
         before,
-        _interval(after, theirs),
-        _interval(after - before, theirs - mine),
-        _interval(ratio, theirs[mine > 0] / mine[mine > 0]) if before else Interval(ratio),
+        interval_of(after, theirs),
+        interval_of(after - before, theirs - mine),
+        interval_of(ratio, theirs[mine > 0] / mine[mine > 0]) if before else Interval(ratio),
     )
 
 
-def _interval(value: float, replicates: Floats) -> Interval:
+def interval_of(value: float, replicates: Floats) -> Interval:
+    """A value with the range that 95 % of its bootstrap replicates lie in."""
     if not replicates.size:
         return Interval(value)
     low, high = np.quantile(replicates, [0.025, 0.975])

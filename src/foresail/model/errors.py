@@ -19,8 +19,8 @@ class InputError(ForesailError):
         What is wrong, in a few words.
     source
         The file (or stream) the input came from.
-    line
-        One-based line number within the source.
+    line, column
+        One-based line number within the source, and the one-based character within that line.
     field
         The column, option or key.
     value
@@ -35,6 +35,7 @@ class InputError(ForesailError):
         *,
         source: object | None = None,
         line: int | None = None,
+        column: int | None = None,
         field: str | None = None,
         value: object | None = None,
         expected: str | None = None,
@@ -42,6 +43,7 @@ class InputError(ForesailError):
         self.problem = problem
         self.source = source
         self.line = line
+        self.column = column
         self.field = field
         self.value = value
         self.expected = expected
@@ -51,6 +53,8 @@ class InputError(ForesailError):
         where = [str(self.source)] if self.source is not None else []
         if self.line is not None:
             where.append(f"line {self.line}")
+        if self.column is not None:
+            where.append(f"column {self.column}")
         if self.field is not None:
             where.append(f"field {self.field!r}")
         sentence = f"{', '.join(where)}: {self.problem}" if where else self.problem

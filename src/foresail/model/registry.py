@@ -30,6 +30,7 @@ FAMILIES = MappingProxyType(
         "filter": "foresail.traces.filters",
         "generator": "foresail.traces.generators",
         "analysis": "foresail.analysis.studies",
+        "solver": "foresail.milp",
     }
 )
 

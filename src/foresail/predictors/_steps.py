@@ -47,6 +47,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.predictors._blocks import lengthened, selected
 
 DAY_SECONDS: Final = 86_400.0
 """What is assumed of a job when neither its limit nor any runtime of its user is known."""
@@ -71,11 +72,58 @@ def require(holds: bool, field: str, value: object, expected: str) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The shapes of a predictor's state: the model as it is at first, and the widths of rows."""
+    """The shapes of a predictor's state: the model as it is at first, and the widths of rows.
+
+    Parameters
+    ----------
+    model
+        The model's first numbers.
+    user_columns, job_columns
+        Widths of the rows per user and per slot.
+    model_size
+        Length of the whole model, zeros behind ``model``; that of ``model`` if not given. What is
+        never written there takes no memory.
+    features
+        Columns of the source that the steps read, by name: the object writes their codes into
+        specification rows from SPEC_COLUMNS on.
+    """
 
     model: NDArray[np.float64]
     user_columns: int
     job_columns: int = 1
+    model_size: int | None = None
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a predictor knows at some moment.
+
+    Parameters
+    ----------
+    names
+        Per coded column of specification rows (by its number) the names, in order of their codes.
+    in_flight
+        Ids of the jobs that were predicted and have not ended.
+    slots
+        Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
+        them.
+    model
+        The model up to its last number in use.
+    users
+        Rows of users, one more than there are names of users.
+    jobs, specs, summaries
+        Rows of slots, up to the last in use.
+    """
+
+    names: dict[int, list[str]]
+    in_flight: tuple[str, ...]
+    slots: tuple[int, ...]
+    model: NDArray[np.float64]
+    users: NDArray[np.float64]
+    jobs: NDArray[np.float64]
+    specs: NDArray[np.float64]
+    summaries: NDArray[np.float64]
 
 
 class SteppedPredictor:
@@ -84,12 +132,25 @@ class SteppedPredictor:
     def __init__(self, steps: PredictorSteps, layout: Layout) -> None:
         self._steps = steps
         self._layout = layout
-        self._specs = np.zeros((_FIRST_ROWS, SPEC_COLUMNS))
+        self._coded = (*CODED, *range(SPEC_COLUMNS, SPEC_COLUMNS + len(layout.features)))
+        self._specs = np.zeros((_FIRST_ROWS, SPEC_COLUMNS + len(layout.features)))
         self._summaries = np.zeros((_FIRST_ROWS, SUMMARY_COLUMNS))
         self._state = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
+        self.user_widths: tuple[int, ...] = (self._state.users.shape[1],)
+        self.job_widths: tuple[int, ...] = (self._state.jobs.shape[1],)
         self._slots: dict[str, int] = {}
         self._free_slots: list[int] = list(range(_FIRST_ROWS))
-        self._codes: dict[int, dict[str, int]] = {column: {} for column in CODED}
+        self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
+
+    @property
+    def source_features(self) -> tuple[str, ...]:
+        """Columns of the source, beyond the canonical ones, that it looks at."""
+        return self._layout.features
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns of the source that it reads."""
+        return self._layout.features
 
     def compiled(
         self,
@@ -134,23 +195,94 @@ class SteppedPredictor:
         One of an earlier run, never predicted here, is learned as if it had been submitted at its
         start.
         """
+        teaches = outcome.ended_because not in _TEACHES_NOTHING
+        self.learn(job, outcome, outcome.runtime_seconds if teaches else math.nan)
+
+    def learn(self, job: Job, outcome: Outcome, value: float) -> None:
+        """As ``observe``, with what is to be learned instead of the runtime; nan: nothing."""
         slot = self._slots.get(job.job_id)
         if slot is None:
             slot = self._enter(job)
             self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
-        teaches = outcome.ended_because not in _TEACHES_NOTHING
-        runtime = outcome.runtime_seconds if teaches else math.nan
-        self._take(self._steps.observe, slot, outcome.end_seconds, runtime)
+        self._take(self._steps.observe, slot, outcome.end_seconds, value)
         del self._slots[job.job_id]
         self._free_slots.append(slot)
+
+    def snapshot(self) -> Snapshot:
+        """All that it knows, for ``restore``."""
+        rows = slice(1 + max(self._slots.values(), default=-1))
+        return Snapshot(
+            names={column: list(codes) for column, codes in self._codes.items()},
+            in_flight=tuple(self._slots),
+            slots=tuple(self._slots.values()),
+            model=self._state.model[: self._model_used()].copy(),
+            users=selected(self._state.users, slice(len(self._codes[USER]) + 1), self.user_widths),
+            jobs=selected(self._state.jobs, rows, self.job_widths),
+            specs=self._specs[rows].copy(),
+            summaries=self._summaries[rows].copy(),
+        )
+
+    def restore(self, known: Snapshot) -> None:
+        """Know what a snapshot of a predictor with the same parameters knows, and nothing else.
+
+        Raises
+        ------
+        ValueError
+            If the snapshot's arrays are not of this predictor's shapes.
+        """
+        fresh = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
+        rows = 1 + max(known.slots, default=-1)
+        shapes = (
+            len(known.in_flight) == len(set(known.in_flight)) == len(set(known.slots)),
+            min(known.slots, default=0) >= 0,
+            known.model.ndim == 1 and known.model.size <= fresh.model.size,
+            known.users.shape == (len(known.names[USER]) + 1, fresh.users.shape[1]),
+            known.jobs.shape == (rows, fresh.jobs.shape[1]),
+            known.specs.shape == (rows, self._specs.shape[1]),
+            known.summaries.shape == (rows, SUMMARY_COLUMNS),
+            set(known.names) == set(self._coded),
+        )
+        if not all(shapes):
+            raise ValueError("arrays of other shapes")
+        slots = _FIRST_ROWS
+        while slots < rows:
+            slots *= 2
+        fresh.model[: known.model.size] = known.model
+        self._state = PredictorState(
+            fresh.model,
+            lengthened(known.users, max(_FIRST_ROWS, 2 * len(known.users)), self.user_widths),
+            lengthened(known.jobs, slots, self.job_widths),
+        )
+        self._specs = lengthened(known.specs, slots, (known.specs.shape[1],))
+        self._summaries = lengthened(known.summaries, slots, (SUMMARY_COLUMNS,))
+        self._slots = dict(zip(known.in_flight, known.slots, strict=True))
+        self._free_slots = sorted(set(range(slots)) - set(known.slots))
+        self._codes = {
+            column: {name: code for code, name in enumerate(names)}
+            for column, names in known.names.items()
+        }
+
+    def forget_in_flight(self) -> None:
+        """Forget the jobs that were predicted and have not ended: they teach nothing."""
+        for slot in self._slots.values():
+            self._take(self._steps.observe, slot, float(self._specs[slot, SUBMIT]), math.nan)
+        self._free_slots += self._slots.values()
+        self._slots.clear()
+
+    def _model_used(self) -> int:
+        """How many of the model's numbers may be other than zero."""
+        return self._state.model.size
 
     def _belief(self, slot: int) -> Distribution:
         """The distribution behind the summary row that ``predict`` wrote: here, a point."""
         return Point(float(self._summaries[slot, PREDICTED]))
 
     def _fresh_state(self, users: int, slots: int) -> PredictorState:
+        begin = self._layout.model
+        model = np.zeros(self._layout.model_size or begin.size)
+        model[: begin.size] = begin
         return PredictorState(
-            self._layout.model.copy(),
+            model,
             np.zeros((users, self._layout.user_columns)),
             np.zeros((slots, self._layout.job_columns)),
         )
@@ -176,21 +308,36 @@ class SteppedPredictor:
         names = (job.user, job.group, job.queue, job.name, job.partition)
         for column, name in zip(CODED, names, strict=True):
             row[column] = self._code(column, name)
+        for column, feature in enumerate(self._layout.features, start=SPEC_COLUMNS):
+            row[column] = self._code(column, job.attributes.get(feature))
         if len(self._codes[USER]) >= len(self._state.users):
-            self._state = self._state._replace(users=_doubled(self._state.users))
+            self._lengthen_users(2 * len(self._state.users))
         return slot
 
     def _code(self, column: int, name: str | None) -> int:
         codes = self._codes[column]
         return -1 if name is None else codes.setdefault(name, len(codes))
 
+    def _codes_of(self, other: SteppedPredictor) -> NDArray[np.float64]:
+        """By column and code of another predictor the code here, made if there is none."""
+        most = max(len(codes) for codes in other._codes.values())
+        table = np.zeros((self._specs.shape[1], most + 1))
+        for column, codes in other._codes.items():
+            for name, code in codes.items():
+                table[column, code] = self._code(column, name)
+        if len(self._codes[USER]) >= len(self._state.users):
+            self._lengthen_users(2 * len(self._codes[USER]))
+        return table
+
+    def _lengthen_users(self, rows: int) -> None:
+        users = lengthened(self._state.users, rows, self.user_widths)
+        self._state = self._state._replace(users=users)
+
     def _double_slots(self) -> None:
         known = len(self._specs)
-        self._specs = _doubled(self._specs)
-        self._summaries = _doubled(self._summaries)
-        self._state = self._state._replace(jobs=_doubled(self._state.jobs))
-        self._free_slots = list(range(known, 2 * known))
-
-
-def _doubled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.concatenate((rows, np.zeros_like(rows)))
+        rows = 2 * known
+        self._specs = lengthened(self._specs, rows, (self._specs.shape[1],))
+        self._summaries = lengthened(self._summaries, rows, (SUMMARY_COLUMNS,))
+        jobs = lengthened(self._state.jobs, rows, self.job_widths)
+        self._state = self._state._replace(jobs=jobs)
+        self._free_slots = list(range(known, rows))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.kernels import request
+from foresail.kernels.columns import USER
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.registry import register
 from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
@@ -38,3 +39,12 @@ class Requested(SteppedPredictor):
         steps = PredictorSteps(request.predict, request.ignore, request.observe)
         model = np.array([parameters.unknown_seconds])
         super().__init__(steps, Layout(model, request.USER_COLUMNS))
+
+    def absorb(self, other: Requested) -> None:
+        """Learn what another one with the same parameters has learned."""
+        codes = self._codes_of(other)
+        users = self._state.users
+        users[0] = np.maximum(users[0], other._state.users[0])
+        for code in range(len(other._codes[USER])):
+            row = 1 + int(codes[USER, code])
+            users[row] = np.maximum(users[row], other._state.users[1 + code])

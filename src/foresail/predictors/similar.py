@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.point import Point
 from foresail.kernels import similar
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.request import ignore
@@ -90,9 +91,17 @@ class Similar(SteppedPredictor):
         """Belief about a job that still waits, from all that has ended meanwhile."""
         return self._believe_anew(job, now)
 
+    def absorb(self, other: Similar) -> None:
+        """Learn what another one with the same parameters has learned, but not jobs in flight.
+
+        Sums add up: what a class of both has decayed by since is as if both had just ended.
+        """
+        similar.absorb(self._state.model, other._state.model, self._codes_of(other))
+
     def _belief(self, slot: int) -> Distribution:
         mu, sigma = self._state.jobs[slot].tolist()
-        return LogNormal(mu, sigma, float(self._specs[slot, REQUESTED]))
+        limit = float(self._specs[slot, REQUESTED])
+        return LogNormal(mu, sigma, limit) if limit > 0.0 else Point(0.0)
 
 
 def _model(parameters: SimilarParameters) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ import polars as pl
 
 from foresail.metrics.comparison import Change, Metric
 from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, with_size_classes
+from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import axis, end_note, layout, ratio_axis
 from foresail.reports.view import ReportView
-from foresail.reports.words import count, duration, number, percent
 
 METRIC_WORDS: Final[dict[Metric, str]] = {
     "average_bounded_slowdown": "average bounded slowdown",

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.words import duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.style import PolicyStyle, axis, duration_axis, layout
 from foresail.reports.view import ReportView
-from foresail.reports.words import duration, number, percent
 
 _POINTS: Final = 400
 _DIRECT_LABELS: Final = 4

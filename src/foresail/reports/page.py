@@ -10,6 +10,7 @@ import polars as pl
 
 from foresail.metrics.comparison import movers
 from foresail.metrics.prediction import worst_predicted_users
+from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.prediction_figures import coverage
@@ -17,7 +18,6 @@ from foresail.reports.sentences import against_baseline, alone, situation
 from foresail.reports.style import PolicyStyle
 from foresail.reports.table import policy_rows
 from foresail.reports.view import ReportView
-from foresail.reports.words import count, duration, number, percent, signed
 
 _MOST_MOVER_TABLES: Final = 3
 _MOST_WORST_TABLES: Final = 3

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from foresail.metrics.prediction import prediction_quality, sharpness, worst_predicted_users
+from foresail.model.words import duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import axis, end_note, layout, time_unit
 from foresail.reports.view import ReportView
-from foresail.reports.words import duration, number, percent
 
 _STEP: Final = 0.1
 _REACH: Final = 4.0

@@ -10,9 +10,9 @@ import polars as pl
 from foresail.metrics.comparison import Change, Comparison, Metric, movers
 from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels
 from foresail.metrics.summary import Summary
+from foresail.model.words import count, duration, number, percent
 from foresail.reports.change_figures import METRIC_WORDS, said, size_changes
 from foresail.reports.view import ReportView
-from foresail.reports.words import count, duration, number, percent
 
 _HEADLINES: Final[tuple[Metric, ...]] = (
     "median_wait_seconds",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, Literal
 
-from foresail.reports.words import folded, number
+from foresail.model.words import folded, number
 from foresail.traces.schedule import Schedule
 
 LIGHT: Final[Mapping[str, str]] = {
@@ -93,12 +93,16 @@ class PolicyStyle:
 
 def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:
     """A style per schedule: the baseline (first) grey, then one hue each; long names are cut."""
+    return named_styles([schedule.meta.policy for schedule in schedules])
+
+
+def named_styles(names: Sequence[str]) -> tuple[PolicyStyle, ...]:
+    """As ``policy_styles``, by the short forms alone."""
     styles = []
-    for position, schedule in enumerate(schedules):
+    for position, name in enumerate(names):
         look = position if position < len(_DASHES) else 1 + (position - 1) % (len(_DASHES) - 1)
-        name = schedule.meta.policy
         letter = ""
-        if len(name) > _LONGEST_DRAWN or sum(s.meta.policy == name for s in schedules) > 1:
+        if len(name) > _LONGEST_DRAWN or names.count(name) > 1:
             letter = f"{chr(ord('A') + position) if position < 26 else position + 1}: "
         styles.append(
             PolicyStyle(

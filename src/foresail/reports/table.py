@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.metrics.summary import Summary
-from foresail.reports.words import count, duration, folded, number, percent
+from foresail.model.words import count, duration, folded, number, percent
 
 _POLICY_WIDTH: Final = 30
 

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from foresail.metrics.usage import gantt, lay_out, over_time
+from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.style import axis, layout, time_unit
 from foresail.reports.view import ReportView
-from foresail.reports.words import count, duration, number, percent
 from foresail.reports.zooming import zoomed_gantts, zoomed_line
 
 _LINE_BINS: Final = 240

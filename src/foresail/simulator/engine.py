@@ -197,8 +197,11 @@ class _SimulatedCluster:
         self.push(_END, Ended(attempt.end_seconds, attempt.outcome()))
 
     def slowdown(self, job: Job, placement: Placement) -> float:
-        """How many times longer the job runs there than where it runs best."""
-        if job.preference is None:
+        """How many times longer the job runs there than where it runs best.
+
+        A pool of processors without named nodes is all alike to every job.
+        """
+        if job.preference is None or not self.nodes:
             return 1.0
         placed = [(*self.nodes[name], tasks) for name, tasks in placement.tasks_by_node]
         held = bool(placed) and job.preference.holds(placed)

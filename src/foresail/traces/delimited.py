@@ -19,12 +19,16 @@ _LONGEST_RECORD_BYTES = 64 << 20
 
 
 def read_delimited(
-    source: Source, notes: Notes, columns: Sequence[str], delimiter: str = ","
+    source: Source,
+    notes: Notes,
+    columns: Sequence[str],
+    delimiter: str = ",",
+    header: Sequence[str] = (),
 ) -> Iterator[pl.DataFrame]:
     """Some columns of a table with a header line, as strings (empty: null), and ``LINE``.
 
-    Records with another number of fields than the header are dropped and counted. At least one
-    (possibly empty) chunk comes.
+    ``header`` names the columns of a table without such a line. Records with another number of
+    fields than the header are dropped and counted. At least one (possibly empty) chunk comes.
 
     Raises
     ------
@@ -32,7 +36,7 @@ def read_delimited(
         If a column is absent (the nearest name is offered), a name is used twice, or a record is
         not closed; when strict, if anything had to be repaired.
     """
-    names: list[str] = []
+    names = list(header)
     line = 1
     for text in _whole_records(source):
         block = np.frombuffer(text, dtype=np.uint8)
@@ -110,6 +114,7 @@ def _chunk(
             has_header=False,
             separator=delimiter,
             schema=schema,
+            columns=sorted({names.index(name) for name in columns}),
             quote_char='"',
         )
     else:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces.workload import Workload
+
+ACHIEVED: Final = "achieved_"
+"""What a generator reached (load, mix) is in ``meta.header`` under names that begin so."""
 
 
 class Generator(Protocol):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from foresail.kernels import columns
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
 from foresail.traces import schema
@@ -149,11 +150,17 @@ class Workload:
         """The jobs as schedulers and predictors may know them, in order of submission.
 
         Recorded submit times already hold what a job waited for, so ``after_job_id`` is not made a
-        dependency again.
+        dependency again. Where tasks are known, a job has the stages that its tasks name.
+
+        Raises
+        ------
+        InputError
+            If a stage waits for one that does not come before it in the tasks table.
         """
         features = self.feature_names
+        stages = {} if self.tasks is None else _stage_rows(self.tasks)
         for row in self.jobs.iter_rows(named=True):
-            yield _specification(row, features)
+            yield _specification(row, features, stages.get(row["job_id"]))
 
     def truth(self) -> dict[str, float]:
         """Real runtime by job id, for the simulator and for oracles."""
@@ -170,18 +177,69 @@ def _codes(column: pl.Series) -> NDArray[np.float64]:
     return joined["code"].fill_null(-1.0).to_numpy()
 
 
-def _specification(row: Mapping[str, Any], features: tuple[str, ...]) -> Job:
+def _stage_rows(tasks: pl.DataFrame) -> dict[str, list[Mapping[str, Any]]]:
+    """Stages by job id, in order of their first task: name, after, tasks, and largest requests."""
+    stages = tasks.group_by("job_id", "stage", maintain_order=True).agg(
+        pl.col("after_stages").drop_nulls().first(),
+        pl.len().alias("tasks"),
+        pl.col("cpus").max(),
+        pl.col("memory_bytes").max(),
+    )
+    by_job: dict[str, list[Mapping[str, Any]]] = {}
+    for row in stages.iter_rows(named=True):
+        by_job.setdefault(row["job_id"], []).append(row)
+    return by_job
+
+
+def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage]:
+    """Stages as specified; what a task's row does not say is as the job requests it.
+
+    Raises
+    ------
+    InputError
+        If a stage waits for one that does not come before it in the table: so no two wait for each
+        other.
+    """
+    earlier: set[str] = set()
+    for row in rows:
+        name = row["stage"] or "main"
+        after = tuple(row["after_stages"].split(",")) if row["after_stages"] else ()
+        if not earlier.issuperset(after):
+            raise InputError(
+                f"stage {name!r} of job {row['job_id']!r} waits for one that is not before it",
+                field="after_stages",
+                value=row["after_stages"],
+                expected=", ".join(sorted(earlier)) or None,
+            )
+        earlier.add(name)
+        cpus, memory = row["cpus"], row["memory_bytes"]
+        yield Stage(
+            tasks=row["tasks"],
+            request=Resources(
+                cpus=request.cpus if cpus is None else cpus,
+                memory_bytes=request.memory_bytes if memory is None else memory,
+                gpus=request.gpus,
+            ),
+            name=name,
+            after=after,
+        )
+
+
+def _specification(
+    row: Mapping[str, Any], features: tuple[str, ...], stages: list[Mapping[str, Any]] | None
+) -> Job:
     request = Resources(
         cpus=row["cpus_per_task"] or 0.0,
         memory_bytes=row["memory_bytes_per_task"] or 0.0,
         gpus=row["gpus_per_task"] or 0.0,
     )
+    gang = Stage(tasks=row["tasks"], request=request)
     deadline = row["deadline_seconds"]
     attributes = {name: str(row[name]) for name in features if row[name] is not None}
     return Job(
         job_id=row["job_id"],
         submit_seconds=row["submit_seconds"],
-        stages=(Stage(tasks=row["tasks"], request=request),),
+        stages=(gang,) if stages is None else tuple(_stages(stages, request)),
         requested_seconds=row["requested_seconds"],
         user=row["user"],
         group=row["group"],
@@ -189,8 +247,15 @@ def _specification(row: Mapping[str, Any], features: tuple[str, ...]) -> Job:
         partition=row["partition"],
         name=row["executable"],
         value=None if deadline is None else DeadlineValue(deadline, row["value"] or 1.0),
+        preference=_preference(row),
         attributes=MappingProxyType(attributes),
     )
+
+
+def _preference(row: Mapping[str, Any]) -> Preference | None:
+    if row["preferred"] is None:
+        return None
+    return Preference.parse(row["preferred"], row["slowdown_elsewhere"] or 1.0)
 
 
 def jobs_table(data: Mapping[str, Any]) -> pl.DataFrame:

@@ -39,7 +39,7 @@ def command(
             advance=advance,
             **reader_options(mapping),
         )
-    from foresail.reports.words import count as counted
+    from foresail.model.words import count as counted
 
     typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
     for name, count in sorted(meta.repairs.items()):

@@ -80,7 +80,7 @@ def _downloading(name: str) -> Iterator[Callable[[int, int | None], None] | None
 
 def _list() -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.words import number
+    from foresail.model.words import number
     from foresail.traces.catalogue import catalogue
 
     known = catalogue()

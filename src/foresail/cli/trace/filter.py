@@ -74,7 +74,7 @@ def _report(
     touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
 ) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.words import count, number
+    from foresail.model.words import count, number
 
     rows = [(name, number(jobs)) for name, jobs in touched]
     print_table(("filter", "jobs touched"), rows, right=1)

@@ -45,8 +45,8 @@ def command(
 
 def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
     from foresail.cli.trace._writing import write
-    from foresail.reports.words import count, duration
-    from foresail.traces.generating import generate
+    from foresail.model.words import count, duration
+    from foresail.traces.generating import ACHIEVED, generate
 
     workload = generate(name, parameters, seed)
     write(workload, output)
@@ -55,6 +55,9 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
     of_users = f" of {count(users, 'user')}" if users else ""
     span = duration(submit[-1] - submit[0])
     typer.echo(f"{output}: {count(len(workload), 'job')}{of_users} over {span}")
+    for name, value in workload.meta.header.items():
+        if name.startswith(ACHIEVED):
+            typer.echo(f"  {name.removeprefix(ACHIEVED).replace('_', ' ')}: {value}")
 
 
 def _list() -> None:

@@ -73,7 +73,7 @@ def _print_json(found: Facts) -> None:
 
 def _print_tables(found: Facts) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.words import duration, number, percent
+    from foresail.model.words import duration, number, percent
 
     def unknown_or(text: str | None) -> str:
         return "unknown" if text is None else text

@@ -37,7 +37,7 @@ def command(
     """Take some weeks, some users or a fraction of the jobs of a log."""
     from foresail.cli.trace._progress import reading_progress
     from foresail.cli.trace._writing import write
-    from foresail.reports.words import count
+    from foresail.model.words import count
     from foresail.traces.reading import read
 
     if sum(option is not None for option in (weeks, users, fraction)) != 1:

@@ -50,7 +50,7 @@ def command(
 
 
 def _print_words(report: Report) -> None:
-    from foresail.reports.words import count
+    from foresail.model.words import count
 
     found = count(len(report.findings), "finding")
     typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")

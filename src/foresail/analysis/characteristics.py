@@ -1,0 +1,245 @@
+"""The ten characteristics that the study compares its platforms by, decided for any log.
+
+The study (dissertation, table 3.1) gives verdicts without thresholds. The ones here separate what
+its text says of the platforms with a yes from what it says of those with a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from foresail.analysis.analysing import Analysed
+from foresail.analysis.finding import Finding
+from foresail.model.words import duration, number, percent
+
+Verdict = Literal["yes", "no", "unknown"]
+
+STUDIED: Final = ("Google", "TwoSigma", "Mustang", "OpenTrinity")
+"""The platforms of the study."""
+
+SMALL_JOBS_SHARE: Final = 0.5
+"""Least share of jobs below 0.01 % of the machine: a majority; Google has 90 %."""
+
+SHORT_P80_SECONDS: Final = 38 * 60.0
+"""Geometric mean of the 80 % quantiles of Google (12 min, yes) and TwoSigma (2 h, no)."""
+
+DAYTIME_SHARE: Final = 0.58
+"""Least share submitted between 7 and 19 h: each of these hours has 1.4 times as many as each
+other one. Even submission has 0.5, and Google, busiest from 0 to 4 h, has less."""
+
+JOBS_PER_HOUR: Final = 150.0
+"""Geometric mean of the rates of Mustang (2.1 M jobs in 61 months, no) and TwoSigma (3.2 M in 9
+months, yes)."""
+
+OVERCOMMITTED_SHARE: Final = 1.0
+"""More is allocated than there is, on average; Google has 1.1, the others at most 0.98."""
+
+SUB_SECOND_SHARE: Final = 0.44
+"""The least share of gaps below a second among the platforms, all of which have a yes."""
+
+VARIABLE_USERS_SHARE: Final = 0.5
+"""Share of users who deviate at least twofold from their mean: most (60-80 %) of those with a yes,
+the minority at Google."""
+
+UNSUCCESSFUL_SHARE: Final = 0.15
+"""Chosen: the study gives ratios only (Google has 1.4 to 6.8 times the others' share)."""
+
+UNSUCCESSFUL_CPU_SHARE: Final = 0.2
+"""Chosen: the study gives ratios only (34-80 % less at those with a no than at the others)."""
+
+SUCCESS_CHANGE_PER_DECADE: Final = -0.02
+"""Chosen: success falls by at least 2 percentage points for every tenfold of the cpu hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristic:
+    """One row of the comparison.
+
+    Parameters
+    ----------
+    name
+        As the study has it.
+    analysis, scalar
+        The finding's number that decides.
+    relation
+        How the number must lie to the threshold for a yes.
+    threshold
+        The value that decides.
+    kind
+        How the number is said.
+    rule
+        What makes a yes, in words, with ``{}`` for the threshold.
+    studied
+        The study's verdicts on its platforms, in the order of ``STUDIED``.
+    local_only
+        Whether hours must be those of the place.
+    """
+
+    name: str
+    analysis: str
+    scalar: str
+    relation: Literal["at least", "at most", "more than"]
+    threshold: float
+    kind: Literal["share", "duration", "rate", "points"]
+    rule: str
+    studied: tuple[Verdict, Verdict, Verdict, Verdict]
+    local_only: bool = False
+
+    @property
+    def yes_if(self) -> str:
+        """What makes a yes, in words."""
+        return self.rule.format(said(self.threshold, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A log's verdict on one characteristic and the number behind it, None if there is none."""
+
+    verdict: Verdict
+    value: float | None
+    said: str
+
+
+CHARACTERISTICS: Final = (
+    Characteristic(
+        "Majority of jobs are small",
+        "job_sizes",
+        "share_below_0.01_percent",
+        "at least",
+        SMALL_JOBS_SHARE,
+        "share",
+        "at least {} of the jobs ask for less than 0.01 % of the machine",
+        ("yes", "no", "no", "no"),
+    ),
+    Characteristic(
+        "Majority of jobs are short",
+        "job_durations",
+        "p80_seconds",
+        "at most",
+        SHORT_P80_SECONDS,
+        "duration",
+        "four in five jobs run for at most {}",
+        ("yes", "no", "no", "no"),
+    ),
+    Characteristic(
+        "Diurnal patterns in submissions",
+        "hourly_submissions",
+        "share_by_day",
+        "at least",
+        DAYTIME_SHARE,
+        "share",
+        "at least {} of the jobs are submitted between 7 and 19 h",
+        ("no", "yes", "yes", "yes"),
+        local_only=True,
+    ),
+    Characteristic(
+        "High job submission rate",
+        "hourly_submissions",
+        "mean_jobs_per_hour",
+        "at least",
+        JOBS_PER_HOUR,
+        "rate",
+        "at least {} on average over whole days",
+        ("yes", "yes", "no", "no"),
+    ),
+    Characteristic(
+        "Resource over-commitment",
+        "allocation_over_time",
+        "mean_allocated_share",
+        "more than",
+        OVERCOMMITTED_SHARE,
+        "share",
+        "more than {} of the cpus are allocated on average",
+        ("yes", "no", "no", "no"),
+    ),
+    Characteristic(
+        "Sub-second inter-arrival periods",
+        "interarrivals",
+        "share_below_1_second",
+        "at least",
+        SUB_SECOND_SHARE,
+        "share",
+        "at least {} of the jobs follow within a second",
+        ("yes", "yes", "yes", "yes"),
+    ),
+    Characteristic(
+        "User request variability",
+        "user_variability",
+        "share_of_users_2_times_or_more",
+        "at least",
+        VARIABLE_USERS_SHARE,
+        "share",
+        "at least {} of the users deviate twofold or more from their mean size",
+        ("no", "yes", "yes", "yes"),
+    ),
+    Characteristic(
+        "High fraction of unsuccessful jobs",
+        "outcome_breakdown",
+        "unsuccessful_share_of_jobs",
+        "at least",
+        UNSUCCESSFUL_SHARE,
+        "share",
+        "at least {} of the jobs fail or are aborted",
+        ("yes", "yes", "no", "yes"),
+    ),
+    Characteristic(
+        "Unsuccessful jobs consume much",
+        "outcome_breakdown",
+        "unsuccessful_share_of_cpu_time",
+        "at least",
+        UNSUCCESSFUL_CPU_SHARE,
+        "share",
+        "at least {} of the cpu time goes to unsuccessful jobs",
+        ("yes", "yes", "no", "no"),
+    ),
+    Characteristic(
+        "Longer, larger jobs fail more",
+        "success_by_cpu_hours",
+        "success_change_per_decade",
+        "at most",
+        SUCCESS_CHANGE_PER_DECADE,
+        "points",
+        "the success rate changes by {} or less with every tenfold of cpu hours",
+        ("yes", "no", "no", "no"),
+    ),
+)
+"""Rows of the dissertation's table 3.1, in its order."""
+
+
+def verdict(characteristic: Characteristic, analysed: Analysed) -> Cell:
+    """Whether a log has a characteristic; unknown where the analysis could not answer."""
+    found = analysed.finding(characteristic.analysis)
+    value = None if found is None else found.scalars.get(characteristic.scalar)
+    if found is None or value is None:
+        return Cell("unknown", None, "–")
+    text = said(value, characteristic.kind)
+    if characteristic.local_only and not _is_local(found):
+        return Cell("unknown", value, f"{text}, zone unknown")
+    holds = {
+        "at least": value >= characteristic.threshold,
+        "at most": value <= characteristic.threshold,
+        "more than": value > characteristic.threshold,
+    }[characteristic.relation]
+    return Cell("yes" if holds else "no", value, text)
+
+
+def compared(logs: Sequence[Analysed]) -> list[tuple[Characteristic, tuple[Cell, ...]]]:
+    """Every characteristic with a cell per log."""
+    return [(row, tuple(verdict(row, log) for log in logs)) for row in CHARACTERISTICS]
+
+
+def said(value: float, kind: str) -> str:
+    """The number that decides, as people say it."""
+    if kind == "share":
+        return percent(value)
+    if kind == "duration":
+        return duration(value)
+    if kind == "rate":
+        return f"{number(value)} jobs/h"
+    return f"{number(100 * value)} points"
+
+
+def _is_local(found: Finding) -> bool:
+    return bool(found.scalars.get("hours_are_local"))

@@ -1,0 +1,106 @@
+"""How far apart jobs are submitted, and whether that looks like a Poisson process."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.analysis import columns
+from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.poisson import asymptotic_p_value, distance_to_exponential
+from foresail.analysis.samples import cumulative_shares, variation
+from foresail.model.registry import NoParameters, register
+from foresail.model.words import duration, number, percent
+from foresail.traces.workload import Workload
+
+TITLE: Final = "How far apart are submissions?"
+_LEAST_SAID: Final = 0.0001
+_FEWEST: Final = 30
+"""Gaps that tell how finely a log's clock counts."""
+
+
+@register("analysis", "interarrivals")
+class Interarrivals:
+    """Cumulative shares of the gaps between submissions, against the exponential distribution.
+
+    Spec section 10, W7 (dissertation, figure 3.5).
+    """
+
+    section: ClassVar[str] = "3.4"
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
+
+    def examine(self, workload: Workload) -> Finding | Unavailable:
+        """Gaps between consecutive submissions, zeros included."""
+        gaps = np.diff(columns.submissions(workload))
+        resolution = _resolution(gaps)
+        if not gaps.size:
+            return Unavailable("interarrivals", TITLE, "There is no second job.")
+        if not gaps.any():
+            return Unavailable("interarrivals", TITLE, "All jobs were submitted at once.")
+        distance = distance_to_exponential(gaps)
+        chance = asymptotic_p_value(distance, gaps.size)
+        short = float((gaps < 1).mean())
+        scalars = {
+            "mean_seconds": float(gaps.mean()),
+            "p50_seconds": float(np.median(gaps)),
+            "p90_seconds": float(np.quantile(gaps, 0.9)),
+            "longest_seconds": float(gaps.max()),
+            "coefficient_of_variation": variation(gaps),
+            "kolmogorov_smirnov_distance": distance,
+            "kolmogorov_smirnov_p_value": chance,
+        }
+        half = duration(scalars["p50_seconds"])
+        said = f"half of the jobs follow within {half}"
+        if resolution <= 1:
+            scalars["share_below_1_second"] = short
+            said = f"{percent(short)} of the jobs follow within a second, half within {half}"
+        odds = f"= {number(chance)}" if chance >= _LEAST_SAID else "< 0.0001"
+        verdict = (
+            f"{said[0].upper()}{said[1:]}; against a Poisson process D = {number(distance)} "
+            f"(p {odds})."
+        )
+        notes = [
+            "D: Kolmogorov-Smirnov distance to the exponential distribution of the same mean. The "
+            "mean is estimated from the same gaps (Lilliefors) and ties exaggerate D, so p is only "
+            "indicative."
+        ]
+        if resolution == 1:
+            notes.append("Times are whole seconds: “within a second” is in the same second.")
+        elif resolution > 1:
+            notes.append(
+                f"Times are multiples of {duration(resolution)}: what is shorter cannot be seen."
+            )
+        plot = Plot(
+            kind="steps",
+            table="gaps",
+            x="gap_seconds",
+            y="share",
+            x_label="time to the next submission (log scale)",
+            y_label="share of submissions",
+            alternative=verdict,
+            x_kind="duration",
+            log_x=True,
+            y_kind="share",
+        )
+        return Finding(
+            name="interarrivals",
+            title=TITLE,
+            verdict=verdict,
+            scalars=scalars,
+            tables={"gaps": cumulative_shares(gaps, "gap_seconds")},
+            plots=(plot,),
+            notes=tuple(notes),
+        )
+
+
+def _resolution(gaps: NDArray[np.float64]) -> float:
+    """Seconds that all gaps are multiples of: 0 unless they are whole, 1 where they are too few."""
+    if not (gaps == np.floor(gaps)).all():
+        return 0.0
+    if np.count_nonzero(gaps) < _FEWEST:
+        return 1.0
+    return float(np.gcd.reduce(gaps.astype(np.int64)))

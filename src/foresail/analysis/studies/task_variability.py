@@ -1,0 +1,367 @@
+"""Variability over time against variability over space (paper 002, section 4.2 and figure 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.variability import (
+    DAY_AND_HOUR,
+    DAY_SECONDS,
+    REQUEST,
+    TaskSpread,
+    cpu_spread,
+    feature_codes,
+    over_time,
+    runtime_spread,
+)
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces.workload import Workload
+
+Floats = NDArray[np.float64]
+
+_NAME: Final = "task_variability"
+_TITLE: Final = "Variability of tasks over time and over space"
+_LITERAL: Final = "space, 3 % of tasks"
+_CLAMPED: Final = "space, 3 % but one task at least"
+_SAID: Final = {"runtime": "Runtime", "cpu": "Cpu use"}
+_SUFFIX: Final = {_LITERAL: "", _CLAMPED: "_at_least_one"}
+_WITHIN: Final = "within the job"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVariabilityParameters:
+    """Parameters of the analysis ``task_variability``.
+
+    Parameters
+    ----------
+    features
+        What makes jobs similar: text columns of the jobs table, ``day_and_hour`` (of submission)
+        and ``request`` (cpus of the job, memory and gpus per task). Absent ones are left out.
+    window_days
+        How far back similar jobs count. All windows are judged on the jobs submitted once the
+        longest one is full.
+    period_days_at_least
+        Windows that leave less than this to judge on are left out.
+    similar_jobs
+        How many similar jobs a feature needs to count, two at least: one never varies.
+    ratios
+        For which k the share of jobs is given that vary k times as much over time as over space.
+    scattered_jobs
+        Jobs of the scatter plot, drawn at random.
+    seed
+        Of that draw.
+    """
+
+    features: tuple[str, ...] = ("application_name", "executable", "user", DAY_AND_HOUR, REQUEST)
+    window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 30.0)
+    period_days_at_least: float = 7.0
+    similar_jobs: int = 2
+    ratios: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0)
+    scattered_jobs: int = 70
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise InputError("no features", field="features", expected="at least one")
+        for name in ("window_days", "ratios"):
+            values = getattr(self, name)
+            if not values or min(values) <= 0:
+                raise InputError("out of range", field=name, value=values, expected="above 0")
+        if self.period_days_at_least < 0:
+            raise InputError(
+                "negative", field="period_days_at_least", value=self.period_days_at_least
+            )
+        for name, least in (("similar_jobs", 2), ("scattered_jobs", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise InputError("too few", field=name, value=value, expected=f"{least} or more")
+
+
+@dataclass(frozen=True, slots=True)
+class _Variation:
+    """Coefficients of variation of the judged jobs; every array has shape (judged jobs,).
+
+    ``over_space`` is empty where the workload has no tasks.
+    """
+
+    over_time: dict[float, Floats]
+    over_space: dict[str, Floats]
+    within: Floats
+
+    @property
+    def best_window(self) -> float:
+        """The window with the least median."""
+        return min(self.over_time, key=lambda days: _quantile(self.over_time[days], 0.5))
+
+    def curves(self) -> dict[str, Floats]:
+        """All of them by what they are."""
+        return {_window(days): found for days, found in self.over_time.items()} | self.over_space
+
+
+@register("analysis", _NAME, parameters=TaskVariabilityParameters)
+class TaskVariability:
+    """Do similar jobs over time vary more than the tasks of one job? For runtimes and cpu use.
+
+    Over time: the least variation, over the features, of the mean tasks of similar earlier jobs.
+    Over space: the variation of the mean of sampled tasks.
+    """
+
+    def __init__(self, parameters: TaskVariabilityParameters) -> None:
+        self._parameters = parameters
+
+    def examine(self, workload: Workload) -> Finding | Unavailable:
+        """Coefficients of variation, their quantiles, and how often time exceeds space."""
+        parameters = self._parameters
+        found = {name: feature_codes(workload, name) for name in parameters.features}
+        features = {name: codes for name, codes in found.items() if codes is not None}
+        if not features:
+            wanted = ", ".join(parameters.features)
+            return Unavailable(_NAME, _TITLE, f"no job has any of the features {wanted}")
+        submit = workload.jobs["submit_seconds"].to_numpy()
+        span_days = float(np.ptp(submit)) / DAY_SECONDS if submit.size else 0.0
+        least = parameters.period_days_at_least
+        windows = [days for days in parameters.window_days if span_days - days >= least]
+        if not windows:
+            reason = (
+                f"submissions span {span_days:.1f} days: no window leaves {least:g} days to judge"
+            )
+            return Unavailable(_NAME, _TITLE, reason)
+        judged = submit >= submit.min() + max(windows) * DAY_SECONDS
+        spreads = {"runtime": runtime_spread(workload)}
+        cpu = cpu_spread(workload)
+        if cpu is not None:
+            spreads["cpu"] = cpu
+        varied = {
+            name: _variation(workload, spread, features, windows, judged, parameters.similar_jobs)
+            for name, spread in spreads.items()
+        }
+        varied = {name: one for name, one in varied.items() if _judgeable(one)}
+        if not varied:
+            few = f"no job has {parameters.similar_jobs} similar jobs before it"
+            return Unavailable(_NAME, _TITLE, few)
+        notes = _notes(parameters, features, windows, judged, workload)
+        return _finding(varied, parameters, notes)
+
+
+def _variation(
+    workload: Workload,
+    spread: TaskSpread,
+    features: dict[str, NDArray[np.int64]],
+    windows: list[float],
+    judged: NDArray[np.bool_],
+    similar_jobs: int,
+) -> _Variation:
+    times = {
+        days: over_time(workload, spread.mean, features, days, similar_jobs)[judged]
+        for days in sorted(windows)
+    }
+    within = spread.over_space()[judged]
+    spaces = {
+        _LITERAL: spread.of_sampled_mean(at_least_one=False)[judged],
+        _CLAMPED: spread.of_sampled_mean(at_least_one=True)[judged],
+    }
+    return _Variation(times, spaces if np.isfinite(within).any() else {}, within)
+
+
+def _judgeable(variation: _Variation) -> bool:
+    return all(np.isfinite(found).any() for found in variation.over_time.values())
+
+
+def _finding(
+    varied: dict[str, _Variation],
+    parameters: TaskVariabilityParameters,
+    notes: tuple[str, ...],
+) -> Finding:
+    scalars: dict[str, float] = {}
+    tables = {"quantiles": pl.concat(_quantiles(name, one) for name, one in varied.items())}
+    plots = []
+    for name, variation in varied.items():
+        scalars |= _scalars(name, variation)
+        tables[f"distribution_{name}"] = pl.concat(
+            _curve(label, values) for label, values in variation.curves().items()
+        )
+        plots.append(_distribution_plot(name, variation))
+    spatial = {name: one for name, one in varied.items() if one.over_space}
+    if spatial:
+        tables["ratios"] = pl.concat(
+            _ratios(name, one, parameters.ratios) for name, one in spatial.items()
+        )
+        first = next(iter(spatial))
+        tables["scatter"] = _scatter(spatial[first], parameters)
+        plots.append(_scatter_plot(first))
+    verdict = ". ".join(_sentence(name, one) for name, one in varied.items()) + "."
+    return Finding(_NAME, _TITLE, verdict, scalars, tables, tuple(plots), notes)
+
+
+def _scalars(name: str, variation: _Variation) -> dict[str, float]:
+    """The numbers of one quantity, over time those of the best window."""
+    best = variation.over_time[variation.best_window]
+    scalars = {
+        f"{name}_best_window_days": variation.best_window,
+        f"{name}_over_time_p50": _quantile(best, 0.5),
+        f"{name}_over_time_p90": _quantile(best, 0.9),
+    }
+    for label, space in variation.over_space.items():
+        suffix = _SUFFIX[label]
+        scalars[f"{name}_over_space{suffix}_p50"] = _quantile(space, 0.5)
+        scalars[f"{name}_over_space{suffix}_p90"] = _quantile(space, 0.9)
+        scalars[f"{name}_time_exceeds_space{suffix}_share"] = _exceeding(best, space)
+    return scalars
+
+
+def _exceeding(time: Floats, space: Floats) -> float:
+    """Share of the jobs with both that vary more over time."""
+    both = np.isfinite(time) & np.isfinite(space)
+    return float((time[both] > space[both]).mean()) if both.any() else float("nan")
+
+
+def _quantiles(name: str, variation: _Variation) -> pl.DataFrame:
+    """Table 4: a row per window and for both ways to count the sampled tasks."""
+    rows = [
+        (
+            name,
+            label,
+            int(np.isfinite(values).sum()),
+            _quantile(values, 0.5),
+            _quantile(values, 0.9),
+        )
+        for label, values in variation.curves().items()
+    ]
+    return pl.DataFrame(rows, ["quantity", "measured", "jobs", "p50", "p90"], orient="row")
+
+
+def _ratios(name: str, variation: _Variation, ratios: tuple[float, ...]) -> pl.DataFrame:
+    """Share of the jobs with both that vary k times as much, or more, over time as over space."""
+    time = variation.over_time[variation.best_window]
+    rows = []
+    for label, space in variation.over_space.items():
+        both = np.isfinite(time) & np.isfinite(space)
+        for k in ratios:
+            above = (time[both] > 0) & (time[both] >= k * space[both])
+            rows.append((name, label, k, float(above.mean()) if both.any() else None))
+    columns = {"quantity": pl.String, "space": pl.String, "ratio": pl.Float64, "share": pl.Float64}
+    return pl.DataFrame(rows, columns, orient="row")
+
+
+def _distribution_plot(name: str, variation: _Variation) -> Plot:
+    return Plot(
+        "line",
+        f"distribution_{name}",
+        "variation",
+        "share",
+        f"coefficient of variation ({_SAID[name].lower()})",
+        "share of jobs up to this",
+        _sentence(name, variation) + ".",
+        series="measured",
+        y_kind="share",
+    )
+
+
+def _scatter_plot(name: str) -> Plot:
+    return Plot(
+        "points",
+        "scatter",
+        "job",
+        "variation",
+        "job, in order of arrival",
+        f"coefficient of variation ({_SAID[name].lower()})",
+        "Variation over time and within the job, for jobs drawn at random.",
+        series="measured",
+    )
+
+
+def _scatter(variation: _Variation, parameters: TaskVariabilityParameters) -> pl.DataFrame:
+    """Figure 10: some jobs at random, in order of arrival, with the longest window."""
+    longest = variation.over_time[max(variation.over_time)]
+    known = np.flatnonzero(np.isfinite(longest) & np.isfinite(variation.within))
+    count = min(parameters.scattered_jobs, known.size)
+    random = np.random.default_rng(parameters.seed)
+    chosen = np.sort(random.choice(known, count, replace=False))
+    sides = ((_window(max(variation.over_time)), longest), (_WITHIN, variation.within))
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "job": np.arange(1, count + 1),
+                "measured": [label] * count,
+                "variation": values[chosen],
+            },
+            schema={"job": pl.Int64, "measured": pl.String, "variation": pl.Float64},
+        )
+        for label, values in sides
+    )
+
+
+def _sentence(name: str, variation: _Variation) -> str:
+    """What one quantity does, without the full stop."""
+    days = variation.best_window
+    best = variation.over_time[days]
+    said = (
+        f"{_SAID[name]} varies by {_quantile(best, 0.5):.2f} "
+        f"(P90 {_quantile(best, 0.9):.2f}) over {days:g} days"
+    )
+    if not variation.over_space:
+        return said
+    literal, clamped = variation.over_space[_LITERAL], variation.over_space[_CLAMPED]
+    return said + (
+        f" and by {_quantile(literal, 0.5):.2f} (P90 {_quantile(literal, 0.9):.2f}) over 3 % of the"
+        f" tasks, {_quantile(clamped, 0.5):.2f} over one at least; time exceeds space in"
+        f" {_exceeding(best, literal):.0%} and {_exceeding(best, clamped):.0%} of the jobs"
+    )
+
+
+def _notes(
+    parameters: TaskVariabilityParameters,
+    features: dict[str, NDArray[np.int64]],
+    windows: list[float],
+    judged: NDArray[np.bool_],
+    workload: Workload,
+) -> tuple[str, ...]:
+    notes = [
+        f"{int(judged.sum())} of {len(workload)} jobs are judged: those submitted once the longest "
+        f"window ({max(windows):g} days) is full, the same for every window.",
+        "Similar jobs ended within the window before the job's submission and share a value of "
+        f"one of: {', '.join(features)}; of those with {parameters.similar_jobs} similar jobs or "
+        "more the feature of least variation counts.",
+        "A short window holds fewer similar jobs, and the least variation of few is lower for that "
+        "reason alone: windows compare fairly only where jobs have many similar ones.",
+    ]
+    absent = [name for name in parameters.features if name not in features]
+    if absent:
+        notes.append(f"Not in this log: {', '.join(absent)}.")
+    left_out = [days for days in parameters.window_days if days not in windows]
+    if left_out:
+        days = ", ".join(f"{one:g}" for one in left_out)
+        notes.append(f"The log is too short for windows of {days} days.")
+    if workload.tasks is None:
+        notes.append(
+            "The log knows jobs, not tasks: variation over time is that of job runtimes, and "
+            "variation over space is unknown."
+        )
+    else:
+        notes.append("Jobs of one task are left out of variation over space.")
+    if workload.jobs["recorded_wait_seconds"].null_count():
+        notes.append("Where the wait is unknown, a job counts as started at its submission.")
+    return tuple(notes)
+
+
+def _window(days: float) -> str:
+    return f"time, {days:g} days"
+
+
+def _quantile(values: Floats, probability: float) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.quantile(known, probability)) if known.size else float("nan")
+
+
+def _curve(label: str, values: Floats) -> pl.DataFrame:
+    return cumulative_shares(values[np.isfinite(values)]).select(
+        pl.lit(label).alias("measured"), variation="value", share="share"
+    )

@@ -1,0 +1,203 @@
+"""``foresail analyse``: what a workload is like, in the terms of the published studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.cli import _replaying as replaying
+from foresail.cli.trace._options import (
+    Format,
+    FormatOption,
+    MappingPath,
+    Processors,
+    ReaderName,
+    Strict,
+)
+
+if TYPE_CHECKING:
+    from foresail.analysis.analysing import Analysed
+
+app = typer.Typer(rich_markup_mode=None)
+
+_WIDTH: Final = 100
+_NAME: Final = 22
+_LOG: Final = 16
+_FITTING: Final = 3
+_SHORT: Final = {"yes": "y", "no": "n", "unknown": "?"}
+
+
+@app.command()
+def analyse(
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG...", help="Job logs, or workload folders.")
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="One analysis; may be repeated [all]."),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="NAME(PARAMETER=VALUE,...)",
+            help="Cleaning filters, in order [none]; see foresail trace filter.",
+        ),
+    ] = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    output_format: FormatOption = Format.TABLE,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write report and tables.")
+    ] = None,
+    plugins: replaying.Plugins = None,
+) -> None:
+    """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
+    from foresail.analysis.analysing import analyse, chosen
+    from foresail.model.registry import load_plugin
+    from foresail.reports.files import make_folder
+
+    for plugin in plugins or []:
+        load_plugin(plugin)
+    chosen(only or [])
+    if output is not None:
+        make_folder(output)
+    found = [
+        analyse(
+            replaying.load_cleaned(path, reader, mapping, processors, strict, filters or []),
+            name,
+            only or [],
+        )
+        for path, name in zip(logs, _names(logs), strict=True)
+    ]
+    if output is not None:
+        _write(found, output)
+    if output_format is Format.JSON:
+        _print_json(found)
+    else:
+        _print_tables(found)
+    if output is not None:
+        typer.echo(f"report: {output / 'report.html'}", err=True)
+
+
+def _names(logs: Sequence[Path]) -> list[str]:
+    """What the logs are called: their files' names up to the suffixes, told apart by numbers."""
+    stems = []
+    for path in logs:
+        name = path.resolve().name
+        for suffix in (".gz", ".zst", ".swf", ".csv", ".parquet", ".tsv", ".txt", ".jsonl"):
+            name = name.removesuffix(suffix)
+        stems.append(name or path.name)
+    return [
+        stem if stems.count(stem) == 1 else f"{stem} ({stems[: position + 1].count(stem)})"
+        for position, stem in enumerate(stems)
+    ]
+
+
+def _write(found: Sequence[Analysed], folder: Path) -> None:
+    import shlex
+    import sys
+
+    from foresail.reports.analysis_report import write_analysis
+
+    write_analysis(found, folder, shlex.join(["foresail", *sys.argv[1:]]))
+
+
+def _print_json(found: Sequence[Analysed]) -> None:
+    import json
+    from dataclasses import asdict
+
+    from foresail.analysis.characteristics import STUDIED, compared
+    from foresail.analysis.finding import Finding
+
+    content = {
+        "logs": [
+            {
+                "log": log.log,
+                "jobs": log.jobs,
+                "span_seconds": log.span_seconds,
+                "findings": {
+                    each.name: {
+                        "verdict": each.verdict,
+                        "scalars": dict(each.scalars),
+                        "notes": list(each.notes),
+                    }
+                    if isinstance(each, Finding)
+                    else {"unavailable": each.reason}
+                    for each in log.findings
+                },
+            }
+            for log in found
+        ],
+        "characteristics": [
+            {
+                "characteristic": row.name,
+                "yes_if": row.yes_if,
+                "logs": {log.log: asdict(cell) for log, cell in zip(found, cells, strict=True)},
+                "study": dict(zip(STUDIED, row.studied, strict=True)),
+            }
+            for row, cells in compared(found)
+        ],
+    }
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print_tables(found: Sequence[Analysed]) -> None:
+    import textwrap
+
+    from foresail.analysis.finding import Finding
+    from foresail.model.words import count, duration
+
+    for log in found:
+        typer.echo(f"{log.log}: {count(log.jobs, 'job')} in {duration(log.span_seconds)}")
+        for each in log.findings:
+            said = each.verdict if isinstance(each, Finding) else f"– {each.reason}"
+            name = each.name if len(each.name) < _NAME else each.name + " "
+            typer.echo(
+                textwrap.fill(
+                    said,
+                    _WIDTH,
+                    initial_indent=f"  {name:{_NAME}}",
+                    subsequent_indent=" " * (_NAME + 2),
+                    break_on_hyphens=False,
+                )
+            )
+        typer.echo()
+    _print_characteristics(found)
+
+
+def _print_characteristics(found: Sequence[Analysed]) -> None:
+    """The study's comparison; logs that do not fit side by side go below each other."""
+    from foresail.analysis.characteristics import STUDIED, compared
+    from foresail.cli.trace._tables import print_table
+
+    rows = compared(found)
+    if all(cell.verdict == "unknown" for _, cells in rows for cell in cells):
+        return
+    initials = [platform[0] for platform in STUDIED]
+    for begin in range(0, len(found), _FITTING):
+        part = slice(begin, begin + _FITTING)
+        print_table(
+            ("", *(log.log[:_LOG] for log in found[part]), *initials),
+            [
+                (
+                    row.name,
+                    *(_cell(cell.verdict, cell.said) for cell in cells[part]),
+                    *(_SHORT[said] for said in row.studied),
+                )
+                for row, cells in rows
+            ],
+        )
+        typer.echo()
+    platforms = ", ".join(f"{platform[0]} {platform}" for platform in STUDIED)
+    typer.echo(f"The study's verdicts (y, n): {platforms}.")
+
+
+def _cell(verdict: str, said: str) -> str:
+    mark = "?" if verdict == "unknown" else verdict
+    return mark if said == "–" else f"{mark} {said.removesuffix(', zone unknown')}"

@@ -1,0 +1,57 @@
+"""``foresail predict train``: a predictor told a whole log, and what it learned as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.cli import _replaying as replaying
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
+
+
+def command(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
+    predictor: Annotated[
+        str, typer.Option("--predictor", metavar="PREDICTOR", help='Such as "history(bins=40)".')
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="STATE", help="Where to write what was learned.")
+    ],
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="NAME(PARAMETER=VALUE,...)",
+            help="Cleaning filters, in order [fill_processors, drop_no_runtime].",
+        ),
+    ] = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    plugins: replaying.Plugins = None,
+) -> None:
+    """Learn from a log, for `foresail run --learned` or to be merged with others."""
+    from foresail import __version__
+    from foresail.control.short_form import part_of
+    from foresail.evaluation.training import train
+    from foresail.model.registry import load_plugin
+    from foresail.model.words import count
+    from foresail.predictors.saving import StateHeader, require_savable, save_state
+
+    for plugin in plugins or []:
+        load_plugin(plugin)
+    part = part_of("predictor", predictor)
+    built = part.build()
+    header = StateHeader(part.text, foresail=__version__)
+    require_savable(built, part.text)
+    if not output.parent.is_dir():
+        raise InputError("there is no such folder", source=output.parent)
+    cleaning = filters or ["fill_processors", "drop_no_runtime"]
+    workload = replaying.load(log, reader, mapping, processors, strict, cleaning)
+    jobs = train(workload, built)
+    save_state(output, built, header)
+    typer.echo(f"{output}: {part.text} after {count(jobs, 'job')}")

@@ -1,0 +1,24 @@
+"""Options that several commands of ``foresail strl`` share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+RequestFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="Requests as text: nodes there are, sets, expressions."),
+]
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+FormatOption: TypeAlias = Annotated[Format, typer.Option("--format", help="How to print it.")]

@@ -1,0 +1,145 @@
+"""``foresail strl solve``: who gets which nodes, when, and how good that is known to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foresail.cli.strl._options import Format, FormatOption, RequestFile
+
+if TYPE_CHECKING:
+    from foresail.strl.document import Document
+    from foresail.strl.solving import Solved
+
+
+def command(
+    path: RequestFile,
+    slot: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Slot of the plan, instead of the file's."),
+    ] = None,
+    solver: Annotated[str, typer.Option(metavar="NAME", help="Which solver.")] = "highs",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The solver stops with what it has.")
+    ] = 60.0,
+    gap: Annotated[
+        float, typer.Option(metavar="SHARE", help="Good enough: so near to the bound.")
+    ] = 1e-6,
+    output_format: FormatOption = Format.TABLE,
+) -> None:
+    """The most valuable plan: what each request is given, and how far it may be from the best.
+
+    Without a slot, here or in the file, it is the longest that all starts and durations are
+    multiples of. A solver that finds nothing in time leaves the plan it was to begin with.
+    """
+    from foresail.milp.solver import Limits
+    from foresail.strl.slots import common_slot_seconds
+    from foresail.strl.solving import solve
+    from foresail.strl.text import read
+    from foresail.strl.tree import leaves
+
+    document = read(path)
+    expression = document.expression
+    seconds = slot if slot is not None else document.supply.slot_seconds
+    if seconds is None:
+        seconds = common_slot_seconds(leaves(expression))
+    solved = solve(
+        expression, document.supply, seconds, solver=solver, limits=Limits(time_limit, gap)
+    )
+    rows = _given(document, solved)
+    if output_format == Format.JSON:
+        _print_json(solved, rows, seconds)
+    else:
+        _print_table(solved, rows, seconds, len(document.requests))
+
+
+def _given(document: Document, solved: Solved) -> list[dict[str, Any]]:
+    """A record for every leaf that is given nodes, by start."""
+    from foresail.strl.expression import NChooseK
+    from foresail.strl.tree import leaves
+
+    numbered = [(name, leaf) for name, asked in document.requests.items() for leaf in leaves(asked)]
+    rows = []
+    for number, nodes in solved.allocation.items():
+        name, leaf = numbered[number]
+        share = 1.0 if isinstance(leaf, NChooseK) else len(nodes) / leaf.count
+        rows.append(
+            {
+                "request": name,
+                "leaf": number,
+                "nodes": sorted(nodes),
+                "start_seconds": leaf.start_seconds,
+                "end_seconds": leaf.end_seconds,
+                "value": leaf.value * share,
+            }
+        )
+    return sorted(rows, key=lambda row: (row["start_seconds"], row["leaf"]))
+
+
+def _print_json(solved: Solved, rows: list[dict[str, Any]], slot_seconds: float) -> None:
+    import json
+    from dataclasses import asdict
+    from math import isfinite
+
+    content = {
+        "given": rows,
+        "value": solved.value,
+        "bound": solved.bound,
+        "gap": solved.gap if isfinite(solved.gap) else None,
+        "quick_value": solved.quick_value,
+        "status": solved.status.value,
+        "slot_seconds": slot_seconds,
+        "program": asdict(solved.size),
+        "build_seconds": solved.build_seconds,
+        "solve_seconds": solved.solve_seconds,
+        "finish_seconds": solved.finish_seconds,
+    }
+    typer.echo(json.dumps(content, indent=2))
+
+
+def _print_table(
+    solved: Solved, rows: list[dict[str, Any]], slot_seconds: float, requests: int
+) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.model.words import duration, number
+    from foresail.strl.node_names import compress
+
+    def when(seconds: float) -> str:
+        return duration(seconds) if seconds else "now"
+
+    if rows:
+        print_table(
+            ("request", "nodes", "start", "end", "value"),
+            [
+                (
+                    row["request"],
+                    f"{len(row['nodes'])}: {compress(row['nodes'])}",
+                    when(row["start_seconds"]),
+                    when(row["end_seconds"]),
+                    f"{row['value']:.6g}",
+                )
+                for row in rows
+            ],
+            right=3,
+        )
+        typer.echo()
+    served = len({row["request"] for row in rows})
+    typer.echo(f"{served} of {number(requests)} requests are given nodes")
+    typer.echo(
+        f"value {solved.value:.6g}, at most {solved.bound:.6g} ({_how_good(solved)});"
+        f" quick plan {solved.quick_value:.6g}"
+    )
+    size = solved.size
+    typer.echo(
+        f"{number(size.columns)} variables, {number(size.rows)} rows,"
+        f" slots of {duration(slot_seconds)};"
+        f" built in {solved.build_seconds:.3f} s, solved in {solved.solve_seconds:.3f} s"
+    )
+
+
+def _how_good(solved: Solved) -> str:
+    from math import isfinite
+
+    gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"
+    return f"{solved.status.value}, {gap}"

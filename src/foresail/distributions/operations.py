@@ -1,0 +1,157 @@
+"""What is done with several distributions: their sum, the largest of them, their merge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foresail.distributions.discretisation import (
+    Atoms,
+    atoms_of,
+    atoms_on_nodes,
+    breaks,
+    exact_atoms,
+    joined,
+    node_levels,
+    places_at,
+    product_of,
+    reduced,
+    total_of,
+)
+from foresail.distributions.empirical import Empirical
+from foresail.distributions.histogram import Histogram
+from foresail.distributions.mixture import Mixture
+from foresail.model.distribution import Distribution
+
+NODES: Final = 129
+"""Nodes per distribution that is not discrete."""
+ATOMS: Final = 1025
+"""Nodes of a result, unless it is the exact sum of few atoms."""
+_EXACT: Final = 4096
+
+
+def is_exhausted(distribution: Distribution, elapsed: float) -> bool:
+    """Whether the belief says that nothing lasts longer: ``given(elapsed)`` is then a point."""
+    return elapsed > 0.0 and float(distribution.survival(elapsed)) <= 0.0
+
+
+def convolved(distributions: Sequence[Distribution], nodes: int = NODES) -> Empirical:
+    """The sum of independent quantities.
+
+    Exact for discrete distributions while the sum has no more than 4,096 atoms. Otherwise every
+    distribution that is not discrete is first put on ``nodes`` of its quantiles, every part of the
+    sum on twice as many of its own, and the result on ``ATOMS`` (48 further nodes each follow the
+    tails). Each time the mean is kept and no probability moves further than to the next node, so
+    that the variance of a bounded sum grows a little.
+
+    Raises
+    ------
+    ValueError
+        If there are no distributions or fewer than two nodes.
+    """
+    _check(distributions, nodes)
+    total: Atoms | None = None
+    for distribution in distributions:
+        atoms = atoms_of(distribution, nodes)
+        if total is None:
+            total = atoms
+        elif total.values.size * atoms.values.size <= _EXACT:
+            total = total_of(total, atoms)
+        else:
+            total = total_of(reduced(total, 2 * nodes), reduced(atoms, ATOMS))
+    if total is None:
+        raise ValueError("distributions must be one or more")
+    return (total if total.values.size <= _EXACT else reduced(total, ATOMS)).as_empirical()
+
+
+def largest_of(distribution: Distribution, count: int, nodes: int = NODES) -> Empirical:
+    """The largest of ``count`` independent quantities that follow one distribution.
+
+    As ``largest`` in all else.
+    """
+    if count < 1:
+        raise ValueError("count must be 1 or more")
+    return _largest([(distribution, count)], nodes)
+
+
+def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empirical:
+    """The largest of independent quantities, one of each distribution.
+
+    Exact for discrete distributions; otherwise on nodes, with the mean kept but for what lies
+    beyond all but 1e-12 of an unbounded distribution.
+
+    Raises
+    ------
+    ValueError
+        If there are no distributions or fewer than two nodes.
+    """
+    return _largest([(distribution, 1) for distribution in distributions], nodes)
+
+
+def _largest(parts: Sequence[tuple[Distribution, int]], nodes: int) -> Empirical:
+    _check(parts, nodes)
+    survival = product_of(parts)
+    exact = [exact_atoms(distribution) for distribution, _ in parts]
+    discrete = [atoms.values for atoms in exact if atoms is not None]
+    if len(discrete) == len(parts):
+        values = np.unique(np.concatenate(discrete))
+        masses = -np.diff(np.concatenate(([1.0], survival(values))))
+        return joined(values, np.maximum(masses, 0.0)).as_empirical()
+    lowest = max(distribution.quantile(0.0) for distribution, _ in parts)
+    copies = sum(count for _, count in parts)
+    levels = node_levels(nodes)
+    # Of many, the largest lies far up in each: where their product passes the same levels.
+    levels = np.unique(np.concatenate((levels, levels ** (1.0 / copies))))
+    found = np.concatenate([places_at(distribution, levels) for distribution, _ in parts])
+    places = np.append(found[np.isfinite(found) & (found > lowest)], lowest)
+    further = np.concatenate([breaks(distribution) for distribution, _ in parts])
+    return reduced(atoms_on_nodes(survival, places, further), ATOMS).as_empirical()
+
+
+def merged(
+    distributions: Sequence[Distribution], weights: ArrayLike | None = None
+) -> Histogram | Mixture:
+    """One distribution of what follows any of several.
+
+    Histograms that are not conditioned merge into one, with the bins of the first and each one's
+    counts times its weight (1 when not given); anything else becomes a ``Mixture`` (equal weights
+    when not given).
+
+    Raises
+    ------
+    ValueError
+        If there are no distributions, or weights that are not one each, not negative, with a
+        positive sum.
+    """
+    if not distributions:
+        raise ValueError("distributions must be one or more")
+    factors = np.ones(len(distributions)) if weights is None else np.asarray(weights, np.float64)
+    histograms = [
+        each for each in distributions if isinstance(each, Histogram) and each.elapsed == 0.0
+    ]
+    if len(histograms) < len(distributions):
+        return Mixture(distributions, factors)
+    if factors.shape != (len(histograms),) or not np.all(factors >= 0.0):
+        raise ValueError("weights must be one each and must not be negative")
+    if not 0.0 < float(factors.sum()) < math.inf:
+        raise ValueError("weights must have a positive sum")
+    parts = [
+        histogram.faded(float(factor))
+        for histogram, factor in zip(histograms, factors, strict=True)
+        if factor > 0.0
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.merged_with(part)
+    return total
+
+
+def _check(parts: Sequence[object], nodes: int) -> None:
+    if not parts:
+        raise ValueError("distributions must be one or more")
+    if nodes < 2:
+        raise ValueError("nodes must be 2 or more")

@@ -1,0 +1,117 @@
+"""A normal distribution of which only the part beyond a value is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from foresail.distributions.arguments import checked_factor, checked_shift
+from foresail.distributions.point import Point
+from foresail.distributions.quadrature import (
+    NORMAL_PIECE,
+    NORMAL_REACH,
+    SHARE_WEIGHTS,
+    SHARES,
+)
+from foresail.kernels.log_normal import upper_tail
+from foresail.kernels.truncated_normal import (
+    truncated_normal_mean,
+    truncated_normal_quantile,
+    truncated_normal_quantiles,
+    truncated_normal_survival,
+)
+from foresail.model.distribution import Distribution
+
+_NOTHING: Final = 1e-290
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedNormal:
+    """The belief about a normal quantity that is known to exceed ``low``.
+
+    Parameters
+    ----------
+    mu, sigma
+        Mean and standard deviation before the cut (seconds); ``sigma`` above 0.
+    low
+        Where it is cut; not negative.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are not as above or leave no probability.
+    """
+
+    mu: float
+    sigma: float
+    low: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.mu) and 0.0 < self.sigma < math.inf):
+            raise ValueError("mu must be finite and sigma above 0 and finite")
+        if not 0.0 <= self.low < math.inf:
+            raise ValueError("low must be finite and not negative")
+        if self._left(self.low) < _NOTHING:
+            raise ValueError("low must leave something")
+
+    def _left(self, value: float) -> float:
+        return upper_tail((value - self.mu) / self.sigma)
+
+    def mean(self) -> float:
+        """Expected value."""
+        return truncated_normal_mean(self.mu, self.sigma, self.low)
+
+    def quantile(self, level: float) -> float:
+        """Smallest value that the quantity stays at or below with at least this probability."""
+        return truncated_normal_quantile(self.mu, self.sigma, self.low, level)
+
+    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Probability to exceed each of the values."""
+        at = np.asarray(values, dtype=np.float64)
+        survival = truncated_normal_survival(at.ravel(), self.mu, self.sigma, self.low)
+        return survival.reshape(at.shape)
+
+    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Probability to stay at or below each of the values."""
+        return np.asarray(1.0 - self.survival(values))
+
+    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+        """Expected value of a function of the quantity.
+
+        By Gauss-Legendre quadrature: near where the function is smooth.
+        """
+        first = (self.low - self.mu) / self.sigma
+        low, high = max(first, -NORMAL_REACH), max(first, 0.0) + NORMAL_REACH
+        pieces = math.ceil((high - low) / NORMAL_PIECE)
+        width = (high - low) / pieces
+        z = low + width * (np.arange(pieces)[:, np.newaxis] + SHARES)
+        density = np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * self._left(self.low))
+        inner = (function(self.mu + self.sigma * z) * density) @ SHARE_WEIGHTS
+        return width * float(inner.sum())
+
+    def given(self, elapsed: float) -> Distribution:
+        """The belief once the quantity exceeds ``elapsed``; a point there if nothing is left."""
+        if elapsed <= self.low:
+            return self
+        if self._left(elapsed) < _NOTHING:
+            return Point(elapsed)
+        return TruncatedNormal(self.mu, self.sigma, elapsed)
+
+    def scaled(self, factor: float) -> TruncatedNormal:
+        """The belief about ``factor`` times the quantity."""
+        checked_factor(factor)
+        return TruncatedNormal(self.mu * factor, self.sigma * factor, self.low * factor)
+
+    def shifted(self, amount: float) -> TruncatedNormal:
+        """The belief about the quantity plus an amount."""
+        checked_shift(amount, self.low)
+        return TruncatedNormal(self.mu + amount, self.sigma, self.low + amount)
+
+    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """So many independent draws."""
+        return truncated_normal_quantiles(self.mu, self.sigma, self.low, random.random(size))

@@ -1,0 +1,313 @@
+"""Replay a predictor over a log: predict at submission, learn from what has ended, keep scores."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.control.short_form import Part, part_of
+from foresail.evaluation import _loop
+from foresail.evaluation.course import LEARNING, Learning, course_of
+from foresail.kernels.belief import point_belief
+from foresail.kernels.clock import nanoseconds_to_read
+from foresail.kernels.columns import BELIEF_LEVELS, SUMMARY_COLUMNS
+from foresail.kernels.signatures import (
+    CompiledPredictor,
+    PredictorState,
+    TellsExpert,
+)
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.protocols import NeedsTruth, Predictor, WatchesStarts
+from foresail.traces import quantities
+from foresail.traces.workload import Workload
+
+_QUANTILE_NAMES: Final = tuple(f"q{round(level * 100):02d}" for level in _loop.LEVELS)
+_RANDOM_SEED: Final = 0
+_NANO: Final = 1e-9
+_READINGS: Final = 3
+"""Readings of the clock within the time of a job: at its submission, its start and its end."""
+
+
+_PAGE_BYTES: Final = 4096
+_NUMBERS_PER_PAGE: Final = _PAGE_BYTES // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What predicting cost, in seconds per job and in bytes of state.
+
+    The seconds are the processor time of all that the predictor did for a job, from prediction to
+    learning; what else the machine did meanwhile is not in them. ``bytes_per_job`` are kept for
+    each job that waits or runs, ``state_bytes`` for all else, without pages of memory that were
+    never written; both None for a predictor without compiled steps.
+    """
+
+    mean_seconds: float
+    median_seconds: float
+    p999_seconds: float
+    state_bytes: int | None
+    bytes_per_job: int | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A predictor's predictions for one log, against what happened.
+
+    Parameters
+    ----------
+    source, predictor
+        The log's name and the predictor's short form.
+    quantity, unit
+        What was predicted, and its unit.
+    learning
+        One of ``LEARNING``.
+    jobs
+        A row per scored job, by submission: ``job_id``, ``user``, ``submit_seconds``, ``actual``,
+        ``predicted`` (the mean), ``q05`` to ``q95``, ``level`` (where the truth lies in the belief,
+        0 to 1), ``crps``, and ``expert`` (null: none).
+    unknown_jobs
+        Jobs left out because what was to be predicted is unknown of them.
+    unpredicted_jobs
+        Jobs left out because the predictor gave no finite belief.
+    experts
+        The experts that the predictor chooses among; none for most predictors.
+    """
+
+    source: str
+    predictor: str
+    quantity: str
+    unit: str
+    learning: Learning
+    jobs: pl.DataFrame
+    unknown_jobs: int
+    unpredicted_jobs: int
+    experts: tuple[str, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """Score rows, followed experts and nanoseconds by slot, and the state at the end."""
+
+    scores: NDArray[np.float64]
+    expert: NDArray[np.int64]
+    cost: NDArray[np.int64]
+    state: PredictorState | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount(Outcome):
+    """An outcome that teaches an amount, which need not be the time it took."""
+
+    amount: float = math.nan
+
+    @property
+    def runtime_seconds(self) -> float:
+        """What the predictor learns."""
+        return self.amount
+
+
+def evaluate(
+    workload: Workload,
+    predictor: str | Part,
+    *,
+    quantity: str = "runtime",
+    learning: Learning = "on_completion",
+) -> Evaluation:
+    """How good a predictor is on a log.
+
+    Parameters
+    ----------
+    workload
+        Jobs that ended at their recorded submission + wait + runtime.
+    predictor
+        A predictor, or its short form such as ``recent(k=2)``.
+    quantity
+        One of ``foresail.traces.quantities.QUANTITIES``; jobs that it is unknown of are left out.
+    learning
+        ``on_completion`` (a job is learned when it has ended) or ``in_order`` (a job is learned
+        right after it was predicted, in order of submission: spec A-9).
+
+    Returns
+    -------
+    Evaluation
+        ``level`` is drawn at random, always the same way, between the probability of less than the
+        truth and of at most the truth where the truth is an atom of the belief, so that levels are
+        uniform for a predictor that is right (Czado, Gneiting and Held 2009).
+
+    Raises
+    ------
+    InputError
+        If nothing is known of any job, or the predictor is malformed.
+    UnknownNameError
+        If there is no such predictor, quantity or way of learning.
+    """
+    part = part_of("predictor", predictor) if isinstance(predictor, str) else predictor
+    if learning not in LEARNING:
+        raise UnknownNameError("way of learning", learning, LEARNING)
+    truth = np.ascontiguousarray(quantities.quantity(workload, quantity))
+    known = np.isfinite(truth) & (truth >= 0)
+    if learning == "on_completion":
+        runtime = workload.runtime_seconds
+        known &= np.isfinite(runtime) & (runtime >= 0)
+    if not known.any():
+        raise InputError(
+            f"no job whose {quantity.replace('_', ' ')} is known",
+            source=workload.meta.source,
+            field=quantity,
+            expected="a log that recorded it",
+        )
+    course = course_of(workload, known, learning)
+    built = part.build()
+    if isinstance(built, NeedsTruth):
+        ids = workload.jobs["job_id"].to_list()
+        built.reveal(dict(zip(ids, truth.tolist(), strict=True)))
+    experts: tuple[str, ...] = ()
+    if isinstance(built, CompiledPredictor):
+        experts = built.expert_names if isinstance(built, TellsExpert) else ()
+        replayed = _replay_steps(built, workload, course, truth)
+    else:
+        replayed = _replay_objects(cast("Predictor", built), workload, course, truth)
+    jobs = _jobs(workload, truth, replayed, experts).filter(pl.Series(known))
+    predicted = jobs.filter(pl.col("predicted").is_not_nan())
+    return Evaluation(
+        source=workload.meta.source,
+        predictor=part.text,
+        quantity=quantity,
+        unit=quantities.QUANTITIES[quantity],
+        learning=learning,
+        jobs=predicted,
+        unknown_jobs=int((~known).sum()),
+        unpredicted_jobs=jobs.height - predicted.height,
+        experts=experts,
+        cost=_cost(replayed, known),
+    )
+
+
+def _replay_steps(
+    predictor: CompiledPredictor,
+    workload: Workload,
+    course: _loop.Course,
+    truth: NDArray[np.float64],
+) -> _Replayed:
+    """By the predictor's compiled steps."""
+    specs = workload.specs
+    steps, state = predictor.compiled(specs, workload.feature_names)
+    book = _empty_book(specs, state, truth)
+    _loop.evaluation_loop(
+        course,
+        book,
+        steps.predict,
+        steps.started,
+        steps.observe,
+        steps.belief or point_belief,
+        predictor.expert_column if isinstance(predictor, TellsExpert) else -1,
+        _loop.room_for_belief(),
+    )
+    cost = np.maximum(book.cost - _READINGS * nanoseconds_to_read(), 0)
+    return _Replayed(book.scores, book.expert, cost, state)
+
+
+def _empty_book(
+    specs: NDArray[np.float64], state: PredictorState, truth: NDArray[np.float64]
+) -> _loop.Book:
+    jobs = len(specs)
+    return _loop.Book(
+        specs,
+        np.zeros((jobs, SUMMARY_COLUMNS)),
+        state.model,
+        state.users,
+        state.jobs,
+        truth,
+        np.full((jobs, _loop.SCORE_COLUMNS), math.nan),
+        np.full(jobs, -1),
+        np.zeros(jobs, np.int64),
+    )
+
+
+def _replay_objects(
+    predictor: Predictor, workload: Workload, course: _loop.Course, truth: NDArray[np.float64]
+) -> _Replayed:
+    """By the predictor's methods, in the same order."""
+    jobs = list(workload.specifications())
+    scores = np.full((len(jobs), _loop.SCORE_COLUMNS), math.nan)
+    cost = np.zeros(len(jobs), np.int64)
+    start = np.full(len(jobs), math.nan)
+    belief = _loop.room_for_belief()
+    events = zip(course.kind.tolist(), course.slot.tolist(), course.time.tolist(), strict=True)
+    for kind, slot, now in events:
+        job = jobs[slot]
+        begin = time.thread_time_ns()
+        if kind == _loop.SUBMISSION:
+            predicted = _ask(predictor, job, now, belief)
+            cost[slot] += time.thread_time_ns() - begin
+            _loop.score_step(predicted, belief, truth[slot], scores[slot])
+            continue
+        if kind == _loop.START:
+            start[slot] = now
+            if isinstance(predictor, WatchesStarts):
+                predictor.started(job, now)
+        else:
+            amount = float(truth[slot])
+            predictor.observe(job, _Amount(job.job_id, start[slot], now, amount=amount))
+        cost[slot] += time.thread_time_ns() - begin
+    return _Replayed(scores, np.full(len(jobs), -1), cost, None)
+
+
+def _ask(predictor: Predictor, job: Job, now: float, belief: NDArray[np.float64]) -> float:
+    """The predicted mean; the whole belief is put into the row."""
+    distribution = predictor.predict(job, now)
+    for i, level in enumerate(BELIEF_LEVELS):
+        belief[i] = distribution.quantile(level)
+    return float(distribution.mean())
+
+
+def _jobs(
+    workload: Workload, truth: NDArray[np.float64], replayed: _Replayed, experts: tuple[str, ...]
+) -> pl.DataFrame:
+    scores = replayed.scores
+    below, at_or_below = scores[:, _loop.BELOW], scores[:, _loop.AT_OR_BELOW]
+    share = np.random.default_rng(_RANDOM_SEED).random(len(scores))
+    columns: dict[str, Any] = {
+        "actual": truth,
+        "predicted": scores[:, 0],
+        **{name: scores[:, _loop.QUANTILES + place] for place, name in enumerate(_QUANTILE_NAMES)},
+        "level": below + share * (at_or_below - below),
+        "crps": scores[:, _loop.CRPS],
+    }
+    names = pl.Series("expert", [*experts, None], dtype=pl.String)
+    places = np.where(
+        (replayed.expert >= 0) & (replayed.expert < len(experts)), replayed.expert, len(experts)
+    )
+    return workload.jobs.select("job_id", "user", "submit_seconds").with_columns(
+        **{name: pl.Series(values) for name, values in columns.items()},
+        expert=names.gather(places),
+    )
+
+
+def _cost(replayed: _Replayed, known: NDArray[np.bool_]) -> Cost:
+    seconds = replayed.cost[known] * _NANO
+    state = replayed.state
+    median, p999 = np.quantile(seconds, [0.5, 0.999])
+    return Cost(
+        mean_seconds=float(seconds.mean()),
+        median_seconds=float(median),
+        p999_seconds=float(p999),
+        state_bytes=None if state is None else _used_bytes(state.model) + state.users.nbytes,
+        bytes_per_job=None if state is None else state.jobs.itemsize * state.jobs.shape[1],
+    )
+
+
+def _used_bytes(numbers: NDArray[np.float64]) -> int:
+    """Bytes of the pages of an array that hold anything but zeros."""
+    whole = numbers.size // _NUMBERS_PER_PAGE * _NUMBERS_PER_PAGE
+    pages = numbers[:whole].reshape(-1, _NUMBERS_PER_PAGE).any(axis=1)
+    return int(np.count_nonzero(pages)) * _PAGE_BYTES + numbers[whole:].nbytes

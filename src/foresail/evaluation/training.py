@@ -1,0 +1,39 @@
+"""Training: a predictor told all of a recorded log, as if it had been there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foresail.evaluation._loop import START, SUBMISSION
+from foresail.evaluation.course import Learning, course_of
+from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor, WatchesStarts
+from foresail.traces.workload import Workload
+
+
+def train(workload: Workload, predictor: Predictor, learning: Learning = "on_completion") -> int:
+    """Tell a predictor every submission, start and end of the jobs whose runtime is known.
+
+    Returns
+    -------
+    int
+        How many jobs that were.
+    """
+    runtime = workload.runtime_seconds
+    known = np.isfinite(runtime) & (runtime >= 0.0)
+    jobs = list(workload.specifications())
+    watcher = predictor if isinstance(predictor, WatchesStarts) else None
+    course = course_of(workload, known, learning)
+    events = zip(course.kind.tolist(), course.slot.tolist(), course.time.tolist(), strict=True)
+    for kind, slot, time in events:
+        job = jobs[slot]
+        if kind == SUBMISSION:
+            predictor.predict(job, time)
+        elif kind == START:
+            if watcher is not None:
+                watcher.started(job, time)
+        else:
+            start = time - float(runtime[slot]) if learning == "on_completion" else time
+            end = start + float(runtime[slot])
+            predictor.observe(job, Outcome(job.job_id, start, end))
+    return int(known.sum())

@@ -1,0 +1,260 @@
+"""A mixed-integer program as sparse arrays, and a builder that appends to it in bulk."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+TOLERANCE = 1e-6
+"""How far from a bound, and from a whole number, a value may be: what solvers promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSize:
+    """How large a program is; binaries are among the integers."""
+
+    columns: int
+    integers: int
+    binaries: int
+    rows: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Maximise ``objective`` x values, with rows and columns within bounds and some columns whole.
+
+    Parameters
+    ----------
+    objective, lower, upper
+        Per column: what one unit is worth, and the bounds (-inf and inf are allowed).
+    integer
+        Whether the column takes whole numbers only; shape (columns,), bool.
+    row_lower, row_upper
+        Bounds of every row; shape (rows,).
+    row_starts
+        Entries of row r are ``row_starts[r]`` up to ``row_starts[r + 1]``; shape (rows + 1,).
+    entry_columns, entry_values
+        Column and coefficient of every entry, row by row; columns ascend within a row.
+    """
+
+    objective: Floats
+    lower: Floats
+    upper: Floats
+    integer: NDArray[np.bool_]
+    row_lower: Floats
+    row_upper: Floats
+    row_starts: Integers
+    entry_columns: Integers
+    entry_values: Floats
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def size(self) -> ProgramSize:
+        """Columns, integers, binaries, rows and entries."""
+        binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0)
+        return ProgramSize(
+            columns=self.objective.size,
+            integers=int(self.integer.sum()),
+            binaries=int(binary.sum()),
+            rows=self.row_lower.size,
+            entries=self.entry_values.size,
+        )
+
+    @property
+    def entry_rows(self) -> Integers:
+        """Row of every entry."""
+        return np.repeat(np.arange(self.row_lower.size), np.diff(self.row_starts))
+
+    def objective_of(self, values: Floats) -> float:
+        """What these values of the columns are worth."""
+        return float(self.objective @ values)
+
+    def rows_of(self, values: Floats) -> Floats:
+        """What every row comes to with these values of the columns."""
+        parts = self.entry_values * values[self.entry_columns]
+        return np.bincount(self.entry_rows, parts, self.row_lower.size).astype(np.float64)
+
+    def admits(self, values: Floats, tolerance: float = TOLERANCE) -> bool:
+        """Whether these values keep all bounds, rows and whole numbers."""
+        whole = values[self.integer]
+        rows = self.rows_of(values)
+        return bool(
+            np.all(values >= self.lower - tolerance)
+            and np.all(values <= self.upper + tolerance)
+            and np.all(np.abs(whole - np.round(whole)) <= tolerance)
+            and np.all(rows >= self.row_lower - tolerance)
+            and np.all(rows <= self.row_upper + tolerance)
+        )
+
+
+def _check(program: Program) -> None:
+    columns = program.objective.size
+    rows = program.row_lower.size
+    starts = program.row_starts
+    for name, size in (("lower", columns), ("upper", columns), ("integer", columns)):
+        if getattr(program, name).shape != (size,):
+            raise ValueError(f"{name}: shape {getattr(program, name).shape}, not ({size},)")
+    if program.row_upper.shape != (rows,) or starts.shape != (rows + 1,):
+        raise ValueError(f"{rows} lower bounds of rows, but {program.row_upper.size} upper bounds")
+    entries = program.entry_values.size
+    if starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any():
+        raise ValueError("row_starts do not ascend from 0 to the number of entries")
+    where = program.entry_columns
+    if where.shape != (entries,) or (entries and not 0 <= where.min() <= where.max() < columns):
+        raise ValueError(f"an entry is in none of the {columns} columns")
+    if not (np.isfinite(program.objective).all() and np.isfinite(program.entry_values).all()):
+        raise ValueError("a coefficient is not a finite number")
+    for low, high in ((program.lower, program.upper), (program.row_lower, program.row_upper)):
+        if np.isnan(low).any() or np.isnan(high).any():
+            raise ValueError("a bound is not a number")
+
+
+@dataclass(slots=True)
+class ProgramBuilder:
+    """Appends columns, rows and entries as arrays; ``build`` sorts them into a program."""
+
+    _columns: int = 0
+    _rows: int = 0
+    _objective: list[Floats] = field(default_factory=list)
+    _lower: list[Floats] = field(default_factory=list)
+    _upper: list[Floats] = field(default_factory=list)
+    _integer: list[NDArray[np.bool_]] = field(default_factory=list)
+    _row_lower: list[Floats] = field(default_factory=list)
+    _row_upper: list[Floats] = field(default_factory=list)
+    _entries: list[tuple[Integers, Integers, Floats]] = field(default_factory=list)
+
+    def add_columns(
+        self, lower: ArrayLike, upper: ArrayLike, integer: ArrayLike, objective: ArrayLike = 0.0
+    ) -> Integers:
+        """Append columns; what is one number holds for all of them. Returns their numbers."""
+        low, high, whole, worth = np.broadcast_arrays(
+            np.atleast_1d(np.asarray(lower, np.float64)),
+            np.asarray(upper, np.float64),
+            np.asarray(integer, np.bool_),
+            np.asarray(objective, np.float64),
+        )
+        self._lower.append(low)
+        self._upper.append(high)
+        self._integer.append(whole)
+        self._objective.append(worth)
+        first = self._columns
+        self._columns += low.size
+        return np.arange(first, self._columns)
+
+    def add_rows(self, lower: ArrayLike, upper: ArrayLike) -> Integers:
+        """Append rows without entries; returns their numbers."""
+        low, high = np.broadcast_arrays(
+            np.atleast_1d(np.asarray(lower, np.float64)), np.asarray(upper, np.float64)
+        )
+        self._row_lower.append(low)
+        self._row_upper.append(high)
+        first = self._rows
+        self._rows += low.size
+        return np.arange(first, self._rows)
+
+    def add_entries(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
+        """Append coefficients; those of one row and column add up."""
+        at_rows, at_columns, coefficients = np.broadcast_arrays(
+            np.atleast_1d(np.asarray(rows, np.int64)),
+            np.asarray(columns, np.int64),
+            np.asarray(values, np.float64),
+        )
+        self._entries.append((at_rows, at_columns, coefficients))
+
+    def add_objective(self, columns: ArrayLike, values: ArrayLike) -> None:
+        """Append to what columns are worth; values of one column add up."""
+        self.add_entries(np.full(np.size(columns), -1), columns, values)
+
+    def build(self) -> Program:
+        """The program.
+
+        Raises
+        ------
+        ValueError
+            If an entry is in a row or column that was not appended, or a number is not finite.
+        """
+        parts = self._entries or [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if rows.size and not -1 <= rows.min() <= rows.max() < self._rows:
+            raise ValueError(f"an entry is in none of the {self._rows} rows")
+        if columns.size and not 0 <= columns.min() <= columns.max() < self._columns:
+            raise ValueError(f"an entry is in none of the {self._columns} columns")
+        objective = _joined(self._objective, np.float64)
+        worth = rows < 0
+        objective = objective + np.bincount(columns[worth], values[worth], objective.size)
+        rows, columns, values = _merged(
+            rows[~worth], columns[~worth], values[~worth], max(self._columns, 1)
+        )
+        return Program(
+            objective=objective,
+            lower=_joined(self._lower, np.float64),
+            upper=_joined(self._upper, np.float64),
+            integer=_joined(self._integer, np.bool_),
+            row_lower=_joined(self._row_lower, np.float64),
+            row_upper=_joined(self._row_upper, np.float64),
+            row_starts=np.searchsorted(rows, np.arange(self._rows + 1)).astype(np.int64),
+            entry_columns=columns,
+            entry_values=values,
+        )
+
+
+def _joined(parts: list[NDArray[Scalar]], kind: type[Scalar]) -> NDArray[Scalar]:
+    return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def _merged(
+    rows: Integers, columns: Integers, values: Floats, width: int
+) -> tuple[Integers, Integers, Floats]:
+    """Entries by row, then column; those of one place added up and zeros dropped."""
+    place = rows * width + columns
+    order = np.argsort(place, kind="stable")
+    place = place[order]
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    values = np.add.reduceat(values[order], first) if first.size else np.empty(0)
+    place = place[first]
+    kept = values != 0.0
+    return place[kept] // width, place[kept] % width, values[kept]
+
+
+def lp_text(program: Program) -> str:
+    """The program in the LP format that solvers read, for people who look for a mistake.
+
+    Columns are named ``x0`` on, rows ``r0`` on.
+    """
+    lines = ["Maximize", f" worth: {_terms(program.objective.nonzero()[0], program.objective)}"]
+    lines.append("Subject To")
+    for row in range(program.row_lower.size):
+        at = slice(program.row_starts[row], program.row_starts[row + 1])
+        columns = program.entry_columns[at]
+        coefficients = np.zeros(program.objective.size)
+        coefficients[columns] = program.entry_values[at]
+        terms = _terms(columns, coefficients)
+        low, high = float(program.row_lower[row]), float(program.row_upper[row])
+        if low == high:
+            lines.append(f" r{row}: {terms} = {low:.12g}")
+            continue
+        if high < math.inf:
+            lines.append(f" r{row}: {terms} <= {high:.12g}")
+        if low > -math.inf:
+            lines.append(f" r{row}{'b' if high < math.inf else ''}: {terms} >= {low:.12g}")
+    lines.append("Bounds")
+    for column, (low, high) in enumerate(zip(program.lower, program.upper, strict=True)):
+        lines.append(f" {low:.12g} <= x{column} <= {high:.12g}")
+    lines.append("General")
+    lines += [f" x{column}" for column in np.flatnonzero(program.integer)]
+    return "\n".join([*lines, "End", ""])
+
+
+def _terms(columns: Integers, coefficients: Floats) -> str:
+    return " ".join(f"{coefficients[at]:+.12g} x{at}" for at in columns) or "0 x0"

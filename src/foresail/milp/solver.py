@@ -1,0 +1,158 @@
+"""What a solver of programs is asked, what it can do, and what it answers.
+
+A back end is one file of this package with ``@register("solver", name)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.milp.program import Program
+from foresail.model.errors import InputError
+from foresail.model.registry import find
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    """Within the gap that was asked for."""
+
+    STOPPED = "stopped"
+    """At a limit, with values that may not be the best."""
+
+    NOTHING_FOUND = "nothing found"
+    """At a limit, without values."""
+
+    INFEASIBLE = "infeasible"
+    """No values keep all bounds."""
+
+    UNBOUNDED = "unbounded"
+    """There is no best: values without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a back end makes use of; what it does not, it ignores.
+
+    Parameters
+    ----------
+    warm_start
+        Begins from the values it is given.
+    time_limit
+        Stops in time, with what it has.
+    gap
+        Stops as soon as what it has is good enough.
+    bound
+        Says how good the best could be although it was stopped.
+    column_addition
+        Takes more columns after a solve and goes on from there.
+    """
+
+    warm_start: bool
+    time_limit: bool
+    gap: bool
+    bound: bool
+    column_addition: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop: after so many seconds, or as near to the bound as this share of the objective.
+
+    Raises
+    ------
+    InputError
+        If the time limit is not above 0 or the gap is negative.
+    """
+
+    time_limit_seconds: float = math.inf
+    relative_gap: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not self.time_limit_seconds > 0.0:
+            raise InputError(
+                "no time to solve in",
+                field="time limit",
+                value=self.time_limit_seconds,
+                expected="seconds above 0",
+            )
+        if not self.relative_gap >= 0.0:
+            raise InputError(
+                "not a gap", field="gap", value=self.relative_gap, expected="0 or above"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """What a solver found.
+
+    Parameters
+    ----------
+    status
+        How the solve ended.
+    values
+        Per column; None if nothing was found.
+    objective
+        What the values are worth; -inf if nothing was found.
+    bound
+        No values are worth more; inf if the back end cannot say.
+    seconds
+        How long the solve took.
+    """
+
+    status: Status
+    values: NDArray[np.float64] | None
+    objective: float
+    bound: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """By what share of the objective the best may be better: see ``relative_gap``."""
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(bound - objective) / objective: 0 if they are equal, inf if the objective is none or 0."""
+    apart = bound - objective
+    if apart <= 1e-9 * max(1.0, abs(bound)):
+        return 0.0
+    if objective == 0.0 or not math.isfinite(apart):
+        return math.inf
+    return apart / abs(objective)
+
+
+class Solver(Protocol):
+    """A back end."""
+
+    capabilities: Capabilities
+
+    def solve(
+        self, program: Program, limits: Limits, start: NDArray[np.float64] | None = None
+    ) -> Solution:
+        """The best values found within the limits; ``start`` are values to begin from.
+
+        A solve that runs out of time without any values says so in its status.
+        """
+
+
+def find_solver(name: str) -> Solver:
+    """The back end of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    InputError
+        If the package that it needs is not installed.
+    """
+    entry = find("solver", name)
+    solver: Solver = entry.build(entry.parameters())
+    return solver

@@ -1,0 +1,188 @@
+"""Predictors made of other predictors: any registered one with compiled steps can be a member.
+
+A member's steps are called by address, on its blocks of the composite's arrays; see
+``foresail.kernels.members`` for how these lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.quantiles import Quantiles
+from foresail.kernels import members
+from foresail.kernels.belief import point_belief
+from foresail.kernels.calling import step_address
+from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
+from foresail.kernels.signatures import (
+    BELIEF_STEP,
+    PREDICTOR_STEP,
+    CompiledPredictor,
+    PredictorState,
+    PredictorSteps,
+)
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail.model.protocols import NeedsTruth
+from foresail.model.registry import find
+from foresail.predictors._blocks import joined, lengthened
+from foresail.predictors._steps import Layout, Snapshot, SteppedPredictor
+
+_COPIED_AT_ONCE: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a composite keeps besides its members: numbers, and columns of users and of jobs."""
+
+    numbers: NDArray[np.float64]
+    user_columns: int
+    job_columns: int
+
+
+def member(name: str, field: str) -> CompiledPredictor:
+    """The registered predictor of this name, with its defaults, as a member of a composite.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    InputError
+        If it cannot be a member; ``field`` is the parameter that named it.
+    """
+    entry = find("predictor", name)
+    built = entry.build(entry.parameters())
+    if isinstance(built, NeedsTruth) or not isinstance(built, CompiledPredictor):
+        raise InputError(
+            "cannot be a member of another predictor",
+            field=field,
+            value=name,
+            expected="a predictor with compiled steps that needs no truth",
+        )
+    return built
+
+
+class CompositePredictor(SteppedPredictor):
+    """A predictor with members; subclasses give its own steps."""
+
+    def __init__(
+        self, steps: PredictorSteps, made_of: Sequence[CompiledPredictor], own: Own
+    ) -> None:
+        self._members = tuple(made_of)
+        self._own = own
+        features = {
+            name: None
+            for each in self._members
+            if isinstance(each, SteppedPredictor)
+            for name in each.source_features
+        }
+        layout = Layout(np.zeros(0), own.user_columns, own.job_columns, features=tuple(features))
+        super().__init__(steps, layout)
+        widths = [_widths(each) for each in self._members]
+        self.user_widths = (own.user_columns, *(width for users, _ in widths for width in users))
+        self.job_widths = (own.job_columns, *(width for _, jobs in widths for width in jobs))
+
+    def compiled(
+        self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
+    ) -> tuple[PredictorSteps, PredictorState]:
+        """Steps and fresh state for a compiled replay; see ``SteppedPredictor.compiled``."""
+        return self._steps, self._packed([each.compiled(specs, features) for each in self._members])
+
+    def restore(self, known: Snapshot) -> None:
+        """As ``SteppedPredictor.restore``; the addresses of steps are those of this process."""
+        super().restore(known)
+        fresh = self._fresh_state(2, 1).model
+        places = self._address_places()
+        self._state.model[places] = fresh[places]
+
+    def _address_places(self) -> list[int]:
+        """Where in the model addresses are, those of the members' members too."""
+        places: list[int] = []
+        for number, each in enumerate(self._members):
+            at = members.FIRST_MEMBER + number * members.MEMBER_COLUMNS
+            places += range(at, at + members.MODEL)
+            if isinstance(each, CompositePredictor):
+                begin = int(self._state.model[at + members.MODEL])
+                places += [begin + place for place in each._address_places()]
+        return places
+
+    def _model_used(self) -> int:
+        model = self._state.model
+        used = 0
+        for begin in range(0, model.size, _COPIED_AT_ONCE):
+            if model[begin : begin + _COPIED_AT_ONCE].any():
+                used = begin + _COPIED_AT_ONCE
+        return min(used, model.size)
+
+    def _fresh_state(self, users: int, slots: int) -> PredictorState:
+        features = self._layout.features
+        blank = np.zeros((slots, SPEC_COLUMNS + len(features)))
+        parts = [each.compiled(blank, features) for each in self._members]
+        longer = [
+            (steps, state._replace(users=lengthened(state.users, users, _widths(each)[0])))
+            for each, (steps, state) in zip(self._members, parts, strict=True)
+        ]
+        return self._packed(longer)
+
+    def _packed(self, parts: Sequence[tuple[PredictorSteps, PredictorState]]) -> PredictorState:
+        """The members' states as blocks of one, behind the composite's own columns."""
+        begin = members.first_own_number(len(parts)) + self._own.numbers.size
+        model = np.zeros(begin + sum(state.model.size for _, state in parts))
+        model[members.MEMBERS] = len(parts)
+        model[members.OWN_USER_COLUMNS] = self._own.user_columns
+        model[members.OWN_JOB_COLUMNS] = self._own.job_columns
+        model[members.first_own_number(len(parts)) : begin] = self._own.numbers
+        place = begin
+        users = [np.zeros((len(parts[0][1].users), self._own.user_columns))]
+        jobs = [np.zeros((len(parts[0][1].jobs), self._own.job_columns))]
+        for number, (steps, state) in enumerate(parts):
+            at = members.FIRST_MEMBER + number * members.MEMBER_COLUMNS
+            model[at : at + members.MODEL] = _addresses(steps)
+            model[at + members.MODEL : at + members.MEMBER_COLUMNS] = (
+                place,
+                state.model.size,
+                sum(block.shape[1] for block in users),
+                state.users.shape[1],
+                sum(block.shape[1] for block in jobs),
+                state.jobs.shape[1],
+            )
+            _copy_what_is_there(state.model, model[place : place + state.model.size])
+            place += state.model.size
+            users.append(state.users)
+            jobs.append(state.jobs)
+        return PredictorState(model, joined(users), joined(jobs))
+
+    def _belief(self, slot: int) -> Distribution:
+        row = np.empty(len(BELIEF_LEVELS))
+        fill: Any = self._steps.belief
+        fill(slot, self._specs, *self._state, self._summaries[slot], row)
+        return Quantiles(BELIEF_LEVELS, row)
+
+
+def _addresses(steps: PredictorSteps) -> list[float]:
+    known = [
+        step_address(step, PREDICTOR_STEP) for step in (steps.predict, steps.started, steps.observe)
+    ]
+    belief = step_address(steps.belief or point_belief, BELIEF_STEP)
+    refresh = 0.0 if steps.refresh is None else step_address(steps.refresh, PREDICTOR_STEP)
+    return [*known, belief, refresh]
+
+
+def _widths(part: CompiledPredictor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The widths of a member's blocks of columns of users and of jobs; a composite has several."""
+    if isinstance(part, SteppedPredictor):
+        return part.user_widths, part.job_widths
+    state = part.compiled(np.zeros((1, SPEC_COLUMNS)))[1]
+    return (state.users.shape[1],), (state.jobs.shape[1],)
+
+
+def _copy_what_is_there(source: NDArray[np.float64], target: NDArray[np.float64]) -> None:
+    """Copy into zeros without touching the pages of stretches that are zeros in the source too."""
+    for begin in range(0, source.size, _COPIED_AT_ONCE):
+        part = source[begin : begin + _COPIED_AT_ONCE]
+        if part.any():
+            target[begin : begin + _COPIED_AT_ONCE] = part

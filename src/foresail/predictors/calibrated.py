@@ -1,0 +1,57 @@
+"""Another predictor's belief, moved so that a stated interval holds what it states."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.kernels import calibrated as steps
+from foresail.kernels.signatures import PredictorSteps
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.registry import register
+from foresail.predictors._composite import CompositePredictor, Own, member
+from foresail.predictors._steps import require
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedParameters:
+    """Parameters of ``calibrated``.
+
+    Parameters
+    ----------
+    of
+        Name of the predictor whose belief is moved; a point becomes a distribution.
+    first_step, smallest_step
+        How far quantiles move when the first job ends, and at least, in logarithms of seconds.
+    """
+
+    of: str = "combined"
+    first_step: float = 1.0
+    smallest_step: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("first_step", "smallest_step"):
+            value = getattr(self, name)
+            require(0.0 < value < math.inf, name, value, "a number above 0")
+
+
+@register("predictor", "calibrated", parameters=CalibratedParameters)
+class Calibrated(CompositePredictor):
+    """Predicts a distribution: another predictor's, moved until stated shares hold."""
+
+    def __init__(self, parameters: CalibratedParameters) -> None:
+        compiled = PredictorSteps(
+            steps.predict, steps.started, steps.observe, steps.refresh, steps.belief
+        )
+        numbers = np.zeros(steps.OWN_SIZE)
+        numbers[steps.FIRST_STEP] = parameters.first_step
+        numbers[steps.SMALLEST_STEP] = parameters.smallest_step
+        own = Own(numbers, 1, steps.JOB_COLUMNS)
+        super().__init__(compiled, [member(parameters.of, "of")], own)
+
+    def refreshed(self, job: Job, now: float) -> Distribution:
+        """Belief about a job that still waits, from all that has ended meanwhile."""
+        return self._believe_anew(job, now)

@@ -1,0 +1,70 @@
+"""The better of several predictors at every level and for every user, learned as jobs end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels import combined as steps
+from foresail.kernels.signatures import PredictorSteps
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.registry import register
+from foresail.predictors._composite import CompositePredictor, Own, member
+from foresail.predictors._steps import require
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedParameters:
+    """Parameters of ``combined``.
+
+    Parameters
+    ----------
+    members
+        Names of the predictors to combine.
+    eagerness
+        How fast weights follow what members were worth; 1 is the rate with the proved bound.
+    patience
+        After how many of a user's jobs the user's own weights count half.
+    """
+
+    members: tuple[str, ...] = ("similar", "jvu", "quantile_regression", "recent")
+    eagerness: float = 3.0
+    patience: float = 20.0
+
+    def __post_init__(self) -> None:
+        names = self.members
+        different = len(names) > 1 and len(set(names)) == len(names)
+        require(different, "members", names, "two or more different predictors")
+        for name in ("eagerness", "patience"):
+            value = getattr(self, name)
+            require(0.0 < value < math.inf, name, value, "a number above 0")
+
+
+@register("predictor", "combined", parameters=CombinedParameters)
+class Combined(CompositePredictor):
+    """Predicts a distribution: quantiles of several predictors, weighted by their past."""
+
+    def __init__(self, parameters: CombinedParameters) -> None:
+        count = len(parameters.members)
+        compiled = PredictorSteps(
+            steps.predict, steps.started, steps.observe, steps.refresh, steps.belief
+        )
+        own = Own(_numbers(parameters), steps.record_size(count), steps.job_columns(count))
+        super().__init__(compiled, [member(name, "members") for name in parameters.members], own)
+
+    def refreshed(self, job: Job, now: float) -> Distribution:
+        """Belief about a job that still waits, from all that has ended meanwhile."""
+        return self._believe_anew(job, now)
+
+
+def _numbers(parameters: CombinedParameters) -> NDArray[np.float64]:
+    count = len(parameters.members)
+    numbers = np.zeros(steps.own_size(count))
+    numbers[steps.EAGERNESS] = parameters.eagerness
+    numbers[steps.PATIENCE] = parameters.patience
+    numbers[steps.PRIORS : steps.PRIORS + count] = 1.0 / count
+    return numbers

@@ -1,0 +1,246 @@
+"""What a predictor has learned, as a file: saved whole or not at all, loaded or refused.
+
+A file is a ZIP archive with ``header.json`` (format, version, the predictor's short form, names in
+order of their codes, jobs in flight, shapes) and, for each array, the numbers of its blocks that
+hold anything but zeros, and these blocks; so a large table takes the room that is used of it. Each
+member has a check sum.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.columns import USER
+from foresail.model.errors import InputError
+from foresail.predictors._steps import Snapshot, SteppedPredictor
+
+FORMAT: Final = "foresail learned state"
+VERSION: Final = 1
+
+_HEADER: Final = "header.json"
+_ARRAYS: Final = ("model", "users", "jobs", "specs", "summaries")
+_BLOCK: Final = 512
+_EXPECTED: Final = "a file that `foresail predict train` or `foresail run --learned` has written"
+
+Predictor = TypeVar("Predictor", bound=SteppedPredictor)
+
+
+@dataclass(frozen=True, slots=True)
+class StateHeader:
+    """What a file says of itself.
+
+    Parameters
+    ----------
+    predictor
+        Short form of the predictor, with the parameters that differ from their defaults.
+    written_by
+        Who wrote it, for whoever shares the file; empty if that does not matter.
+    foresail
+        Version of Foresail that wrote it.
+    """
+
+    predictor: str
+    written_by: str = ""
+    foresail: str = ""
+
+
+def save_state(path: Path, predictor: object, header: StateHeader) -> None:
+    """Save what a predictor knows, jobs in flight included; the file is replaced as a whole.
+
+    Raises
+    ------
+    InputError
+        If the predictor keeps its state elsewhere than in arrays, or the file cannot be written.
+    """
+    known = require_savable(predictor, header.predictor).snapshot()
+    content = io.BytesIO()
+    shapes = {name: list(getattr(known, name).shape) for name in _ARRAYS}
+    plain = {
+        "format": FORMAT,
+        "version": VERSION,
+        "foresail": header.foresail,
+        "predictor": header.predictor,
+        "written_by": header.written_by,
+        "names": {str(column): names for column, names in known.names.items()},
+        "in_flight": known.in_flight,
+        "slots": known.slots,
+        "shapes": shapes,
+    }
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr(_HEADER, json.dumps(plain))
+        for name in _ARRAYS:
+            numbers, blocks = _used_blocks(getattr(known, name))
+            archive.writestr(f"{name}.blocks", numbers.tobytes())
+            archive.writestr(f"{name}.values", blocks.tobytes())
+    _replace(path, content.getvalue())
+
+
+def read_header(path: Path) -> StateHeader:
+    """What a file says of itself.
+
+    Raises
+    ------
+    InputError
+        If it is none of ours, is damaged, or was written by a newer version.
+    """
+    return _read(path)[0]
+
+
+def load_state(path: Path, predictor: object, short_form: str) -> None:
+    """Let a predictor know what a file holds, and nothing else; the file is only read.
+
+    Parameters
+    ----------
+    path
+        A file written by ``save_state``.
+    predictor
+        An instance of the predictor that wrote it, with the same parameters.
+    short_form
+        Its short form.
+
+    Raises
+    ------
+    InputError
+        If the file is none of ours, is damaged, was written by a newer version, or by another
+        predictor. The predictor then knows what it knew before.
+    """
+    stepped = require_savable(predictor, short_form)
+    header, known = _read(path)
+    if header.predictor != short_form:
+        raise InputError(
+            "learned by another predictor, or with other parameters",
+            source=path,
+            value=header.predictor,
+            expected=short_form,
+        )
+    try:
+        stepped.restore(known)
+    except ValueError as error:
+        raise InputError(f"damaged: {error}", source=path, expected=_EXPECTED) from error
+
+
+def merged(parts: Sequence[Predictor], fresh: Predictor) -> Predictor:
+    """What several predictors learned apart, in one that has learned nothing yet.
+
+    Parameters
+    ----------
+    parts
+        With the same parameters; their jobs in flight are left out.
+    fresh
+        Another such; returned.
+
+    Raises
+    ------
+    InputError
+        If what this predictor learns cannot be put together.
+    """
+    absorb = getattr(fresh, "absorb", None)
+    if absorb is None:
+        raise InputError(
+            "what this predictor learns has no meaning put together: its model depends on the "
+            "order in which jobs ended",
+            value=type(fresh).__name__,
+            expected="a predictor that counts, such as history, jvu or similar",
+        )
+    for part in parts:
+        absorb(part)
+    return fresh
+
+
+def require_savable(predictor: object, short_form: str) -> SteppedPredictor:
+    """The predictor, if it keeps its state in arrays.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if not isinstance(predictor, SteppedPredictor):
+        raise InputError(
+            "this predictor has nothing to save",
+            field="predictor",
+            value=short_form,
+            expected="one with compiled steps",
+        )
+    return predictor
+
+
+def _used_blocks(array: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers of the blocks of an array that are not zeros throughout, and these blocks."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    whole = flat.size // _BLOCK
+    used = [np.flatnonzero(flat[: whole * _BLOCK].reshape(whole, _BLOCK).any(axis=1))]
+    blocks = [flat[: whole * _BLOCK].reshape(whole, _BLOCK)[used[0]].ravel()]
+    if flat.size > whole * _BLOCK:
+        used.append(np.array([whole]))
+        blocks.append(np.concatenate((flat[whole * _BLOCK :], np.zeros(-flat.size % _BLOCK))))
+    return np.concatenate(used).astype("<i8"), np.concatenate(blocks).astype("<f8")
+
+
+def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> NDArray[np.float64]:
+    """The array whose used blocks are in the archive."""
+    if any(not isinstance(length, int) or length < 0 for length in shape):
+        raise ValueError(f"shape {shape}")
+    numbers = np.frombuffer(archive.read(f"{name}.blocks"), dtype="<i8")
+    blocks = np.frombuffer(archive.read(f"{name}.values"), dtype="<f8")
+    size = int(np.prod(shape, dtype=np.int64))
+    array = np.zeros(-(-size // _BLOCK) * _BLOCK)
+    array.reshape(-1, _BLOCK)[numbers] = blocks.reshape(len(numbers), _BLOCK)
+    return array[:size].reshape(shape)
+
+
+def _read(path: Path) -> tuple[StateHeader, Snapshot]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            plain: dict[str, Any] = json.loads(archive.read(_HEADER))
+            _demand_ours(plain, path)
+            arrays = {name: _array(archive, name, plain["shapes"][name]) for name in _ARRAYS}
+        header = StateHeader(plain["predictor"], plain["written_by"], plain["foresail"])
+        names = {int(column): list(known) for column, known in plain["names"].items()}
+        if USER not in names:
+            raise ValueError("no names of users")
+        return header, Snapshot(names, tuple(plain["in_flight"]), tuple(plain["slots"]), **arrays)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", source=path, expected=_EXPECTED
+        ) from error
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+        raise InputError(
+            "damaged, or not a learned state", source=path, expected=_EXPECTED
+        ) from error
+
+
+def _demand_ours(plain: dict[str, Any], path: Path) -> None:
+    if plain["format"] != FORMAT:
+        raise ValueError("another format")
+    if plain["version"] > VERSION:
+        raise InputError(
+            "written by a newer version of Foresail",
+            source=path,
+            value=plain["version"],
+            expected=f"version {VERSION} of the format at most",
+        )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: on disk when this returns."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError(f"cannot be written: {error.strerror}", source=path) from error

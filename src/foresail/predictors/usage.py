@@ -1,0 +1,77 @@
+"""DSPredict: what a job will use of cpu and memory, each quantity by the best of its experts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from foresail.distributions.point import Point
+from foresail.model.distribution import Distribution
+from foresail.model.errors import UnknownNameError
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.predictors._history import HistoryParameters, HistoryPredictor
+
+QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")
+"""Per task: average cores and memory, their sums over time, and the most of any task and period
+(``foresail.traces.quantities`` reads them from logs)."""
+
+_CPU: Final = ("cpu", "cpu_max")
+_MEMORY: Final = ("memory", "memory_max")
+
+
+class UsagePredictor:
+    """3Sigma's predictor once per quantity: each has its own histories, scores and winner.
+
+    Source: spec 3sigma-distsched section 3.3.
+
+    Parameters
+    ----------
+    parameters
+        As for the predictor ``history``; ``unknown_seconds`` has no meaning here.
+    quantities
+        Some of ``QUANTITIES``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such quantity.
+    """
+
+    def __init__(
+        self,
+        parameters: HistoryParameters | None = None,
+        quantities: Iterable[str] = QUANTITIES,
+    ) -> None:
+        self.histories: dict[str, HistoryPredictor] = {}
+        for name in quantities:
+            if name not in QUANTITIES:
+                raise UnknownNameError("quantity", name, QUANTITIES)
+            self.histories[name] = HistoryPredictor(
+                parameters or HistoryParameters(), point_only=0, limited=0
+            )
+
+    def predict(self, job: Job, now: float) -> Mapping[str, Distribution]:
+        """Beliefs by quantity: history, else the request, else the quantity is left out."""
+        beliefs: dict[str, Distribution] = {}
+        for name, history in self.histories.items():
+            belief = history.known(job, now) or _requested(job, name)
+            if belief is not None:
+                beliefs[name] = belief
+        return beliefs
+
+    def observe(self, job: Job, outcome: Outcome, usage: Mapping[str, float]) -> None:
+        """Learn what an attempt that ended has used; a quantity that is not known is left out."""
+        for name, history in self.histories.items():
+            history.learn(job, outcome, usage.get(name, math.nan))
+
+
+def _requested(job: Job, quantity: str) -> Point | None:
+    """What was asked for per task, if that says anything."""
+    request = job.stages[0].request
+    if quantity in _CPU and request.cpus > 0.0:
+        return Point(request.cpus)
+    if quantity in _MEMORY and request.memory_bytes > 0.0:
+        return Point(request.memory_bytes)
+    return None

@@ -1,0 +1,358 @@
+"""From an expression to a mixed-integer program over partitions of nodes and slots of time.
+
+Source: Tumanov et al., TetriSched (EuroSys 2016), Algorithm 1, with the corrections of spec
+tetrisched section 6: time is half-open, and slots after the last start are supplied as well.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.milp.program import Program, ProgramBuilder
+from foresail.strl.branch import Branch, worths
+from foresail.strl.expression import (
+    Barrier,
+    Expression,
+    LinearNChooseK,
+    Maximum,
+    Minimum,
+    NChooseK,
+    Scale,
+    Sum,
+)
+from foresail.strl.partitions import Partitions, refine
+from foresail.strl.slots import LeafTable, free_nodes, free_slots, leaf_table
+from foresail.strl.supply import Supply
+from foresail.strl.tree import leaves, reaches
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_OBJECTIVE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Formulation:
+    """Ways to write the same program.
+
+    Parameters
+    ----------
+    supply_rows
+        A row for every slot in which a partition may be held (``used``), or only for the slots in
+        which some leaf starts (``starts``): in the others less is held than in the slot before, and
+        no less is free, so that their rows say nothing new.
+    indicators
+        Of the children of a ``sum``, all indicators together stay below the parent's (``together``,
+        as published) or each one does (``each``: the same plans, a stronger relaxation).
+    """
+
+    supply_rows: Literal["starts", "used"] = "starts"
+    indicators: Literal["together", "each"] = "together"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A program and what its columns mean.
+
+    Parameters
+    ----------
+    program
+        Maximises what the expression is worth.
+    root
+        The expression's tree.
+    leaves
+        Its leaves, by number.
+    nodes
+        Names of the nodes, in the order of ``free_from`` and of the partitions.
+    free_from
+        First slot in which each node is free.
+    partitions
+        Of the nodes, by the leaves' sets.
+    slots
+        The slots that have supply rows, ascending.
+    free
+        Free nodes of every partition in every one of the slots.
+    part_leaf, part_partition
+        What the last columns count: nodes of a partition given to a leaf; shape (parts,).
+    build_seconds
+        How long compiling took.
+    """
+
+    program: Program
+    root: Branch
+    leaves: LeafTable
+    nodes: tuple[str, ...]
+    free_from: Floats
+    partitions: Partitions
+    slots: Floats
+    free: Integers
+    part_leaf: Integers
+    part_partition: Integers
+    build_seconds: float
+
+    def given(self, values: Floats) -> Integers:
+        """Nodes given to every part (a leaf's share of a partition) by a solution's values."""
+        return np.rint(values[self.program.objective.size - self.part_leaf.size :]).astype(np.int64)
+
+    def amounts(self, given: Integers) -> Integers:
+        """Nodes given to every leaf; shape (leaves,)."""
+        sums = np.bincount(self.part_leaf, given, self.leaves.counts.size)
+        return sums.astype(np.int64)
+
+    def values(self, given: Integers) -> Floats:
+        """The program's columns for an allocation that nothing is given away in for nothing.
+
+        Parameters
+        ----------
+        given
+            Nodes given to every part; leaves that add no worth are given none.
+        """
+        columns = np.zeros(self.program.objective.size)
+        columns[columns.size - given.size :] = given
+        _set_columns(self.root, self.amounts(given), columns)
+        return columns
+
+
+def compile_expression(
+    expression: Expression,
+    supply: Supply,
+    quantum_seconds: float,
+    formulation: Formulation | None = None,
+) -> Compiled:
+    """The program whose best values are the best allocation of an expression.
+
+    Parameters
+    ----------
+    expression
+        What is asked for; several jobs are the children of a ``Sum``. Starts count from now.
+    supply
+        The nodes, and until when running jobs are expected to hold them.
+    quantum_seconds
+        Length of a slot. A leaf holds its nodes in every slot that it touches.
+    formulation
+        How the program is written; as by default if left out.
+
+    Raises
+    ------
+    InputError
+        If a leaf starts before 0, or the quantum is not above 0.
+    """
+    began = time.perf_counter()
+    formulation = formulation or Formulation()
+    asked = leaves(expression)
+    places: dict[frozenset[str], int] = {}
+    sets = np.array([places.setdefault(leaf.nodes, len(places)) for leaf in asked])
+    nodes = tuple(sorted(supply.nodes))
+    partitions = refine(nodes, tuple(places))
+    table = leaf_table(asked, sets, quantum_seconds)
+    free_from = free_slots(nodes, supply, quantum_seconds)
+    if formulation.supply_rows == "used":
+        slots = np.arange(table.first.min(), table.last.max())
+    else:
+        slots = np.unique(table.first)
+    free = free_nodes(partitions, free_from, slots)
+
+    tree = _Tree(table, partitions.set_sizes, formulation)
+    root = tree.grow(expression)
+    part_leaf, part_partition = _parts(partitions, table)
+    _add_parts(tree, part_leaf, part_partition, free, slots)
+    program = tree.builder.build()
+    return Compiled(
+        program=program,
+        root=root,
+        leaves=table,
+        nodes=nodes,
+        free_from=free_from,
+        partitions=partitions,
+        slots=slots,
+        free=free,
+        part_leaf=part_leaf,
+        part_partition=part_partition,
+        build_seconds=time.perf_counter() - began,
+    )
+
+
+class _Tree:
+    """Grows the branches, and writes down columns, rows and entries as it goes.
+
+    What a branch is worth flows into a row (or the objective) with a factor: both are handed down,
+    so that no linear form is ever copied.
+    """
+
+    def __init__(self, table: LeafTable, set_sizes: Integers, formulation: Formulation) -> None:
+        self.builder = ProgramBuilder()
+        self.table = table
+        self._each = formulation.indicators == "each"
+        leaf_count = table.counts.size
+        most = np.minimum(table.counts, set_sizes[table.sets])
+        reachable = table.linear | (most == table.counts)
+        self._highest = np.where(reachable, table.values * most / table.counts, 0.0).tolist()
+        self._work = (most * (table.last - table.first)).tolist()
+        self._grown_leaves = 0
+        self._branches = 0
+        self.leaf_indicator = np.zeros(leaf_count, np.int64)
+        self.leaf_row = np.zeros(leaf_count, np.int64)
+        self.leaf_factor = np.zeros(leaf_count)
+        self._upper: list[float] = []
+        self._binary: list[bool] = []
+        self._rows = 0
+        self._entries: tuple[list[int], list[int], list[float]] = ([], [], [])
+
+    def grow(self, expression: Expression) -> Branch:
+        """The tree of an expression; its columns and rows are in the builder afterwards."""
+        root = self._grow(expression, self._column(upper=1.0, binary=True), _OBJECTIVE, 1.0)
+        self.builder.add_columns(0.0, self._upper, self._binary)
+        if self._rows:
+            self.builder.add_rows(np.full(self._rows, -math.inf), 0.0)
+        self.builder.add_entries(*self._entries)
+        return root
+
+    def _column(self, upper: float, *, binary: bool) -> int:
+        self._upper.append(upper)
+        self._binary.append(binary)
+        return len(self._upper) - 1
+
+    def _row(self) -> int:
+        self._rows += 1
+        return self._rows - 1
+
+    def _enter(self, row: int, column: int, value: float) -> None:
+        rows, columns, values = self._entries
+        rows.append(row)
+        columns.append(column)
+        values.append(value)
+
+    def _branch(self, expression: Expression, indicator: int) -> Branch:
+        self._branches += 1
+        return Branch(expression, self._branches - 1, indicator)
+
+    def _grow(self, expression: Expression, indicator: int, row: int, factor: float) -> Branch:
+        branch = self._branch(expression, indicator)
+        match expression:
+            case NChooseK() | LinearNChooseK():
+                self._grow_leaf(branch, row, factor)
+            case Maximum() | Sum():
+                self._grow_choice(branch, expression, row, factor)
+            case Minimum():
+                self._grow_minimum(branch, expression, row, factor)
+            case Scale():
+                child = self._grow(expression.child, indicator, row, factor * expression.factor)
+                branch.children.append(child)
+                branch.highest, branch.work = expression.factor * child.highest, child.work
+            case Barrier():
+                self._enter(row, indicator, factor * expression.value)
+                below = self._row()
+                self._enter(below, indicator, expression.value)
+                child = self._grow(expression.child, indicator, below, -1.0)
+                branch.children.append(child)
+                branch.highest = expression.value if reaches(child.highest, expression) else 0.0
+                branch.work = child.work
+        return branch
+
+    def _grow_leaf(self, branch: Branch, row: int, factor: float) -> None:
+        branch.leaf = leaf = self._grown_leaves
+        self._grown_leaves += 1
+        self.leaf_indicator[leaf] = branch.indicator
+        self.leaf_row[leaf] = row
+        self.leaf_factor[leaf] = factor
+        branch.highest, branch.work = self._highest[leaf], self._work[leaf]
+
+    def _grow_choice(
+        self, branch: Branch, expression: Maximum | Sum, row: int, factor: float
+    ) -> None:
+        one_row_each = self._each and isinstance(expression, Sum)
+        if not one_row_each:
+            together = self._row()
+            share = 1 if isinstance(expression, Maximum) else len(expression.children)
+            self._enter(together, branch.indicator, -float(share))
+        for each in expression.children:
+            chosen = self._column(upper=1.0, binary=True)
+            if one_row_each:
+                together = self._row()
+                self._enter(together, branch.indicator, -1.0)
+            self._enter(together, chosen, 1.0)
+            branch.children.append(self._grow(each, chosen, row, factor))
+        if isinstance(expression, Sum):
+            branch.highest = sum(child.highest for child in branch.children)
+            branch.work = sum(child.work for child in branch.children)
+        else:
+            best = max(branch.children, key=lambda child: child.highest)
+            branch.highest, branch.work = best.highest, best.work
+
+    def _grow_minimum(self, branch: Branch, expression: Minimum, row: int, factor: float) -> None:
+        branch.level = self._column(upper=0.0, binary=False)
+        self._enter(row, branch.level, factor)
+        for each in expression.children:
+            below = self._row()
+            self._enter(below, branch.level, 1.0)
+            branch.children.append(self._grow(each, branch.indicator, below, -1.0))
+        branch.highest = min(child.highest for child in branch.children)
+        branch.work = sum(child.work for child in branch.children)
+        self._upper[branch.level] = branch.highest
+
+
+def _parts(partitions: Partitions, table: LeafTable) -> tuple[Integers, Integers]:
+    """Leaf and partition of every share of a partition that a leaf can be given."""
+    counts = np.diff(partitions.set_starts)[table.sets]
+    part_leaf = np.repeat(np.arange(counts.size), counts)
+    at = partitions.set_starts[table.sets][part_leaf] + _within(counts)
+    return part_leaf, partitions.set_members[at]
+
+
+def _within(counts: Integers) -> Integers:
+    """0, 1, ... up to each count, one after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if ends.size else 0
+    return np.arange(total) - np.repeat(ends - counts, counts)
+
+
+def _add_parts(
+    tree: _Tree, part_leaf: Integers, part_partition: Integers, free: Integers, slots: Floats
+) -> None:
+    """Columns of the parts, what leaves demand of them, and what the partitions supply."""
+    table, builder = tree.table, tree.builder
+    begin = np.searchsorted(slots, table.first)
+    end = np.searchsorted(slots, table.last)
+    most = np.minimum(table.counts[part_leaf], free[part_partition, begin[part_leaf]])
+    parts = builder.add_columns(np.zeros(part_leaf.size), most, True)
+
+    demand = builder.add_rows(np.where(table.linear, -math.inf, 0.0), 0.0)
+    builder.add_entries(demand[part_leaf], parts, 1.0)
+    builder.add_entries(demand, tree.leaf_indicator, -table.counts)
+
+    whole = ~table.linear
+    worth = tree.leaf_factor * table.values
+    builder.add_entries(tree.leaf_row[whole], tree.leaf_indicator[whole], worth[whole])
+    shared = table.linear[part_leaf]
+    owners = part_leaf[shared]
+    builder.add_entries(tree.leaf_row[owners], parts[shared], (worth / table.counts)[owners])
+
+    spans = (end - begin)[part_leaf]
+    held = np.repeat(np.arange(part_leaf.size), spans)
+    cells = part_partition[held] * slots.size + begin[part_leaf][held] + _within(spans)
+    used = np.zeros(free.size, np.bool_)
+    used[cells] = True
+    supply = builder.add_rows(np.full(int(used.sum()), -math.inf), free.ravel()[used])
+    rows = np.zeros(free.size, np.int64)
+    rows[used] = supply
+    builder.add_entries(rows[cells], parts[held], 1.0)
+
+
+def _set_columns(root: Branch, amounts: Integers, columns: Floats) -> None:
+    """Set the indicators of all branches that are worth something, and the levels of ``min``."""
+    worth = worths(root, amounts.tolist())
+    ahead = [root]
+    while ahead:
+        branch = ahead.pop()
+        if branch.number not in worth:
+            continue
+        columns[branch.indicator] = 1.0
+        if branch.level >= 0:
+            columns[branch.level] = worth[branch.number]
+        ahead.extend(branch.children)

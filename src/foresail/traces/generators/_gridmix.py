@@ -1,0 +1,238 @@
+"""The recipe of TetriSched's workloads (TetriSched reference, section 10): jobs like Gridmix's.
+
+Each job has a kind, which says where it runs best: ``unconstrained``; ``gpu`` (on nodes with gpus);
+``mpi`` (all tasks in one rack); ``availability`` (no two tasks in one rack).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.traces.generators._achieved import achieved, of_classes
+from foresail.traces.generators._arrivals import draw_arrivals
+from foresail.traces.generators._demands import draw_slacks, rack_nodes, rack_sizes
+from foresail.traces.generators._limits import (
+    require_at_least,
+    require_positive,
+    require_racks,
+    require_share,
+    require_slacks,
+)
+from foresail.traces.load import deadline_seconds
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        "unconstrained": None,
+        "gpu": "attribute:gpu",
+        "mpi": "same:rack",
+        "availability": "spread:rack",
+    }
+)
+"""Where jobs of each kind run best."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridmixParameters:
+    """What all generators of the recipe have in common.
+
+    Parameters
+    ----------
+    hours
+        Length of the run; the last job arrives at its end.
+    nodes, racks
+        The machine; racks are its partitions, and a node counts as one cpu.
+    gpu_racks
+        Racks whose nodes have a gpu, the first ones.
+    load
+        Offered load, which is reached exactly.
+    slack_percents
+        A deadline is submission plus runtime plus one of these percentages of it, each as likely.
+    slowdown_elsewhere
+        How many times longer a job runs elsewhere than where it runs best.
+    narrowest_share, widest_share
+        Widths of jobs as shares of the machine.
+    """
+
+    hours: float = 1.0
+    nodes: int = 256
+    racks: int = 8
+    gpu_racks: int = 2
+    load: float = 1.0
+    slack_percents: tuple[float, ...] = (250.0, 300.0)
+    slowdown_elsewhere: float = 1.5
+    narrowest_share: float = 0.01
+    widest_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive(self, "hours", "load")
+        require_at_least(self, 1, "nodes", "slowdown_elsewhere")
+        require_share(self, "narrowest_share", "widest_share")
+        require_slacks(self, "slack_percents")
+        require_racks(self.nodes, self.racks)
+        if not 0 <= self.gpu_racks <= self.racks:
+            raise InputError(
+                "not that many racks",
+                field="gpu_racks",
+                value=self.gpu_racks,
+                expected=f"0 to {self.racks}",
+            )
+        if self.narrowest_share > self.widest_share:
+            raise InputError(
+                "above widest_share",
+                field="narrowest_share",
+                value=self.narrowest_share,
+                expected=f"at most {self.widest_share}",
+            )
+
+    @property
+    def narrowest(self) -> int:
+        """Nodes of the narrowest job, at least one."""
+        return max(round(self.narrowest_share * self.nodes), 1)
+
+    @property
+    def widest(self) -> int:
+        """Nodes of the widest job."""
+        return max(round(self.widest_share * self.nodes), self.narrowest)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Runtimes (seconds) and widths (nodes) of jobs; shape (jobs,)."""
+
+    runtime_seconds: Floats
+    width: Integers
+
+
+Draw = Callable[[int, np.random.Generator], Sizes]
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Who takes part.
+
+    Parameters
+    ----------
+    slo_share
+        Share of the jobs that have a deadline.
+    slo_kinds
+        Kinds of these jobs, each as likely; the others are unconstrained.
+    slo, best_effort
+        Where their sizes come from.
+    """
+
+    slo_share: float
+    slo_kinds: tuple[str, ...]
+    slo: Draw
+    best_effort: Draw
+
+
+def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator) -> Workload:
+    """A workload of the recipe: Poisson arrivals, as many jobs as the load needs."""
+    sizes, mixing, arriving, slacking = random.spawn(4)
+    seconds = 3600.0 * parameters.hours
+    wished = parameters.load * parameters.nodes * seconds
+    slo, runtime, width = _enough(mix, wished, sizes, mixing)
+    factor = wished / float(np.sum(runtime * width))
+    runtime = runtime * factor
+    submit = draw_arrivals(runtime.size, seconds, 1.0, arriving)
+    drawn = mixing.integers(0, len(mix.slo_kinds), runtime.size)
+    kinds = [mix.slo_kinds[k] if s else "unconstrained" for k, s in zip(drawn, slo, strict=True)]
+    slack = draw_slacks(parameters.slack_percents, runtime.size, slacking)
+    jobs = _jobs(parameters, submit, runtime, width, slo, kinds, slack)
+    figures = of_classes(submit, runtime, width, slo, parameters.nodes, seconds)
+    figures |= achieved(slo_job_share=float(slo.mean()), runtime_factor=factor)
+    figures |= achieved(
+        **{f"{kind}_jobs": float(kinds.count(kind)) for kind in PREFERRED if kind in kinds}
+    )
+    nodes = rack_nodes(parameters.nodes, parameters.racks, parameters.gpu_racks)
+    meta = WorkloadMeta("", "", processors=parameters.nodes, header=figures)
+    return Workload(jobs, meta, nodes)
+
+
+def _enough(
+    mix: Mix, wished: float, sizes: np.random.Generator, mixing: np.random.Generator
+) -> tuple[NDArray[np.bool_], Floats, Integers]:
+    """As many jobs as bring their work nearest to what is wished; at least two."""
+    count = 256
+    while True:
+        slo_sizes, best_effort = mix.slo(count, sizes), mix.best_effort(count, sizes)
+        slo = _spread(count, mix.slo_share, mixing)
+        runtime = np.where(slo, slo_sizes.runtime_seconds, best_effort.runtime_seconds)
+        width = np.where(slo, slo_sizes.width, best_effort.width)
+        sums = np.cumsum(runtime * width)
+        if sums[-1] >= wished:
+            enough = max(int(np.argmin(np.abs(sums - wished))) + 1, 2)
+            return slo[:enough], runtime[:enough], width[:enough]
+        count *= 2
+
+
+def _spread(count: int, share: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Marks with this share in every stretch (it is off by less than one job), at random places."""
+    due = np.floor(np.arange(count + 1) * share + random.random())
+    marks: NDArray[np.bool_] = np.diff(due) > 0
+    return marks
+
+
+def _jobs(
+    parameters: GridmixParameters,
+    submit: Floats,
+    runtime: Floats,
+    width: Integers,
+    slo: NDArray[np.bool_],
+    kinds: list[str],
+    slack: Floats,
+) -> pl.DataFrame:
+    fits = {
+        "gpu": rack_sizes(parameters.nodes, parameters.racks)[: parameters.gpu_racks].sum(),
+        "mpi": rack_sizes(parameters.nodes, parameters.racks).max(),
+        "availability": parameters.racks,
+    }
+    preferred = [
+        PREFERRED[kind] if wide <= fits.get(kind, 0) else None
+        for kind, wide in zip(kinds, width, strict=True)
+    ]
+    deadline = pl.Series(deadline_seconds(submit, runtime, slack))
+    slowdown = parameters.slowdown_elsewhere
+    return jobs_table(
+        {
+            "job_id": np.char.mod("%d", np.arange(1, submit.size + 1)),
+            "submit_seconds": submit,
+            "runtime_seconds": runtime,
+            "tasks": width,
+            "allocated_cpus": width.astype(np.float64),
+            "status": ["completed"] * submit.size,
+            "executable": kinds,
+            "deadline_seconds": deadline.zip_with(
+                pl.Series(slo), pl.Series([None], dtype=pl.Float64)
+            ),
+            "preferred": pl.Series(preferred, dtype=pl.String),
+            "slowdown_elsewhere": pl.Series(
+                [None if where is None else slowdown for where in preferred], dtype=pl.Float64
+            ),
+        }
+    )
+
+
+def log_normal_sizes(
+    parameters: GridmixParameters, mean_seconds: float, log_deviation: float
+) -> Draw:
+    """Log-normal runtimes of this mean, widths evenly from narrowest to widest."""
+
+    def draw(count: int, random: np.random.Generator) -> Sizes:
+        normal = random.standard_normal(count)
+        runtime = mean_seconds * np.exp(log_deviation * normal - log_deviation**2 / 2.0)
+        return Sizes(runtime, random.integers(parameters.narrowest, parameters.widest + 1, count))
+
+    return draw

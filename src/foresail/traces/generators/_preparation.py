@@ -1,0 +1,215 @@
+"""SLearn's preparation of traces (its reference, section 7): halves, rule for wide jobs, load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.traces.folder import load_workload
+from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._limits import require_at_least, require_positive
+from foresail.traces.generators._population import jobs_of_log
+from foresail.traces.generators._task_jobs import TaskJobs, window_loads
+from foresail.traces.generators._task_population import (
+    CALIBRATIONS,
+    SMALL_SECONDS,
+    THIN_BELOW,
+    calibrated,
+)
+from foresail.traces.workload import Workload
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_IDENTITY: Final = ("user", "executable", "application", "application_name")
+"""Features whose values a job of the history must share with a job of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationParameters:
+    """What the generators of SLearn's traces have in common.
+
+    Parameters
+    ----------
+    source
+        A log: a file or folder that a reader knows, best one with tasks (else all tasks of a job
+        run as long as the job). None takes a population with published characteristics.
+    calibration
+        Whose: ``2strace``, ``gtrace11`` or ``gtrace19``.
+    part
+        ``run``: jobs of the later half. ``history``: jobs of the earlier half that have a user or a
+        name in common with them, to train a predictor with; the same seed gives the same halves.
+    slots
+        Task slots of the cluster.
+    load
+        Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
+        the source on its own machine.
+    wide
+        What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
+        Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's).
+    most_tasks, compression
+        See there.
+    """
+
+    source: str | None = None
+    calibration: Literal["2strace", "gtrace11", "gtrace19"] = "2strace"
+    part: Literal["run", "history"] = "run"
+    slots: int = 150
+    load: float | None = None
+    wide: Literal["drop", "compress"] = "drop"
+    most_tasks: int = 150
+    compression: float = 441.0 / 150.0
+
+    def __post_init__(self) -> None:
+        require_at_least(self, 1, "slots", "most_tasks", "compression")
+        require_positive(self, "load")
+        choices = (
+            ("calibration", tuple(CALIBRATIONS)),
+            ("part", ("run", "history")),
+            ("wide", ("drop", "compress")),
+        )
+        for name, known in choices:
+            if getattr(self, name) not in known:
+                raise InputError(
+                    "unknown choice",
+                    field=name,
+                    value=getattr(self, name),
+                    expected=" or ".join(known),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """All jobs, cut in halves by order of submission, and the mean load to rescale to."""
+
+    earlier: TaskJobs
+    later: TaskJobs
+    load: float
+
+
+def halves(
+    parameters: PreparationParameters, population: int, random: np.random.Generator
+) -> Halves:
+    """The source, or a population of so many jobs, ready to draw from.
+
+    Raises
+    ------
+    InputError
+        If the source has too few jobs, or its load is unknown and none is given.
+    """
+    if parameters.source is None:
+        calibration = CALIBRATIONS[parameters.calibration]
+        jobs, load = calibrated(population, calibration, random), calibration.load
+    else:
+        log = load_workload(Path(parameters.source))
+        jobs = jobs_with_tasks(log)
+        own = log.meta.processors
+        if parameters.load is None and own is None:
+            raise InputError(
+                "the source's own load is unknown, since its number of processors is",
+                source=parameters.source,
+                field="load",
+                expected="a load",
+            )
+        submit, size = jobs.submit_seconds, jobs.size
+        load = float(window_loads(submit, size, own).mean()) if own else 0.0
+        jobs = _without_wide(jobs, parameters, random)
+    count = jobs.width.size
+    if count < 2:
+        raise InputError("fewer than two jobs", source=parameters.source, expected="a longer log")
+    rows = np.arange(count)
+    earlier, later = jobs.taken(rows[: count // 2]), jobs.taken(rows[count // 2 :])
+    return Halves(earlier, later, parameters.load or load)
+
+
+def jobs_with_tasks(log: Workload) -> TaskJobs:
+    """The jobs of a log with a known positive runtime, and their tasks.
+
+    A job without rows of its own in the tasks table has equal tasks.
+    """
+    usable = jobs_of_log(log)
+    jobs = log.jobs.filter(
+        pl.col("runtime_seconds").is_finite(),
+        pl.col("runtime_seconds") > 0,
+        (pl.col("tasks") * pl.col("cpus_per_task")) > 0,
+    )
+    equal = jobs.select("job_id", pl.col("runtime_seconds").repeat_by("tasks").alias("each"))
+    if log.tasks is not None:
+        known = log.tasks.group_by("job_id").agg(pl.col("runtime_seconds").alias("own"))
+        joined = equal.join(known, on="job_id", how="left", maintain_order="left")
+        equal = joined.select("job_id", pl.coalesce("own", "each").alias("each"))
+    each = equal["each"]
+    return TaskJobs(
+        jobs["submit_seconds"].to_numpy(),
+        each.list.len().cast(pl.Int64).to_numpy(),
+        each.explode().to_numpy(),
+        usable.features,
+    )
+
+
+def _without_wide(
+    jobs: TaskJobs, parameters: PreparationParameters, random: np.random.Generator
+) -> TaskJobs:
+    if parameters.wide == "drop":
+        return jobs.taken(np.flatnonzero(jobs.width <= parameters.most_tasks))
+    return compressed(jobs, parameters.compression, parameters.most_tasks, random)
+
+
+def compressed(
+    jobs: TaskJobs, ratio: float, most_tasks: int, random: np.random.Generator
+) -> TaskJobs:
+    """Each job with its width over ``ratio``, rounded up; its tasks drawn from its own.
+
+    Tasks are drawn without replacement, so that their mean stays (SLearn 11.18).
+    """
+    width = np.minimum(np.maximum(np.ceil(jobs.width / ratio), 1), most_tasks).astype(np.int64)
+    job = np.repeat(np.arange(jobs.width.size), jobs.width)
+    shuffled = np.lexsort((random.random(job.size), job))
+    rank = np.arange(job.size) - jobs.begins[job]
+    kept = np.sort(shuffled[rank < width[job]])
+    return TaskJobs(jobs.submit_seconds, width, jobs.task_seconds[kept], jobs.features)
+
+
+def sharing(history: TaskJobs, run: TaskJobs) -> TaskJobs:
+    """Jobs of the history that share a user or a name with a job of the run."""
+    names = [name for name in _IDENTITY if name in run.features.columns]
+    if not names:
+        return history
+    shared = pl.any_horizontal(
+        pl.col(name).is_in(run.features[name].drop_nulls().unique().implode()) for name in names
+    )
+    return history.taken(
+        history.features.select(shared.fill_null(value=False))
+        .to_series()
+        .arg_true()
+        .to_numpy()
+        .astype(np.int64)
+    )
+
+
+def figures(submit: Floats, size: Floats, width: Integers, slots: int) -> dict[str, str]:
+    """Load over windows, and shares of jobs and work by width and size as in SLearn's table 9."""
+    loads = window_loads(submit, size, slots)
+    thin, small = width < THIN_BELOW, size < SMALL_SECONDS
+    bins = {
+        "thin_small": thin & small,
+        "wide_small": ~thin & small,
+        "thin_large": thin & ~small,
+        "wide_large": ~thin & ~small,
+    }
+    shares = {f"{name}_jobs_percent": 100.0 * part.mean() for name, part in bins.items()}
+    work = {
+        f"{name}_work_percent": 100.0 * size[part].sum() / size.sum() for name, part in bins.items()
+    }
+    return achieved(
+        load=float(loads.mean()),
+        load_median=float(np.quantile(loads, 0.5)),
+        load_p90=float(np.quantile(loads, 0.9)),
+        **{name: float(value) for name, value in {**shares, **work}.items()},
+    )

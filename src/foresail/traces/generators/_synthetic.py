@@ -1,0 +1,300 @@
+"""The recipe of the E2E workloads (3Sigma reference, section 6.3), which several generators use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.traces.folder import load_workload
+from foresail.traces.generators import _population as population
+from foresail.traces.generators._achieved import achieved, of_classes
+from foresail.traces.generators._arrivals import draw_arrivals
+from foresail.traces.generators._classes import Drawn, Fit, JobClasses
+from foresail.traces.generators._demands import (
+    draw_slacks,
+    preferred_racks,
+    rack_nodes,
+    split_by_load,
+)
+from foresail.traces.generators._limits import (
+    require_at_least,
+    require_positive,
+    require_racks,
+    require_share,
+)
+from foresail.traces.load import deadline_seconds
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+Floats = NDArray[np.float64]
+
+_TRIES: Final = 50
+_NEAR: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticParameters:
+    """What all generators of the E2E recipe have in common.
+
+    Parameters
+    ----------
+    source
+        The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
+        a built-in population with the published characteristics of Google's jobs of 2011.
+    part
+        ``run``: the jobs to be scheduled. ``history``: earlier jobs of the same classes, to train a
+        predictor with; they come from the same seed and are other jobs.
+    hours
+        Length of the run; the last job arrives at its end.
+    history_hours
+        Length of the history.
+    nodes, racks
+        The machine; racks are its partitions, and a node counts as one cpu.
+    load
+        Offered load, which is reached exactly.
+    jobs
+        Number of jobs of the run: runtimes are then scaled to it. None takes as many as the load
+        needs, with the source's runtimes; for the built-in population so many that a job does 1.19
+        machine-hours of work on average, as in the study.
+    slo_load_share
+        Share of the load that comes from jobs with a deadline, which is reached exactly.
+    arrival_variability
+        Squared coefficient of variation of the gaps between arrivals, at least 1.
+    classes
+        Number of classes, found by k-means on the logarithm of the runtime.
+    fit
+        ``log_normal``, or ``empirical`` for values drawn from each class.
+    preferred_racks
+        In how many racks, drawn for each job with a deadline, it runs best; 0 (or all there are)
+        for no preference.
+    slowdown_elsewhere
+        How many times longer it runs elsewhere.
+    """
+
+    source: str | None = None
+    part: Literal["run", "history"] = "run"
+    hours: float = 5.0
+    history_hours: float = 10.0
+    nodes: int = 256
+    racks: int = 8
+    load: float = 1.4
+    jobs: int | None = None
+    slo_load_share: float = 0.5
+    arrival_variability: float = 4.0
+    classes: int = 8
+    fit: Fit = "log_normal"
+    preferred_racks: int = 6
+    slowdown_elsewhere: float = 1.5
+
+    def __post_init__(self) -> None:
+        require_positive(self, "hours", "history_hours", "load")
+        require_at_least(self, 1, "nodes", "jobs", "classes", "arrival_variability")
+        require_at_least(self, 1, "slowdown_elsewhere")
+        require_at_least(self, 0, "preferred_racks")
+        require_share(self, "slo_load_share")
+        require_racks(self.nodes, self.racks)
+        for name, known in (("part", ("run", "history")), ("fit", ("log_normal", "empirical"))):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    "unknown choice",
+                    field=name,
+                    value=getattr(self, name),
+                    expected=" or ".join(known),
+                )
+
+    @property
+    def seconds(self) -> float:
+        """Length of the part that is asked for."""
+        return 3600.0 * (self.hours if self.part == "run" else self.history_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """A workload of the recipe, with what only its maker knows.
+
+    Parameters
+    ----------
+    classes, drawn, factor
+        Where the jobs came from and, for each, the factor its runtime was multiplied with so that
+        the load is exact; shape (jobs,). Jobs are in the workload's order.
+    """
+
+    workload: Workload
+    classes: JobClasses
+    drawn: Drawn
+    factor: Floats
+
+
+def synthesise(
+    parameters: SyntheticParameters,
+    slack_percents: tuple[float, ...],
+    random: np.random.Generator,
+    source: population.SourceJobs | None = None,
+) -> Synthetic:
+    """A workload of the recipe; ``source`` stands for the jobs that the parameters name.
+
+    Each matter has a random stream of its own: workloads that differ in slacks alone have the same
+    jobs, and the two parts come from the same classes.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, or none of its jobs fits the machine.
+    """
+    making, run, history = random.spawn(3)
+    jobs = source or _source_jobs(parameters, making)
+    classes = JobClasses(jobs, parameters.classes, parameters.fit, parameters.nodes, making)
+    scale = _runtime_scale(parameters, classes, making)
+    streams = (run if parameters.part == "run" else history).spawn(5)
+    drawn = _draw(parameters, classes, scale, streams[0])
+    work = drawn.width * drawn.runtime_seconds
+    slo = split_by_load(work, parameters.slo_load_share, streams[1])
+    wished = parameters.load * parameters.nodes * parameters.seconds
+    factor = np.ones(work.size)
+    for part, share in ((slo, parameters.slo_load_share), (~slo, 1 - parameters.slo_load_share)):
+        if part.any():
+            factor[part] = share * wished / work[part].sum()
+    if not slo.any() or slo.all():
+        factor[:] = wished / work.sum()
+    drawn = replace(drawn, runtime_seconds=drawn.runtime_seconds * factor)
+    submit = draw_arrivals(
+        work.size, parameters.seconds, parameters.arrival_variability, streams[2]
+    )
+    slack = draw_slacks(slack_percents, work.size, streams[3])
+    workload = _workload(parameters, jobs, drawn, submit, slo, slack, streams[4])
+    figures = of_classes(
+        submit, drawn.runtime_seconds, drawn.width, slo, parameters.nodes, parameters.seconds
+    )
+    figures |= achieved(
+        classes=classes.count, runtime_scale=scale, largest_runtime_factor=float(factor.max())
+    )
+    return Synthetic(workload.with_meta(header=figures), classes, drawn, scale * factor)
+
+
+def _source_jobs(
+    parameters: SyntheticParameters, random: np.random.Generator
+) -> population.SourceJobs:
+    if parameters.source is None:
+        return population.google_like(random).no_wider_than(parameters.nodes)
+    log = load_workload(Path(parameters.source))
+    jobs = population.jobs_of_log(log).no_wider_than(parameters.nodes)
+    if not jobs.width.size:
+        raise InputError(
+            "no job fits the machine",
+            source=parameters.source,
+            field="nodes",
+            value=parameters.nodes,
+            expected="more nodes",
+        )
+    return jobs
+
+
+def _runtime_scale(
+    parameters: SyntheticParameters, classes: JobClasses, random: np.random.Generator
+) -> float:
+    """What runtimes are multiplied with so that a mean job does the work that is wished of it."""
+    jobs = _jobs_of_run(parameters)
+    if jobs is None:
+        return 1.0
+    sample = classes.draw(population.JOBS, random)
+    mean = float(np.mean(sample.width * sample.runtime_seconds))
+    return parameters.load * parameters.nodes * parameters.hours * 3600.0 / jobs / mean
+
+
+def _jobs_of_run(parameters: SyntheticParameters) -> int | None:
+    """How many jobs the run has; None where that follows from the load."""
+    if parameters.jobs is not None or parameters.source is not None:
+        return parameters.jobs
+    work_hours = parameters.load * parameters.nodes * parameters.hours
+    return max(round(work_hours / population.MACHINE_HOURS), 1)
+
+
+def _draw(
+    parameters: SyntheticParameters,
+    classes: JobClasses,
+    scale: float,
+    random: np.random.Generator,
+) -> Drawn:
+    """Jobs whose work is near the load: of some draws, the first within 0.5 %, or the nearest."""
+    wished = parameters.load * parameters.nodes * parameters.seconds
+    count = _jobs_of_run(parameters)
+    if count is not None and parameters.part == "history":
+        count = max(round(count * parameters.history_hours / parameters.hours), 1)
+
+    def once() -> Drawn:
+        if count is None:
+            drawn = _enough(classes, scale, wished, random)
+        else:
+            drawn = classes.draw(count, random)
+        return replace(drawn, runtime_seconds=drawn.runtime_seconds * scale)
+
+    def distance(drawn: Drawn) -> float:
+        return abs(float(np.sum(drawn.width * drawn.runtime_seconds)) / wished - 1.0)
+
+    nearest = once()
+    for _ in range(_TRIES - 1):
+        if distance(nearest) <= _NEAR:
+            break
+        nearest = min(nearest, once(), key=distance)
+    return nearest
+
+
+def _enough(classes: JobClasses, scale: float, wished: float, random: np.random.Generator) -> Drawn:
+    """As many jobs as bring the sum of their work nearest to what is wished, at least two."""
+    drawn = classes.draw(256, random)
+    while True:
+        sums = np.cumsum(drawn.width * drawn.runtime_seconds) * scale
+        if sums[-1] >= wished:
+            return drawn.first(max(int(np.argmin(np.abs(sums - wished))) + 1, 2))
+        more = classes.draw(drawn.width.size, random)
+        drawn = Drawn(
+            *(
+                np.concatenate([getattr(drawn, name), getattr(more, name)])
+                for name in Drawn.__slots__
+            )
+        )
+
+
+def _workload(
+    parameters: SyntheticParameters,
+    source: population.SourceJobs,
+    drawn: Drawn,
+    submit: Floats,
+    slo: NDArray[np.bool_],
+    slack: Floats,
+    random: np.random.Generator,
+) -> Workload:
+    jobs = submit.size
+    racks = preferred_racks(
+        drawn.width, parameters.nodes, parameters.racks, parameters.preferred_racks, random
+    )
+    prefers = [rack if with_slo else None for rack, with_slo in zip(racks, slo, strict=True)]
+    deadline = deadline_seconds(submit, drawn.runtime_seconds, slack)
+    letter = "h" if parameters.part == "history" else ""
+    features = source.features_of(drawn.source)
+    table = jobs_table(
+        {
+            "job_id": np.char.mod(letter + "%d", np.arange(1, jobs + 1)),
+            "submit_seconds": submit,
+            "runtime_seconds": drawn.runtime_seconds,
+            "tasks": drawn.width,
+            "allocated_cpus": drawn.width.astype(np.float64),
+            "status": ["completed"] * jobs,
+            "deadline_seconds": pl.Series(deadline).zip_with(
+                pl.Series(slo), pl.Series([None], dtype=pl.Float64)
+            ),
+            "preferred": pl.Series(prefers, dtype=pl.String),
+            "slowdown_elsewhere": pl.Series(
+                [None if rack is None else parameters.slowdown_elsewhere for rack in prefers],
+                dtype=pl.Float64,
+            ),
+            **features.to_dict(),
+        }
+    )
+    nodes = rack_nodes(parameters.nodes, parameters.racks)
+    return Workload(table, WorkloadMeta("", "", processors=parameters.nodes), nodes)

@@ -1,0 +1,156 @@
+"""Jobs of whom every task's runtime is known, and SLearn's measure of their load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.traces import schema
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+WINDOW_SECONDS: Final = 1000.0
+STEP_SECONDS: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskJobs:
+    """Jobs in order of submission.
+
+    Parameters
+    ----------
+    submit_seconds, width
+        Width is the number of tasks, at least one; shape (jobs,).
+    task_seconds
+        Runtimes of all tasks, job by job; shape (sum of widths,).
+    features
+        A row a job: what predictors may see.
+    """
+
+    submit_seconds: Floats
+    width: Integers
+    task_seconds: Floats
+    features: pl.DataFrame
+
+    @property
+    def begins(self) -> Integers:
+        """Where each job's tasks begin; shape (jobs,)."""
+        begins: Integers = np.cumsum(self.width) - self.width
+        return begins
+
+    @property
+    def size(self) -> Floats:
+        """Seconds of all tasks of each job together; shape (jobs,)."""
+        if not self.width.size:
+            return np.zeros(0)
+        total: Floats = np.add.reduceat(self.task_seconds, self.begins)
+        return total
+
+    def taken(self, rows: Integers) -> TaskJobs:
+        """Some of the jobs, in the order of ``rows``."""
+        return TaskJobs(
+            self.submit_seconds[rows],
+            self.width[rows],
+            self.task_seconds[self.tasks_of(rows)],
+            self.features[rows] if self.features.width else self.features,
+        )
+
+    def tasks_of(self, rows: Integers) -> Integers:
+        """Where the tasks of some jobs are in ``task_seconds``; shape (sum of their widths,)."""
+        width = self.width[rows]
+        within = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
+        at: Integers = np.repeat(self.begins[rows], width) + within
+        return at
+
+
+def window_loads(submit: Floats, size: Floats, slots: float) -> Floats:
+    """Loads of all windows of 1000 s, one every 100 s, that a job can arrive in; shape (windows,).
+
+    The load of a window is the size of the jobs that arrive in it over what the slots can do in it
+    (SLearn section 7). ``submit`` is in order, in seconds; ``size`` is in task-seconds.
+    """
+    first = submit[0] - WINDOW_SECONDS + STEP_SECONDS
+    count = int(np.floor((submit[-1] - first) / STEP_SECONDS)) + 1
+    starts = first + STEP_SECONDS * np.arange(count)
+    sums = np.concatenate(([0.0], np.cumsum(size)))
+    inside = sums[np.searchsorted(submit, starts + WINDOW_SECONDS)]
+    before = sums[np.searchsorted(submit, starts)]
+    loads: Floats = (inside - before) / (slots * WINDOW_SECONDS)
+    return loads
+
+
+def rescaled_times(submit: Floats, size: Floats, slots: float, load: float) -> Floats:
+    """Times from second zero, stretched alike so that the mean of the windows' loads is ``load``.
+
+    Each job is in ten windows, so that the mean depends on the number of windows alone; it is met
+    as nearly as a whole number of windows can.
+    """
+    per_window = WINDOW_SECONDS / STEP_SECONDS
+    windows = round(per_window * float(size.sum()) / (slots * WINDOW_SECONDS * load))
+    span = max((windows - per_window + 0.5) * STEP_SECONDS, STEP_SECONDS / 2.0)
+    times: Floats = submit - submit[0]
+    stretch = span / float(times[-1]) if times[-1] > 0.0 else 1.0
+    return times * stretch
+
+
+def workload_of(
+    jobs: TaskJobs, slots: int, header: Mapping[str, str], letter: str = ""
+) -> Workload:
+    """One job a row and one task a row; a job's runtime is that of its longest task."""
+    count = jobs.width.size
+    ids = np.char.mod(letter + "%d", np.arange(1, count + 1))
+    longest = np.maximum.reduceat(jobs.task_seconds, jobs.begins)
+    table = jobs_table(
+        {
+            "job_id": ids,
+            "submit_seconds": jobs.submit_seconds,
+            "runtime_seconds": longest,
+            "tasks": jobs.width,
+            "allocated_cpus": jobs.width.astype(np.float64),
+            "status": ["completed"] * count,
+            **jobs.features.to_dict(),
+        }
+    )
+    tasks = tasks_table(np.repeat(ids, jobs.width), jobs.task_seconds, jobs.width, "main", None)
+    meta = WorkloadMeta("", "", processors=slots, header=header)
+    return Workload(table, meta, slot_nodes(slots), tasks)
+
+
+def tasks_table(
+    ids: NDArray[np.str_],
+    task_seconds: Floats,
+    width: Integers,
+    stage: str | list[str],
+    after: str | list[str | None] | None,
+) -> pl.DataFrame:
+    """A row a task; ``ids``, and ``stage`` and ``after`` where they are lists, are per task.
+
+    ``width`` is that of the jobs or stages in order, from whose beginning tasks are numbered.
+    """
+    number = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
+    table = pl.DataFrame(
+        {"job_id": ids, "task": number, "runtime_seconds": task_seconds, "cpus": 1.0}
+    ).with_columns(
+        pl.Series("stage", [stage] * number.size if isinstance(stage, str) else stage),
+        pl.Series(
+            "after_stages",
+            after if isinstance(after, list) else [after] * number.size,
+            dtype=pl.String,
+        ),
+        pl.lit(None, dtype=pl.Float64).alias("memory_bytes"),
+    )
+    return table.select(list(schema.TASKS)).cast(dict(schema.TASKS))  # type: ignore[arg-type]
+
+
+def slot_nodes(slots: int) -> pl.DataFrame:
+    """The nodes table: a node of one cpu for each slot."""
+    known = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
+    row = {name: known.get(name) for name in schema.NODES}
+    return pl.DataFrame([row], schema=schema.NODES)

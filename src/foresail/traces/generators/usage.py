@@ -1,0 +1,360 @@
+"""Generator ``usage``: services and batch jobs like Google's, with their use of cpu and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._usage_series import (
+    PERIOD_SECONDS,
+    MeasuredTasks,
+    Swings,
+    measure,
+)
+from foresail.traces.measured import tasks_table, with_use
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_DAY_SECONDS: Final = 86400.0
+_GIBIBYTE: Final = 2.0**30
+_CPU_REQUESTS: Final = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+_MEMORY_REQUESTS: Final = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]) * _GIBIBYTE
+_SHORTEST_MEDIAN_SECONDS: Final = 300.0
+_LONGEST_MEDIAN_SECONDS: Final = 6 * 3600.0
+_UTILISATION: Final = 0.4
+_UTILISATION_LOG_DEVIATION: Final = 0.6
+_MEMORY_SHARES: Final = (0.3, 0.9)
+_BATCH_CLASSES: Final = np.array(["0", "1"])
+_SERVICE_CLASSES: Final = np.array(["2", "3"])
+_BATCH_PRIORITIES: Final = np.array(["0", "1", "2", "4"])
+_SERVICE_PRIORITIES: Final = np.array(["9", "10", "11"])
+
+
+@dataclass(frozen=True, slots=True)
+class UsageParameters:
+    """Parameters of the generator ``usage``.
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs.
+    days
+        Length of the trace, at least one day.
+    processors
+        Processors of the machine (they bound nothing here).
+    service_share
+        Share of jobs that are services: there from the first second to the last.
+    users, applications_per_user
+        Whom jobs belong to; jobs of one application resemble each other.
+    single_task_share
+        Share of jobs of one task (77 % at Google); the others have 2 to ``most_tasks``, few mostly.
+    most_tasks
+        Tasks of the widest job.
+    job_log_deviation, task_log_deviation
+        Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
+        of the tasks of a job.
+    unsuccessful_share
+        Share of batch jobs that failed or were cancelled; 0 gives successful jobs only.
+    wait_seconds
+        Mean recorded wait of batch jobs.
+    corrupt_share
+        Share of jobs whose sampled seconds are all 0, because their sampling failed.
+    regimes, regime_spread, regime_hours
+        Levels of the Markov chain of use, the factor from one to the next, and the mean stay.
+    daily_swing
+        Amplitude of the daily sine, as a share of the level.
+    burst_share, burst_factor
+        Share of periods that are bursts, and the factor of their use.
+    second_log_deviation, second_scatter
+        Deviation of the logarithm of a second's use around its period's mean: the median of the
+        applications, and their scatter around it in the natural logarithm.
+    """
+
+    jobs: int = 300
+    days: float = 7.0
+    processors: int = 1000
+    service_share: float = 0.2
+    users: int = 20
+    applications_per_user: int = 3
+    single_task_share: float = 0.77
+    most_tasks: int = 20
+    job_log_deviation: float = 0.5
+    task_log_deviation: float = 0.15
+    unsuccessful_share: float = 0.0
+    wait_seconds: float = 10.0
+    corrupt_share: float = 0.25
+    regimes: int = 3
+    regime_spread: float = 2.0
+    regime_hours: float = 6.0
+    daily_swing: float = 0.3
+    burst_share: float = 0.02
+    burst_factor: float = 3.0
+    second_log_deviation: float = 0.5
+    second_scatter: float = 0.4
+
+    def __post_init__(self) -> None:
+        least = {
+            "jobs": 1,
+            "days": 1.0,
+            "processors": 1,
+            "users": 1,
+            "applications_per_user": 1,
+            "most_tasks": 2,
+            "job_log_deviation": 0.0,
+            "task_log_deviation": 0.0,
+            "wait_seconds": 0.0,
+            "regimes": 1,
+            "regime_spread": 1.0,
+            "regime_hours": PERIOD_SECONDS / 3600.0,
+            "burst_factor": 1.0,
+            "second_log_deviation": 0.0,
+            "second_scatter": 0.0,
+        }
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if not lowest <= value < float("inf"):
+                raise InputError(
+                    "out of range", field=name, value=value, expected=f"{lowest:g} or more"
+                )
+        for name in (
+            *("service_share", "single_task_share", "unsuccessful_share", "corrupt_share"),
+            *("daily_swing", "burst_share"),
+        ):
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise InputError("not a share", field=name, value=value, expected="0 to 1")
+
+    @property
+    def seconds(self) -> float:
+        """Length of the trace."""
+        return self.days * _DAY_SECONDS
+
+    @property
+    def swings(self) -> Swings:
+        """How use moves around a task's level."""
+        return Swings(
+            regimes=self.regimes,
+            regime_spread=self.regime_spread,
+            regime_seconds=self.regime_hours * 3600.0,
+            daily_swing=self.daily_swing,
+            burst_share=self.burst_share,
+            burst_factor=self.burst_factor,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """What jobs are; every array has shape (jobs,)."""
+
+    service: NDArray[np.bool_]
+    application: Integers
+    tasks: Integers
+    cpus: Floats
+    memory_bytes: Floats
+    runtime_level: Floats
+    cpu_level: Floats
+    memory_level: Floats
+    second_log_deviation: Floats
+
+
+@register("generator", "usage", parameters=UsageParameters)
+class Usage:
+    """Services and batch jobs like Google's with tasks and their use of cpu and memory over time.
+
+    Each application has a request, a median runtime, a share of its request that it uses, a
+    scheduling class and a priority; its jobs and their tasks scatter around them. Cpu use of a task
+    moves between regimes (a Markov chain of levels), swings daily, and bursts; the sampled second
+    is the period's mean times log-normal noise of mean 1, and some jobs' samples are all 0.
+    Services run throughout the trace, batch jobs begin and end within it.
+    """
+
+    def __init__(self, parameters: UsageParameters) -> None:
+        self._parameters = parameters
+
+    def generate(self, random: np.random.Generator) -> Workload:
+        """Jobs, tasks and the usage of every task; second zero is midnight of the first day."""
+        parameters = self._parameters
+        jobs = _draw_jobs(parameters, random)
+        of = np.repeat(np.arange(parameters.jobs), jobs.tasks)
+        runtimes = _task_runtimes(jobs, of, parameters, random)
+        first = np.cumsum(jobs.tasks) - jobs.tasks
+        longest = np.maximum.reduceat(runtimes, first)
+        wait, submit = _arrivals(jobs, longest, parameters, random)
+        order = np.argsort(submit, kind="stable")
+        number = np.empty(parameters.jobs, dtype=np.int64)
+        number[order] = np.arange(1, parameters.jobs + 1)
+        ids = np.char.mod("%d", number)
+        start = (submit + wait)[of]
+        corrupt = _exactly(parameters.corrupt_share, parameters.jobs, random)
+        task = np.arange(of.size) - first[of]
+        usage = measure(
+            MeasuredTasks(
+                job_id=ids[of],
+                task=task,
+                start_seconds=start,
+                end_seconds=start + runtimes,
+                cpus=jobs.cpu_level[of] * _scatter(of.size, parameters.task_log_deviation, random),
+                memory_bytes=jobs.memory_level[of],
+                second_log_deviation=jobs.second_log_deviation[of],
+                day_phase=random.normal(0.4, 0.05, parameters.jobs)[of],
+                sampled=~corrupt[of],
+            ),
+            parameters.swings,
+            random,
+        )
+        tasks = tasks_table(
+            {
+                "job_id": ids[of],
+                "task": task,
+                "runtime_seconds": runtimes,
+                "cpus": jobs.cpus[of],
+                "memory_bytes": jobs.memory_bytes[of],
+            }
+        )
+        table = _table(jobs, ids, submit, wait, longest, parameters, random)
+        return Workload(
+            with_use(table, usage),
+            WorkloadMeta(
+                "",
+                "",
+                processors=parameters.processors,
+                header=_achieved(jobs, runtimes, of, usage, corrupt, parameters),
+            ),
+            tasks=tasks,
+            usage=usage,
+        )
+
+
+def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Jobs:
+    applications = parameters.users * parameters.applications_per_user
+    service = _exactly(parameters.service_share, parameters.jobs, random)
+    application = random.integers(0, applications, parameters.jobs) * 2 + service
+    kinds = 2 * applications
+    cpus = random.choice(_CPU_REQUESTS, kinds)
+    memory = random.choice(_MEMORY_REQUESTS, kinds)
+    spread = random.uniform(
+        np.log(_SHORTEST_MEDIAN_SECONDS), np.log(_LONGEST_MEDIAN_SECONDS), kinds
+    )
+    utilisation = _UTILISATION * _scatter(kinds, _UTILISATION_LOG_DEVIATION, random)
+    share = random.uniform(*_MEMORY_SHARES, kinds)
+    second = parameters.second_log_deviation * _scatter(kinds, parameters.second_scatter, random)
+    several = random.random(parameters.jobs) >= parameters.single_task_share
+    widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), several.size))
+    scatter = _scatter(parameters.jobs, parameters.job_log_deviation, random)
+    return _Jobs(
+        service=service,
+        application=application,
+        tasks=np.where(several, np.floor(widths), 1.0).astype(np.int64),
+        cpus=cpus[application],
+        memory_bytes=memory[application],
+        runtime_level=np.exp(spread)[application] * scatter,
+        cpu_level=(cpus * utilisation)[application]
+        * _scatter(parameters.jobs, parameters.job_log_deviation, random),
+        memory_level=(memory * share)[application],
+        second_log_deviation=second[application],
+    )
+
+
+def _task_runtimes(
+    jobs: _Jobs, of: Integers, parameters: UsageParameters, random: np.random.Generator
+) -> Floats:
+    """Runtime of each task, shape (tasks,); services run throughout, others half of it at most."""
+    batch = jobs.runtime_level[of] * _scatter(of.size, parameters.task_log_deviation, random)
+    batch = np.clip(np.round(batch), 1.0, parameters.seconds / 2.0)
+    return np.where(jobs.service[of], parameters.seconds, batch)
+
+
+def _arrivals(
+    jobs: _Jobs, longest: Floats, parameters: UsageParameters, random: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Wait and submission of each job, so that it ends within the trace."""
+    waited = np.round(random.exponential(1.0, longest.size) * parameters.wait_seconds)
+    room = parameters.seconds - longest
+    wait = np.where(jobs.service, 0.0, np.minimum(waited, np.floor(room)))
+    submit = np.floor(random.random(longest.size) * (room - wait))
+    return wait, submit
+
+
+def _achieved(
+    jobs: _Jobs,
+    runtimes: Floats,
+    of: Integers,
+    usage: pl.DataFrame,
+    corrupt: NDArray[np.bool_],
+    parameters: UsageParameters,
+) -> dict[str, str]:
+    """Load by request and by use, and the mix of jobs."""
+    seconds = pl.col("end_seconds") - pl.col("start_seconds")
+    used = float(usage.select((pl.col("average_cpus") * seconds).sum()).item())
+    capacity = parameters.processors * parameters.seconds
+    return achieved(
+        load=float(jobs.cpus[of] @ runtimes) / capacity,
+        used_load=used / capacity,
+        services=float(jobs.service.sum()),
+        single_task_jobs=float((jobs.tasks == 1).sum()),
+        tasks=float(of.size),
+        periods=float(usage.height),
+        corrupt_jobs=float(corrupt.sum()),
+    )
+
+
+def _exactly(share: float, count: int, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Flags of which this share, rounded, are set; which ones is drawn."""
+    flags = np.arange(count) < round(share * count)
+    return random.permutation(flags)
+
+
+def _scatter(count: int, log_deviation: float, random: np.random.Generator) -> Floats:
+    return np.exp(random.normal(0.0, log_deviation, count))
+
+
+def _table(
+    jobs: _Jobs,
+    ids: NDArray[np.str_],
+    submit: Floats,
+    wait: Floats,
+    runtime: Floats,
+    parameters: UsageParameters,
+    random: np.random.Generator,
+) -> pl.DataFrame:
+    per_user = 2 * parameters.applications_per_user
+    classes = np.where(
+        jobs.service,
+        _SERVICE_CLASSES[jobs.application // 2 % _SERVICE_CLASSES.size],
+        _BATCH_CLASSES[jobs.application // 2 % _BATCH_CLASSES.size],
+    )
+    priorities = np.where(
+        jobs.service,
+        _SERVICE_PRIORITIES[jobs.application // 2 % _SERVICE_PRIORITIES.size],
+        _BATCH_PRIORITIES[jobs.application // 2 % _BATCH_PRIORITIES.size],
+    )
+    drawn = random.random(ids.size)
+    share = parameters.unsuccessful_share
+    unsuccessful = np.where(drawn < share / 2.0, "failed", "cancelled")
+    status = np.where((drawn < share) & ~jobs.service, unsuccessful, "completed")
+    return jobs_table(
+        {
+            "job_id": ids,
+            "submit_seconds": submit,
+            "recorded_wait_seconds": wait,
+            "runtime_seconds": runtime,
+            "tasks": jobs.tasks,
+            "cpus_per_task": jobs.cpus,
+            "memory_bytes_per_task": jobs.memory_bytes,
+            "allocated_cpus": jobs.tasks * jobs.cpus,
+            "status": status,
+            "user": np.char.mod("user%d", jobs.application // per_user + 1),
+            "executable": np.char.mod("application%d", jobs.application + 1),
+            "scheduling_class": classes,
+            "priority": priorities,
+        }
+    )

@@ -1,0 +1,84 @@
+"""Runtime distributions that are wrong on purpose, by a shift and a spread (3Sigma figure 4.9)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+SHIFT_DEVIATION: Final = 0.1
+"""Standard deviation of a job's shift about the one that is aimed at."""
+ACCURATE_WITHIN: Final = 0.1
+LEAST_SHARE: Final = 0.01
+"""No distribution is centred below this share of the real runtime: shifts reach under -100 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """A normal belief for each job, to be truncated to positive values and renormalised.
+
+    Parameters
+    ----------
+    mean_seconds, deviation_seconds
+        Parameters of each job's normal distribution before truncation; shape (jobs,).
+    shift
+        By how much of the real runtime each is off, as a fraction; shape (jobs,).
+    accurate_share, under_share, over_share
+        Shares of jobs whose shift is within 10 % either way, below, above.
+    """
+
+    mean_seconds: Floats
+    deviation_seconds: Floats
+    shift: Floats
+    accurate_share: float
+    under_share: float
+    over_share: float
+
+
+def perturbed(
+    runtime_seconds: Floats,
+    shift_percent: float,
+    spread_percent: float,
+    random: np.random.Generator,
+) -> Perturbed:
+    """Beliefs N(runtime (1 + shift), runtime x spread), the shift drawn for each job.
+
+    Parameters
+    ----------
+    runtime_seconds
+        Real runtimes, above 0; shape (jobs,).
+    shift_percent
+        Mean of the jobs' shifts, in percent of the runtime.
+    spread_percent
+        Standard deviation in percent of the runtime (the coefficient of variation); 0 for points.
+    random
+        Where chance comes from.
+
+    Raises
+    ------
+    InputError
+        If a parameter is not a finite number, the spread is negative, or a runtime is not positive.
+    """
+    if not math.isfinite(shift_percent):
+        raise InputError("not a number", field="shift_percent", value=shift_percent)
+    if not 0.0 <= spread_percent < math.inf:
+        raise InputError("negative", field="spread_percent", value=spread_percent, expected=">= 0")
+    if not (runtime_seconds > 0.0).all():
+        raise InputError("a runtime is not positive", field="runtime_seconds", expected="> 0")
+    shift = random.normal(shift_percent / 100.0, SHIFT_DEVIATION, runtime_seconds.size)
+    count = max(shift.size, 1)
+    return Perturbed(
+        mean_seconds=runtime_seconds * np.maximum(1.0 + shift, LEAST_SHARE),
+        deviation_seconds=runtime_seconds * (spread_percent / 100.0),
+        shift=shift,
+        accurate_share=float((np.abs(shift) <= ACCURATE_WITHIN).sum()) / count,
+        under_share=float((shift < -ACCURATE_WITHIN).sum()) / count,
+        over_share=float((shift > ACCURATE_WITHIN).sum()) / count,
+    )

@@ -1,0 +1,97 @@
+"""What can be known, and predicted, of a job besides its runtime: a value per job and quantity."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import UnknownNameError
+from foresail.traces.workload import Workload
+
+QUANTITIES: Final = MappingProxyType(
+    {
+        "runtime": "seconds",
+        "cpu": "cores",
+        "memory": "bytes",
+        "cpu_time": "core seconds",
+        "memory_time": "byte seconds",
+        "cpu_max": "cores",
+        "memory_max": "bytes",
+    }
+)
+"""Names of the quantities and their units; all but the runtime are per task. Bytes are shares of a
+machine where ``meta.header`` has ``memory_unit``."""
+
+_VALUE: Final = "__value__"
+_SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
+
+
+def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
+    """A value per job, shape (jobs,), nan where the workload does not know it.
+
+    ``cpu`` and ``memory`` are averages over the tasks' measured time, ``cpu_time`` and
+    ``memory_time`` sums over it per measured task, ``cpu_max`` and ``memory_max`` the highest of
+    any task and period (paper 000, 5.1.1 and 5.3.1). They come from the usage table where there is
+    one, else from what the jobs table says was used, which has no maxima.
+
+    Raises
+    ------
+    UnknownNameError
+        If ``name`` is not one of ``QUANTITIES``.
+    """
+    if name not in QUANTITIES:
+        raise UnknownNameError("quantity", name, QUANTITIES)
+    if name == "runtime":
+        values = workload.jobs["runtime_seconds"]
+    elif workload.usage is None:
+        found = workload.jobs.with_columns(_FROM_JOBS[name].cast(pl.Float64).alias(_VALUE))
+        values = found[_VALUE]
+    else:
+        per_job = workload.usage.group_by("job_id").agg(_FROM_USAGE[name].alias(_VALUE))
+        values = workload.jobs.join(per_job, on="job_id", how="left", maintain_order="left")[_VALUE]
+    return values.fill_null(np.nan).to_numpy().astype(np.float64)
+
+
+def _integral(column: str) -> pl.Expr:
+    """Value times seconds over the periods in which the value is known."""
+    return (pl.col(column) * _SECONDS).sum()
+
+
+def _known(column: str, value: pl.Expr) -> pl.Expr:
+    return pl.when(pl.col(column).is_not_null().any()).then(value)
+
+
+def _average(column: str) -> pl.Expr:
+    seconds = _SECONDS.filter(pl.col(column).is_not_null()).sum()
+    return pl.when(seconds > 0).then(_integral(column) / seconds)
+
+
+def _per_task(column: str) -> pl.Expr:
+    tasks = pl.col("task").filter(pl.col(column).is_not_null()).n_unique()
+    return _known(column, _integral(column) / tasks)
+
+
+_FROM_USAGE: Final = {
+    "cpu": _average("average_cpus"),
+    "memory": _average("average_memory_bytes"),
+    "cpu_time": _per_task("average_cpus"),
+    "memory_time": _per_task("average_memory_bytes"),
+    "cpu_max": pl.col("maximum_cpus").max(),
+    "memory_max": pl.col("maximum_memory_bytes").max(),
+}
+
+_CPU_TIME: Final = pl.col("used_cpu_seconds") * pl.col("cpus_per_task")
+_RAN: Final = pl.col("runtime_seconds") > 0
+
+_FROM_JOBS: Final = {
+    "cpu": pl.when(_RAN).then(_CPU_TIME / pl.col("runtime_seconds")),
+    "memory": pl.col("used_memory_bytes"),
+    "cpu_time": _CPU_TIME,
+    "memory_time": pl.col("used_memory_bytes") * pl.col("runtime_seconds"),
+    "cpu_max": pl.lit(None),
+    "memory_max": pl.lit(None),
+}

@@ -1,0 +1,146 @@
+"""``foresail strl check`` and ``explain`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli.strl import app
+from foresail.model.errors import InputError
+
+GOOD = """\
+nodes {m[1-4]}
+busy {m1} until 90s
+gpu = {m1, m2}
+all = {m[1-4]}
+fast = max(nCk(gpu, 2, 0, 2h, 4), nCk(gpu, 2, 2min, 2h, 3))
+job1 = max(nCk(all, 2, 0, 3h, 3), fast)
+job2 = scale(barrier(sum(LnCk(gpu, 2, 0, 60, 2), LnCk(all - gpu, 2, 0, 60, 2)), 3), 10)
+"""
+BAD = """\
+gpu = {m1, m2}
+unused = {m9}
+job1 = nCk(gpu, 3, 0, 10, 1)
+job2 = nCk(gpu, 0, 0, 10, 1)
+job3 = nCk(cpu, 1, 0, 10, 1)
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "jobs.strl"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_check_counts(written):
+    """A file that can be read: sizes in words, what is odd with its place, status 0."""
+    result = run("check", written(GOOD))
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[0] == "odd: line 5, column 24: 2 of 2 nodes is never given at 0 s: 1 free by then"
+    assert "requests 2" in lines
+    assert "leaves 5, 5 of any use" in lines
+    assert "nodes 4, 1 busy" in lines
+    assert "to 3 h" in lines
+    assert "worth at most 34" in lines
+    assert lines[-1] == "0 errors, 1 remark"
+
+
+def test_check_reports_all_that_is_wrong(written):
+    """Every error and every oddity with its place; status 2."""
+    path = written(BAD)
+    result = run("check", path)
+    assert result.exit_code == 2
+    assert result.stdout.splitlines()[:5] == [
+        f"error: {path}, line 4, column 17: a count that cannot be (found 0); expected at least 1",
+        f"error: {path}, line 5, column 12: an unknown name (found 'cpu'); expected a set such as "
+        "{m1, m2} or {n[1-8]}, or the name of one",
+        "odd: line 2, column 1: the set unused is used nowhere",
+        "odd: line 3, column 17: 3 of 2 nodes is never given",
+        "odd: job1 can never be worth anything",
+    ]
+
+
+def test_check_as_json(written):
+    """The same for programs."""
+    content = json.loads(run("check", written(BAD), "--format", "json").stdout)
+    assert [(each["line"], each["column"]) for each in content["errors"]] == [(4, 17), (5, 12)]
+    assert content["remarks"][-1] == {
+        "line": None,
+        "column": None,
+        "text": "job1 can never be worth anything",
+    }
+    assert content["statistics"]["kinds"] == {"NChooseK": 1}
+    assert content["statistics"]["useful_leaves"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        ("nCk({m9}, 1, 0, 1, 1)", "line 2, column 5: not among the nodes there are: m9"),
+        ("LnCk({m1}, 2, 0, 1, 1)", "line 2, column 12: 2 of 1 node is never given in full"),
+        ("nCk({m1}, 1, -5, 1, 1)", "line 2, column 14: begins before now (0 s)"),
+        ("nCk({m1}, 1, 0, 1, 0)", "line 2, column 20: is worth nothing"),
+        ("max(nCk({m1}, 1, 0, 1, 1))", None),
+    ],
+)
+def test_what_is_odd(written, line, remark):
+    """What can be read but can hardly be meant."""
+    output = run("check", written(f"nodes {{m1}}\n{line}")).stdout
+    assert output.startswith(f"odd: {remark}\n" if remark else "requests")
+
+
+def test_a_file_without_requests(written):
+    """Nothing asked for is nothing wrong."""
+    result = run("check", written("# nothing yet\n"))
+    assert result.exit_code == 0
+    assert "requests       0" in result.stdout
+
+
+def test_explain(written):
+    """Alternatives that differ in their start are one line; operators are said in words."""
+    lines = run("explain", written(GOOD)).stdout.splitlines()
+    assert lines == [
+        "job1 is worth 4 at most. It asks for",
+        "- one of these:",
+        "  - 2 of all (4 nodes) for 3 h, from 0 s: worth 3",
+        "  - 2 of gpu (2 nodes) for 2 h, from 0 s (worth 4) or 2 min (worth 3)",
+        "",
+        "job2 is worth 30 at most. It asks for",
+        "- this, but worth 10 times as much:",
+        "  - this, worth 3 if it reaches that much, else nothing:",
+        "    - any of these, for what they are worth together:",
+        "      - up to 2 of gpu (2 nodes) for 60 s, from 0 s: worth 2, or its share of that",
+        "      - up to 2 of m3, m4 (2 nodes) for 60 s, from 0 s: worth 2, or its share of that",
+        "",
+        "There are 4 nodes: m[1-4].",
+        "Busy until 90 s: m1.",
+    ]
+
+
+def test_explain_is_short_and_narrow(written):
+    """Many starts are one line; no line is wider than 100 columns, however long the names."""
+    name = "a" * 60
+    starts = ", ".join(f"nCk({{{name}[1-9], b}}, 2, {10 * n}, 10, {30 - n})" for n in range(25))
+    spread = f"min(nCk({{{name}[1-9]}}, 1, 0, 1, 1), nCk({{b}}, 1, 0, 1, 1))"
+    output = run("explain", written(f"max({starts}, {spread})")).stdout
+    assert max(map(len, output.splitlines())) <= 100
+    said = " ".join(output.split())
+    assert "from one of 25 starts between 0 s and 4 min: worth 30 at first, 6 at last" in said
+    assert "- all of these, for what the least of them is worth:" in said
+
+
+def test_explain_refuses_what_cannot_be_read(written, tmp_path):
+    """The first error of a file, or that there is none, is the command's error."""
+    assert isinstance(run("explain", written(BAD)).exception, InputError)
+    assert isinstance(run("explain", tmp_path / "none").exception, InputError)

@@ -1,0 +1,42 @@
+"""Sums of independent quantities against sums over all pairs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.kernels.convolution import bin_onto_nodes, convolve_rows
+
+MASSES = st.lists(st.floats(0.0, 5.0), min_size=1, max_size=12)
+
+
+@given(MASSES, MASSES)
+def test_rows_are_convolved_pair_by_pair(one, other):
+    """As NumPy convolves each pair of rows."""
+    left, right = np.array([one, one[::-1]]), np.array([other, other])
+    total = convolve_rows(left, right)
+    for i in range(2):
+        assert total[i] == pytest.approx(np.convolve(left[i], right[i]))
+
+
+@given(
+    st.lists(st.floats(0.0, 100.0), min_size=1, max_size=30).map(sorted),
+    st.lists(st.integers(1, 99), unique=True, max_size=8).map(sorted),
+)
+def test_binning_keeps_the_mean(values, inner):
+    """Each atom goes to the two nodes around it, in the shares that keep its mean."""
+    nodes = np.array([0.0, *inner, 100.0])
+    masses = np.linspace(1.0, 2.0, len(values))
+    slow = np.zeros(nodes.size)
+    spread = 0.0
+    for value, mass in zip(values, masses, strict=True):
+        high = next(i for i, node in enumerate(nodes) if node >= value)
+        low = high if nodes[high] == value else high - 1
+        share = (value - nodes[low]) / (nodes[high] - nodes[low]) if high > low else 1.0
+        slow[high] += share * mass
+        slow[low] += (1.0 - share) * mass
+        spread += mass * (value - nodes[low]) * (nodes[high] - value)
+    binned = bin_onto_nodes(np.array(values), masses, nodes)
+    assert binned == pytest.approx(slow, abs=1e-12)
+    assert binned @ nodes == pytest.approx(masses @ values)
+    assert binned @ nodes**2 == pytest.approx(masses @ np.square(values) + spread)

@@ -1,0 +1,150 @@
+"""The admission plan: who gets what he asks for, when, and never more than there is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.model.errors import InputError
+from foresail.model.resources import Resources
+from foresail.strl.rdl import Atom, Window
+from foresail.strl.reservations import AdmissionPlan, Alignment, CalendarRow, Reservation
+
+
+def window(start, finish, count, duration):
+    return Window(start, finish, Atom(Resources(cpus=1.0), count, count, duration))
+
+
+def filled(alignment, *windows, capacity=3):
+    """The plan after these requests, and what each of them got."""
+    plan, got = AdmissionPlan(capacity, alignment), []
+    for number, each in enumerate(windows):
+        admission = plan.admit(f"job{number}", each, 0.0)
+        plan = admission.plan
+        found = admission.reservation
+        got.append((found.start_seconds, found.end_seconds) if found else None)
+    return plan, got
+
+
+THREE = (window(0, 10, 2, 10.0), window(0, 40, 1, 20.0), window(0, 20, 3, 10.0))
+
+
+def test_latest_and_earliest():
+    """H11: right-aligned promises leave room that left-aligned ones have taken."""
+    assert filled(Alignment.LATEST, *THREE)[1] == [(0, 10), (20, 40), (10, 20)]
+    assert filled(Alignment.EARLIEST, *THREE)[1] == [(0, 10), (0, 20), None]
+
+
+def test_the_calendar():
+    """A row from each change to the next."""
+    plan, _ = filled(Alignment.LATEST, THREE[0], window(0, 40, 1, 35.0))
+    assert plan.calendar() == (
+        CalendarRow(0.0, 5.0, 2, 1, ("job0",)),
+        CalendarRow(5.0, 10.0, 3, 0, ("job0", "job1")),
+        CalendarRow(10.0, 40.0, 1, 2, ("job1",)),
+    )
+    assert AdmissionPlan(3).calendar() == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "now", "reason"),
+    [
+        (window(0, 10, 4, 5.0), 0.0, "asks for 4 of 3 containers"),
+        (window(0, 10, 1, 11.0), 0.0, "10 s is too short for 11 s"),
+        (window(0, 10, 1, 8.0), 5.0, "5 s is too short for 8 s"),
+        (window(0, 10, 1, 8.0), 50.0, "0 s is too short for 8 s"),
+        (window(0, 15, 2, 6.0), 0.0, "at no time are 2 containers free for 6 s"),
+    ],
+)
+def test_rejections_have_reasons(asked, now, reason):
+    """A rejected request leaves the plan as it was, and says why."""
+    plan = AdmissionPlan(3).admit("first", window(0, 10, 2, 10.0), 0.0).plan
+    admission = plan.admit("second", asked, now)
+    assert not admission.accepted
+    assert (admission.plan, admission.reason) == (plan, reason)
+
+
+def test_nothing_is_promised_in_the_past():
+    """A window that has begun counts from now."""
+    plan = AdmissionPlan(3, Alignment.EARLIEST)
+    admission = plan.admit("late", window(0, 20, 1, 5.0), 12.5)
+    assert admission.reservation == Reservation("late", 12.5, 17.5, 1)
+    assert admission.reason == "reserved from 0 s after now"
+
+
+def test_what_ends_early_is_free_again():
+    """A job that ended, or never began, gives back the rest; others keep theirs."""
+    plan, _ = filled(Alignment.LATEST, *THREE)
+    early = plan.released("job1", 25.0)
+    assert early.reservations[1] == Reservation("job1", 20.0, 25.0, 1)
+    assert [each.job_id for each in plan.released("job1", 20.0).reservations] == ["job0", "job2"]
+    assert plan.released("job0", 50.0) == plan
+    assert early.admit("more", window(25, 40, 3, 15.0), 25.0).accepted
+    assert [each.job_id for each in plan.without_past(10.0).reservations] == ["job1", "job2"]
+
+
+def test_a_job_has_one_reservation():
+    """Asking twice is an error; so is a plan without containers."""
+    plan, _ = filled(Alignment.LATEST, THREE[0])
+    with pytest.raises(InputError, match="the job has a reservation"):
+        plan.admit("job0", THREE[1], 0.0)
+    with pytest.raises(InputError, match="nothing to reserve"):
+        AdmissionPlan(0)
+
+
+WINDOWS = st.lists(
+    st.builds(
+        lambda start, room, count, duration: window(start, start + room, count, float(duration)),
+        st.integers(0, 12),
+        st.integers(1, 12),
+        st.integers(1, 4),
+        st.integers(1, 6),
+    ),
+    max_size=8,
+)
+
+
+@given(st.sampled_from(Alignment), WINDOWS)
+def test_promises_are_kept_and_rejections_are_right(alignment, windows):
+    """Never above capacity, inside the window, as late or early as can be; else none would fit."""
+    plan = AdmissionPlan(3, alignment)
+    for number, asked in enumerate(windows):
+        atom = asked.atom
+        lasting = int(atom.duration_seconds)
+        held = [
+            sum(r.containers for r in plan.reservations if r.start_seconds <= t < r.end_seconds)
+            for t in range(40)
+        ]
+        fits = [
+            start
+            for start in range(int(asked.start_seconds), int(asked.finish_seconds) - lasting + 1)
+            if max(held[start : start + lasting]) + atom.count <= 3
+        ]
+        admission = plan.admit(f"job{number}", asked, 0.0)
+        assert admission.accepted == bool(fits)
+        if admission.reservation is not None:
+            best = fits[-1] if alignment is Alignment.LATEST else fits[0]
+            span = (admission.reservation.start_seconds, admission.reservation.end_seconds)
+            assert span == (best, best + lasting)
+        plan = admission.plan
+        assert all(row.free >= 0 for row in plan.calendar())
+
+
+@given(
+    st.sampled_from(Alignment),
+    st.lists(
+        st.tuples(st.floats(0, 50), st.floats(0.1, 50), st.integers(1, 3), st.floats(0.1, 20)),
+        max_size=12,
+    ),
+)
+def test_never_above_capacity_at_any_time(alignment, asked):
+    """With any times, also those that floating-point sums miss by a hair."""
+    plan = AdmissionPlan(3, alignment)
+    for number, (start, room, count, duration) in enumerate(asked):
+        admission = plan.admit(f"job{number}", window(start, start + room, count, duration), 0.0)
+        plan = admission.plan
+        if admission.reservation is not None:
+            assert start <= admission.reservation.start_seconds
+            assert admission.reservation.end_seconds <= start + room
+    assert all(row.reserved <= 3 for row in plan.calendar())

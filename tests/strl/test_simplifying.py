@@ -1,0 +1,131 @@
+"""Simpler expressions are worth the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from drawn_expressions import allocations, expressions
+from foresail.strl.evaluation import evaluate
+from foresail.strl.expression import LinearNChooseK, Maximum, Minimum, NChooseK, Scale, Sum
+from foresail.strl.simplifying import cull, simplify
+from foresail.strl.text import format_expression, parse_expression
+from foresail.strl.tree import children, leaves, walk
+
+A = "nCk({a,b}, 1, 0, 2, 3)"
+B = "nCk({a,b}, 2, 4, 2, 5)"
+C = "LnCk({c}, 1, 1, 1, 1)"
+NOT_THERE = "nCk({a,b}, 3, 0, 2, 5)"
+WORTHLESS = "nCk({a,b}, 1, 0, 2, 0)"
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [
+        (A, A),
+        (NOT_THERE, None),
+        (WORTHLESS, None),
+        ("LnCk({a,b}, 4, 0, 2, 8)", "LnCk({a,b}, 2, 0, 2, 4)"),
+        (f"max({A}, max({B}, {C}))", f"max({A}, {B}, {C})"),
+        (f"sum(sum({A}), sum({B}, {C}))", f"sum({A}, {B}, {C})"),
+        (f"min(min({A}, {B}), {C})", f"min({A}, {B}, {C})"),
+        (f"sum(max({A}, {B}), max({A}, {B}))", f"sum(max({A}, {B}), max({A}, {B}))"),
+        (f"max({A}, {NOT_THERE}, {WORTHLESS})", A),
+        (f"min({A}, {NOT_THERE})", None),
+        (f"sum({NOT_THERE}, {WORTHLESS})", None),
+        (f"scale(max({A}, scale({C}, 2)), 3)", "max(nCk({a,b},1,0,2,9), LnCk({c},1,1,1,6))"),
+        (f"scale({A}, 0)", None),
+        (f"barrier({A}, 2)", "nCk({a,b}, 1, 0, 2, 2)"),
+        (f"barrier({A}, 4)", None),
+        (f"barrier({A}, 0)", None),
+        (f"barrier(sum({A}, {B}), 8.5)", None),
+        (
+            f"scale(barrier(sum({A}, {B}), 8), 2)",
+            "barrier(sum(nCk({a,b},1,0,2,6), nCk({a,b},2,4,2,10)), 16)",
+        ),
+    ],
+)
+def test_hand_cases(text, simple):
+    """Folded, flattened, pruned; nothing where nothing could ever count."""
+    found = simplify(parse_expression(text)).expression
+    if simple is None:
+        assert found is None
+    else:
+        assert format_expression(found) == format_expression(parse_expression(simple))
+
+
+def test_culling_of_what_starts_too_early_or_ends_too_late():
+    """Spec 8.3: options before now or beyond the deadline are left out, also from a min."""
+    starts = ", ".join(f"nCk({{a}}, 1, {start}, 20, 1)" for start in (-10, 0, 10, 20))
+    expression = parse_expression(f"max({starts})")
+    found = cull(expression, earliest_start_seconds=0.0, latest_end_seconds=30.0)
+    assert [leaf.start_seconds for leaf in leaves(found.expression)] == [0.0, 10.0]
+    assert found.origins == (1, 2)
+    assert cull(expression, 0.0, 15.0).expression is None
+    assert cull(parse_expression(f"min({A}, {B})"), latest_end_seconds=5.0).expression is None
+
+
+def test_origins_lead_back():
+    """An allocation to what is left is one to what there was."""
+    found = simplify(parse_expression(f"max({NOT_THERE}, {A}, {WORTHLESS}, {B})"))
+    assert found.origins == (1, 3)
+    assert found.original({1: frozenset("ab")}) == {3: frozenset("ab")}
+
+
+@drawn(st.data())
+def test_the_value_is_the_same_under_every_allocation(data):
+    """What is left of an expression is worth what the whole is, for any allocation to it."""
+    expression = data.draw(expressions)
+    found = simplify(expression)
+    allocation = data.draw(allocations(expression))
+    whole = evaluate(expression, allocation).value
+    if found.expression is None:
+        assert whole == 0.0
+        return
+    left = {number: allocation[origin] for number, origin in enumerate(found.origins)}
+    assert math.isclose(evaluate(found.expression, left).value, whole, rel_tol=1e-9, abs_tol=1e-12)
+    kept = {origin: allocation[origin] for origin in found.origins}
+    assert found.original(left) == kept
+    assert math.isclose(evaluate(expression, kept).value, whole, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@drawn(st.data())
+def test_culling_keeps_the_value_of_what_is_in_time(data):
+    """If the leaves out of time are given nothing, their absence changes nothing."""
+    expression = data.draw(expressions)
+    found = cull(expression, 0.0, 4.0)
+    asked = leaves(expression)
+    in_time = [
+        n for n, leaf in enumerate(asked) if leaf.start_seconds >= 0 and leaf.end_seconds <= 4
+    ]
+    given = data.draw(allocations(expression))
+    allocation = {number: given[number] for number in in_time}
+    whole = evaluate(expression, allocation).value
+    if found.expression is None:
+        assert whole == 0.0
+    else:
+        left = {n: allocation[origin] for n, origin in enumerate(found.origins)}
+        value = evaluate(found.expression, left).value
+        assert math.isclose(value, whole, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@drawn(expressions)
+def test_nothing_is_left_to_simplify(expression):
+    """A simplified expression has no scale, no lone child, no like in like, nothing hopeless."""
+    simple = simplify(expression).expression
+    if simple is None:
+        return
+    again = simplify(simple)
+    assert again.expression == simple
+    assert again.origins == tuple(range(len(leaves(simple))))
+    for each in walk(simple):
+        assert not isinstance(each, Scale)
+        if isinstance(each, Maximum | Minimum | Sum):
+            assert len(each.children) > 1
+            assert not any(isinstance(child, type(each)) for child in children(each))
+        if isinstance(each, NChooseK | LinearNChooseK):
+            assert each.value > 0
+            assert each.count <= len(each.nodes)
