@@ -197,6 +197,31 @@ def test_enumeration_says_what_it_does_not_take():
         find_solver("enumeration").solve(builder.build(), Limits())
 
 
+def test_a_relaxation_grows():
+    """Halves of a knapsack with prices; a better column is added, and the price rises."""
+    solver = find_solver("highs")
+    assert solver.capabilities.column_addition
+    relaxation = solver.relaxation(knapsack([10.0, 6.0], [5.0, 4.0], 7.0))
+    first = relaxation.solve()
+    assert first.objective == pytest.approx(13.0)
+    assert first.values == pytest.approx([1.0, 0.5])
+    assert first.prices == pytest.approx([1.5])
+    relaxation.add_columns(
+        np.array([9.0]), np.array([1.0]), np.array([0, 1]), np.array([0]), np.array([3.0])
+    )
+    second = relaxation.solve(10.0)
+    assert second.objective == pytest.approx(9.0 + 8.0)
+    assert second.values == pytest.approx([0.8, 0.0, 1.0])
+    assert second.prices == pytest.approx([2.0])
+
+
+def test_a_relaxation_without_values():
+    """Says why, and that no bound is known."""
+    relaxation = find_solver("highs").relaxation(knapsack([1.0], [1.0], -1.0))
+    solution = relaxation.solve()
+    assert (solution.status, solution.values, solution.prices) == (Status.INFEASIBLE, None, None)
+
+
 OPTIONAL = {"cp-sat": "ortools", "scip": "pyscipopt"}
 
 

@@ -61,7 +61,7 @@ def test_one_ended_job_by_hand(job, mu, variance):
     assert isinstance(belief, LogNormal)
     assert belief.mu == pytest.approx(mu)
     assert belief.sigma**2 == pytest.approx(variance)
-    assert belief.cap == (job.requested_seconds or math.inf)
+    assert belief.cap == pytest.approx(job.requested_seconds or 1.5 * math.exp(8.0 + 2.0))
 
 
 def coincidences(seed, count=1500):
@@ -97,6 +97,7 @@ def test_equals_dictionaries(executables):
     rows = np.empty((len(specs), SUMMARY_COLUMNS))
     seen = defaultdict(lambda: np.zeros(3))
     late = []
+    longest = parameters.unknown_seconds * math.exp(2.0 * parameters.unknown_spread)
     for i, row in enumerate(specs):
         steps.predict(i, 0.0, math.nan, specs, *state, rows)
         mean = math.log(parameters.unknown_seconds)
@@ -106,13 +107,16 @@ def test_equals_dictionaries(executables):
             strength = parameters.strengths[level]
             mean = (total + strength * mean) / (n + strength)
             square = (squares + strength * square) / (n + strength)
-        assert state.jobs[i] == pytest.approx([mean, math.sqrt(square - mean**2)], rel=1e-9)
-        assert rows[i] == pytest.approx(summarise(LogNormal(*state.jobs[i], row[REQUESTED])))
+        cap = 1.5 * longest if math.isinf(row[REQUESTED]) else row[REQUESTED]
+        expected = [mean, math.sqrt(square - mean**2), cap]
+        assert state.jobs[i] == pytest.approx(expected, rel=1e-9)
+        assert rows[i] == pytest.approx(summarise(LogNormal(*state.jobs[i])))
         late.append(i)
         if i % 2 == 0:
             continue
         for ended in (late.pop(0), late.pop(0)):
             steps.observe(ended, 0.0, runtime[ended], specs, *state, rows)
+            longest = max(longest, runtime[ended])
             x = math.log(max(runtime[ended], parameters.shortest_seconds))
             for level, key in classes_of(specs[ended], executables):
                 seen[key] = parameters.decays[level] * seen[key] + (1.0, x, x * x)

@@ -110,12 +110,20 @@ def test_reservations_survive_their_text(request, count, start, duration):
     assert parse_window(format_window(window)) == window
 
 
-@given(st.text(max_size=30))
-def test_whatever_the_text_there_is_an_answer(written):
-    """No text fails otherwise than by an error with its place."""
-    with pytest.raises(InputError) as caught:
-        parse_window("Window(" + written)
-    assert caught.value.line is not None
+def refusal(written):
+    """The column of what is wrong with a text of one line; 0 if it can be read."""
+    try:
+        parse_window(written)
+    except InputError as error:
+        return error.column
+    return 0
+
+
+@given(st.integers(0, len(SOURCE)), st.text(max_size=5), st.integers(0, 5))
+def test_whatever_the_text_there_is_an_answer(begin, put_in, cut_out):
+    """A damaged text is read, or refused with line and column; nothing else happens."""
+    for rest in ("", SOURCE[begin + cut_out :]):
+        assert refusal(SOURCE[:begin] + put_in + rest) is not None
 
 
 def test_a_slowdown_below_one_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foresail.milp.solver import Capabilities, Limits, Solution, Status, find_solver
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, register
-from foresail.strl.compiling import Formulation, compile_expression
+from foresail.strl.compiling import compile_expression
 from foresail.strl.evaluation import conflicts, evaluate
 from foresail.strl.expression import (
     Barrier,
@@ -28,7 +28,6 @@ from foresail.strl.tree import leaves
 from strl.random_expressions import NODES, best_value, expressions
 
 EXACT = Limits(relative_gap=0.0)
-AS_PUBLISHED = Formulation(supply_rows="used")
 busy_nodes = st.dictionaries(st.sampled_from(NODES), st.integers(0, 4).map(float), max_size=3)
 
 
@@ -68,7 +67,7 @@ def test_deep_expressions_are_solved_like_brute_force(expression, busy):
     supply = Supply(frozenset(NODES), busy)
     expected = best_value(expression, busy)
     assume(expected > 0.0)
-    for formulation in (Formulation(), Formulation("used", "each")):
+    for formulation in ("tight", "published"):
         solved = best(expression, supply, formulation=formulation)
         assert solved.value == pytest.approx(expected)
         check_plan(solved, expression, supply)
@@ -113,9 +112,9 @@ def figure_4(starts_2=(0, 10, 20), starts_3=(0, 10)):
 def test_figure_4():
     """H1: the model's published size, and the only plan that runs all three jobs."""
     expression, supply = figure_4(), Supply(nodes("M1 M2 M3"))
-    solved = best(expression, supply, 10.0, formulation=AS_PUBLISHED)
+    solved = best(expression, supply, 10.0, formulation="published")
     assert (solved.size.columns, solved.size.rows) == (15, 13)
-    compiled = compile_expression(expression, supply, 10.0, AS_PUBLISHED)
+    compiled = compile_expression(expression, supply, 10.0, "published")
     assert compiled.part_leaf.size == 6  # the published integers; the other 9 are indicators
     assert compiled.program.integer.all()
     assert solved.value == pytest.approx(3.0)
@@ -137,7 +136,7 @@ def test_slots_after_the_last_start_are_supplied():
     """Two long leaves with the last start must not both hold the only node."""
     one = nodes("a")
     expression = Sum(tuple(NChooseK(one, 1, 10.0, 50.0, 1.0) for _ in range(2)))
-    for formulation in (Formulation(), AS_PUBLISHED):
+    for formulation in ("tight", "published"):
         assert best(expression, Supply(one), 10.0, formulation=formulation).value == 1.0
 
 
@@ -223,7 +222,7 @@ def three_jobs(starts):
 @pytest.mark.parametrize(("starts", "value"), [(1, 16.0), (2, 16.0), (3, 21.0), (4, 21.0)])
 def test_figure_1(starts, value):
     """H5: waiting for two slots lets all three jobs run where they like it."""
-    solved = best(Sum(three_jobs(range(starts))), Supply(MACHINES), formulation=AS_PUBLISHED)
+    solved = best(Sum(three_jobs(range(starts))), Supply(MACHINES), formulation="published")
     assert solved.value == pytest.approx(value)
     if starts == 4:
         assert (solved.size.columns, solved.size.rows) == (68, 52)

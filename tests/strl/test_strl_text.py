@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn_expressions import NODES, expressions
@@ -133,6 +133,8 @@ def test_times_have_units(text, seconds):
         ("nCk({m1}, 1, 0, 1, k=1)", 1, 20, "k", "v or value"),
         ("nCk({m1}, 1, 0, 1, w=1)", 1, 20, "w", "v or value"),
         ("nCk({m1}, 1, 0, 1, 1", 1, 4, "(", None),
+        ("nCk({m1},", 1, 4, "(", None),
+        ("nCk(", 1, 4, "(", None),
         ("nCk({m1 m2}, 1, 0, 1, 1)", 1, 9, "m2", "',' or '}'"),
         ("nCk({n[2-1]}, 1, 0, 1, 1)", 1, 6, "n[2-1]", "a run that goes upwards, as in [1-2]"),
         ("nCk(gpu, 1, 0, 1, 1)", 1, 5, "gpu", "a set such as {m1, m2} or {n[1-8]}"),
@@ -143,7 +145,8 @@ def test_times_have_units(text, seconds):
         ("barrier(nCk({m},1,0,1,1), v=?)", 1, 29, "?", "a number"),
         ("nCk({m},1,0,1,1) nCk", 1, 18, "nCk", "a new line"),
         ("\n  x = {a}\n  x = {b}", 3, 3, "x", "a name that is not taken"),
-        ("max = {a}", 1, 1, "max", "a word that means nothing else"),
+        ("max = {a}", 1, 1, "max", "a word of letters, digits and . _ - that means nothing else"),
+        ("1st = {a}", 1, 1, "1st", "a word of letters"),
         ("x = ", 1, 5, "the end of the text", "a set such as"),
         ("busy {a} 5", 1, 10, "5", "'until' and a time"),
         ("slot 0", 1, 6, "0", "a time above 0"),
@@ -161,6 +164,12 @@ def test_errors_say_where_what_and_what_instead(text, line, column, found, expec
     assert error.value == found
     assert (error.expected or "").startswith(expected or "")
     assert str(error).startswith(f"jobs.strl, line {line}, column {column}: ")
+
+
+def test_a_minus_without_spaces_is_part_of_a_name():
+    """Since node names have hyphens, taking a set away needs spaces; the error says so."""
+    with pytest.raises(InputError, match=r"found 'a-b'.*a minus has spaces around it"):
+        parse("a = {m}\nb = {m}\nc = a-b")
 
 
 def test_every_statement_has_its_first_error():
@@ -250,7 +259,21 @@ PIECES = st.one_of(
 )
 
 
-@given(st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=20).map("".join)))
+@st.composite
+def damaged(draw):
+    """A good file with some pieces cut out and others put in, or cut short."""
+    text = FIGURE_4 + 'x = scale(barrier(min(LnCk(all - {M1, "a b"}, 2, -1, 1h, 2)), 2), s=3)'
+    for _ in range(draw(st.integers(1, 3))):
+        begin = draw(st.integers(0, len(text)))
+        end = draw(st.one_of(st.just(len(text)), st.integers(begin, min(begin + 6, len(text)))))
+        text = text[:begin] + draw(st.one_of(st.just(""), PIECES)) + text[end:]
+    return text
+
+
+@settings(max_examples=400)
+@given(
+    st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=20).map("".join), damaged()),
+)
 def test_whatever_the_text_there_is_an_answer(text):
     """No text makes the parser fail otherwise than by errors that have a place in the text."""
     reading = examine(text)
@@ -266,6 +289,8 @@ def test_reading_a_file(tmp_path):
     """A file is read as UTF-8; one that cannot be is an error that names it."""
     path = tmp_path / "jobs.strl"
     path.write_text(FIGURE_4)
+    assert read(path) == parse(FIGURE_4)
+    path.write_text("\ufeff" + FIGURE_4.replace("\n", "\r\n"), newline="")
     assert read(path) == parse(FIGURE_4)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not a text"):

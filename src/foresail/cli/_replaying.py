@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from foresail.control.conventions import Conventions
+    from foresail.control.log import EventLog
     from foresail.control.policy import Policy
+    from foresail.control.records import Manifest
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -163,22 +165,47 @@ def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
 
 def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedule:
     """The schedule of the only policy by the event engine; its log is a file once it is whole."""
-    from foresail.control.log import JsonLinesLog
     from foresail.simulator.simulate import manifest, simulate_by_events
 
     (policy,) = asked.policies
-    first = manifest(workload, policy, asked.conventions)
+
+    def simulate(log: EventLog) -> Schedule:
+        return simulate_by_events(
+            workload, policy, asked.conventions, enforce_limits=asked.enforce_limits, log=log
+        )
+
+    return _logged(simulate, manifest(workload, policy, asked.conventions), events)
+
+
+def simulate_nodes(
+    workload: Workload, asked: Question, cycle_seconds: float | None, events: Path | None
+) -> Schedule:
+    """The schedule of the only policy on the workload's own nodes."""
+    from foresail.simulator.simulate import manifest_on_nodes, simulate_on_nodes
+    from foresail.simulator.surroundings import Surroundings
+
+    (policy,) = asked.policies
+    surroundings = Surroundings(cycle_seconds)
+    if events is None:
+        with spinner() as progress:
+            progress.add_task(policy.text)
+            return simulate_on_nodes(workload, policy, surroundings)
+
+    def simulate(log: EventLog) -> Schedule:
+        return simulate_on_nodes(workload, policy, surroundings, log=log)
+
+    return _logged(simulate, manifest_on_nodes(workload, policy, surroundings), events)
+
+
+def _logged(simulate: Callable[[EventLog], Schedule], first: Manifest, events: Path) -> Schedule:
+    """A simulation whose event log becomes a file once it is whole."""
+    from foresail.control.log import JsonLinesLog
+
     unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
     try:
         with spinner() as progress, JsonLinesLog(unfinished, first) as log:
-            progress.add_task(policy.text)
-            schedule = simulate_by_events(
-                workload,
-                policy,
-                asked.conventions,
-                enforce_limits=asked.enforce_limits,
-                log=log,
-            )
+            progress.add_task(first.policy)
+            schedule = simulate(log)
         try:
             unfinished.replace(events)
         except OSError as error:

@@ -48,11 +48,12 @@ EXECUTABLES: Final = 1
 PRIOR_MEAN: Final = 2
 PRIOR_SQUARE: Final = 3
 SHORTEST_SECONDS: Final = 4
-DECAYS: Final = 5
+LONGEST: Final = 5
+DECAYS: Final = 6
 STRENGTHS: Final = DECAYS + LEVELS
 TABLE: Final = STRENGTHS + LEVELS
 """The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2],
-what shorter runtimes count as, a decay and a strength k per level, then the rows of the table, one
+what shorter runtimes count as, the longest runtime seen (at first: expected), a decay and a strength k per level, then the rows of the table, one
 after the other."""
 
 _WHO: Final = 0
@@ -66,8 +67,13 @@ COLUMNS: Final = 6
 
 MU: Final = 0
 SIGMA: Final = 1
-JOB_COLUMNS: Final = 2
-"""A job's row: mean and standard deviation of ln(runtime) as predicted."""
+CAP: Final = 2
+JOB_COLUMNS: Final = 3
+"""A job's row: mean and standard deviation of ln(runtime) as predicted, and where that is cut."""
+
+STRETCH: Final = 1.5
+"""Without a limit a belief ends at so many times the longest runtime seen: the tail of a log-normal
+guessed from few jobs would otherwise put its mean beyond all sense."""
 
 PROBES: Final = 8
 """How many rows a class may use."""
@@ -172,8 +178,12 @@ def predict(
             square = (model[at + _SQUARES] + strength * square) / total
     sigma = math.sqrt(max(square - mean * mean, SMALLEST_VARIANCE))
     jobs[slot, MU] = mean
+    cap = specs[slot, REQUESTED]
+    if math.isinf(cap):
+        cap = STRETCH * model[LONGEST]
     jobs[slot, SIGMA] = sigma
-    summarise_log_normal(mean, sigma, specs[slot, REQUESTED], 0.0, summaries[slot])
+    jobs[slot, CAP] = cap
+    summarise_log_normal(mean, sigma, cap, 0.0, summaries[slot])
 
 
 @step(PREDICTOR_STEP)
@@ -190,6 +200,7 @@ def observe(
     """Add the runtime to the sums of the job's classes."""
     if math.isnan(runtime):
         return
+    model[LONGEST] = max(model[LONGEST], runtime, model[SHORTEST_SECONDS])
     x = math.log(max(runtime, model[SHORTEST_SECONDS]))
     for level in range(LEVELS):
         if not _belongs(level, slot, specs, model):
@@ -215,8 +226,8 @@ def belief(
     summary: NDArray[np.float64],
     row: NDArray[np.float64],
 ) -> None:
-    """The quantiles of the log-normal belief; its end without a limit is its last level below 1."""
-    mu, sigma, cap = jobs[slot, MU], jobs[slot, SIGMA], specs[slot, REQUESTED]
+    """The quantiles of the log-normal belief; one without an end ends at its last level below 1."""
+    mu, sigma, cap = jobs[slot, MU], jobs[slot, SIGMA], jobs[slot, CAP]
     for i in range(BELIEF_COLUMNS - 1):
         row[i] = log_normal_quantile(mu, sigma, cap, 0.0, BELIEF_LEVELS[i])
     row[-1] = cap if math.isfinite(cap) else row[-2]
@@ -235,6 +246,7 @@ def absorb(
     codes
         ``codes[column, code]`` is the code here of the user or executable with ``code`` there.
     """
+    model[LONGEST] = max(model[LONGEST], other[LONGEST])
     for row in range(int(other[CLASSES])):
         theirs = TABLE + row * COLUMNS
         if other[theirs + _WEIGHT] == 0.0:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Capabilities, Limits, Solution, Status
+from foresail.milp.solver import Capabilities, Limits, RelaxedSolution, Solution, Status
 from foresail.model.registry import NoParameters, register
 
 _BY_ROW = 2
@@ -23,7 +24,7 @@ class Highs:
     """Branch and cut by HiGHS, on one thread: it was never quicker on two."""
 
     capabilities = Capabilities(
-        warm_start=True, time_limit=True, gap=True, bound=True, column_addition=False
+        warm_start=True, time_limit=True, gap=True, bound=True, column_addition=True
     )
 
     def __init__(self, parameters: NoParameters) -> None:
@@ -51,6 +52,53 @@ class Highs:
             _require_success(highs.setSolution(start.size, columns, start), "a start")
         _run(highs)
         return _solution(highs, program, time.perf_counter() - began)
+
+    def relaxation(self, program: Program) -> HighsRelaxation:
+        """See ``GrowingSolver.relaxation``."""
+        return HighsRelaxation(program)
+
+
+class HighsRelaxation:
+    """A linear program that stays within HiGHS, and with it the basis of the last solve."""
+
+    def __init__(self, program: Program) -> None:
+        self._highs = _loaded(replace(program, integer=np.zeros_like(program.integer)))
+
+    def add_columns(
+        self,
+        objective: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None:
+        """See ``Relaxation.add_columns``."""
+        status = self._highs.addCols(
+            objective.size,
+            objective,
+            np.zeros(objective.size),
+            upper,
+            values.size,
+            starts[:-1].astype(np.int32),
+            rows.astype(np.int32),
+            values,
+        )
+        _require_success(status, "more columns")
+
+    def solve(self, time_limit_seconds: float = math.inf) -> RelaxedSolution:
+        """See ``Relaxation.solve``."""
+        began = time.perf_counter()
+        used = self._highs.getRunTime()  # the limit counts from the first solve on
+        self._highs.setOptionValue("time_limit", used + time_limit_seconds)
+        _run(self._highs)
+        ended = _status(self._highs)
+        seconds = time.perf_counter() - began
+        if ended != Status.OPTIMAL:
+            return RelaxedSolution(ended, None, None, math.inf, seconds)
+        found = self._highs.getSolution()
+        values, prices = np.asarray(found.col_value), np.asarray(found.row_dual)
+        objective = self._highs.getInfo().objective_function_value
+        return RelaxedSolution(ended, values, prices, objective, seconds)
 
 
 def _require_success(status: Any, what: str) -> None:
@@ -101,16 +149,25 @@ def _run(highs: Any) -> None:
         _require_success(highs.run(), "to be run without presolve")
 
 
-def _solution(highs: Any, program: Program, seconds: float) -> Solution:
+def _status(highs: Any) -> Status:
     import highspy
 
-    ended = highs.getModelStatus()
+    known = {
+        highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+        highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+        highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+    }
+    return known.get(highs.getModelStatus(), Status.STOPPED)
+
+
+def _solution(highs: Any, program: Program, seconds: float) -> Solution:
+    ended = _status(highs)
     nothing = -math.inf
-    if ended == highspy.HighsModelStatus.kInfeasible:
-        return Solution(Status.INFEASIBLE, None, nothing, nothing, seconds)
-    if ended == highspy.HighsModelStatus.kUnbounded:
-        return Solution(Status.UNBOUNDED, None, nothing, math.inf, seconds)
-    finished = ended == highspy.HighsModelStatus.kOptimal
+    if ended == Status.INFEASIBLE:
+        return Solution(ended, None, nothing, nothing, seconds)
+    if ended == Status.UNBOUNDED:
+        return Solution(ended, None, nothing, math.inf, seconds)
+    finished = ended == Status.OPTIMAL
     found = highs.getInfo()
     if finished and not program.integer.any():
         bound = found.objective_function_value
@@ -120,8 +177,7 @@ def _solution(highs: Any, program: Program, seconds: float) -> Solution:
         return Solution(Status.NOTHING_FOUND, None, nothing, bound, seconds)
     values = np.asarray(highs.getSolution().col_value, np.float64)
     objective = program.objective_of(values)
-    status = Status.OPTIMAL if finished else Status.STOPPED
-    return Solution(status, values, objective, max(bound, objective), seconds)
+    return Solution(ended, values, objective, max(bound, objective), seconds)
 
 
 def _without_columns(program: Program, seconds: float) -> Solution:

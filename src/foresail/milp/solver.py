@@ -52,7 +52,7 @@ class Capabilities:
     bound
         Says how good the best could be although it was stopped.
     column_addition
-        Takes more columns after a solve and goes on from there.
+        Solves relaxations that take more columns and go on from there: see ``GrowingSolver``.
     """
 
     warm_start: bool
@@ -141,6 +141,57 @@ class Solver(Protocol):
 
         A solve that runs out of time without any values says so in its status.
         """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelaxedSolution:
+    """The best values where columns need not be whole.
+
+    Parameters
+    ----------
+    status
+        ``OPTIMAL``, or why there are no values.
+    values, prices
+        Per column; and per row what one unit more of its bound would be worth. None without values.
+    objective
+        What the values are worth: no whole ones are worth more. inf without values.
+    seconds
+        How long the solve took.
+    """
+
+    status: Status
+    values: NDArray[np.float64] | None
+    prices: NDArray[np.float64] | None
+    objective: float
+    seconds: float
+
+
+class Relaxation(Protocol):
+    """A program whose columns need not be whole, which grows between solves."""
+
+    def add_columns(
+        self,
+        objective: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None:
+        """Append columns from 0 to ``upper``.
+
+        Entries of column c are ``starts[c]`` up to ``starts[c + 1]`` of ``rows`` and ``values``;
+        ``starts`` has one number more than there are columns.
+        """
+
+    def solve(self, time_limit_seconds: float = math.inf) -> RelaxedSolution:
+        """The best values, beginning from where the last solve ended."""
+
+
+class GrowingSolver(Solver, Protocol):
+    """A back end with the capability ``column_addition``."""
+
+    def relaxation(self, program: Program) -> Relaxation:
+        """The relaxation of a program, without a solve yet."""
 
 
 def find_solver(name: str) -> Solver:

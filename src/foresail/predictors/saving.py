@@ -2,8 +2,8 @@
 
 A file is a ZIP archive with ``header.json`` (format, version, the predictor's short form, names in
 order of their codes, jobs in flight, shapes) and, for each array, the numbers of its blocks that
-hold anything but zeros, and these blocks; so a large table takes the room that is used of it. Each
-member has a check sum.
+hold anything but zeros, and these blocks, both compressed (Zstandard); so a large table takes the
+room that is used of it. Each member has a check sum.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import USER
@@ -30,6 +31,11 @@ VERSION: Final = 1
 _HEADER: Final = "header.json"
 _ARRAYS: Final = ("model", "users", "jobs", "specs", "summaries")
 _BLOCK: Final = 512
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zstandard.ZstdError,
+    *(KeyError, ValueError, TypeError, IndexError, AttributeError, EOFError),
+)
 _EXPECTED: Final = "a file that `foresail predict train` or `foresail run --learned` has written"
 
 Predictor = TypeVar("Predictor", bound=SteppedPredictor)
@@ -76,12 +82,13 @@ def save_state(path: Path, predictor: object, header: StateHeader) -> None:
         "slots": known.slots,
         "shapes": shapes,
     }
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    packer = zstandard.ZstdCompressor(level=1)
+    with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(_HEADER, json.dumps(plain))
         for name in _ARRAYS:
             numbers, blocks = _used_blocks(getattr(known, name))
-            archive.writestr(f"{name}.blocks", numbers.tobytes())
-            archive.writestr(f"{name}.values", blocks.tobytes())
+            archive.writestr(f"{name}.blocks", packer.compress(numbers.tobytes()))
+            archive.writestr(f"{name}.values", packer.compress(blocks.tobytes()))
     _replace(path, content.getvalue())
 
 
@@ -191,8 +198,9 @@ def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> NDArray
     """The array whose used blocks are in the archive."""
     if any(not isinstance(length, int) or length < 0 for length in shape):
         raise ValueError(f"shape {shape}")
-    numbers = np.frombuffer(archive.read(f"{name}.blocks"), dtype="<i8")
-    blocks = np.frombuffer(archive.read(f"{name}.values"), dtype="<f8")
+    unpacker = zstandard.ZstdDecompressor()
+    numbers = np.frombuffer(unpacker.decompress(archive.read(f"{name}.blocks")), dtype="<i8")
+    blocks = np.frombuffer(unpacker.decompress(archive.read(f"{name}.values")), dtype="<f8")
     size = int(np.prod(shape, dtype=np.int64))
     array = np.zeros(-(-size // _BLOCK) * _BLOCK)
     array.reshape(-1, _BLOCK)[numbers] = blocks.reshape(len(numbers), _BLOCK)
@@ -214,7 +222,7 @@ def _read(path: Path) -> tuple[StateHeader, Snapshot]:
         raise InputError(
             f"cannot be read: {error.strerror}", source=path, expected=_EXPECTED
         ) from error
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+    except _DAMAGED as error:
         raise InputError(
             "damaged, or not a learned state", source=path, expected=_EXPECTED
         ) from error

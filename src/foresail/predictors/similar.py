@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
 from foresail.kernels import similar
-from foresail.kernels.columns import REQUESTED
 from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
@@ -99,9 +98,8 @@ class Similar(SteppedPredictor):
         similar.absorb(self._state.model, other._state.model, self._codes_of(other))
 
     def _belief(self, slot: int) -> Distribution:
-        mu, sigma = self._state.jobs[slot].tolist()
-        limit = float(self._specs[slot, REQUESTED])
-        return LogNormal(mu, sigma, limit) if limit > 0.0 else Point(0.0)
+        mu, sigma, cap = self._state.jobs[slot].tolist()
+        return LogNormal(mu, sigma, cap) if cap > 0.0 else Point(0.0)
 
 
 def _model(parameters: SimilarParameters) -> NDArray[np.float64]:
@@ -112,6 +110,7 @@ def _model(parameters: SimilarParameters) -> NDArray[np.float64]:
     model[similar.PRIOR_MEAN] = mean
     model[similar.PRIOR_SQUARE] = mean**2 + parameters.unknown_spread**2
     model[similar.SHORTEST_SECONDS] = parameters.shortest_seconds
+    model[similar.LONGEST] = parameters.unknown_seconds * math.exp(2.0 * parameters.unknown_spread)
     model[similar.DECAYS : similar.STRENGTHS] = parameters.decays
     model[similar.STRENGTHS : similar.TABLE] = parameters.strengths
     return model

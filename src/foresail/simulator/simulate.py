@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
 from foresail import __version__
 from foresail.control.conventions import FORESAIL, IN_CYCLES, Conventions
@@ -80,9 +81,21 @@ def simulate_on_nodes(
             source=workload.meta.source,
             expected="a workload folder with a nodes table",
         )
-    conventions = FORESAIL if surroundings.cycle_seconds is None else IN_CYCLES
-    controller = Controller(cluster_of(workload.nodes), *policy.build(), conventions, log=log)
+    cluster = cluster_of(workload.nodes)
+    controller = Controller(cluster, *policy.build(), _conventions(surroundings), log=log)
     return simulate_events(workload, controller, policy.label, surroundings=surroundings)
+
+
+def _conventions(surroundings: Surroundings) -> Conventions:
+    return FORESAIL if surroundings.cycle_seconds is None else IN_CYCLES
+
+
+def manifest_on_nodes(workload: Workload, policy: Policy, surroundings: Surroundings) -> Manifest:
+    """The first record of the event log of ``simulate_on_nodes``; raises what that raises."""
+    if workload.nodes is None:
+        raise InputError("the workload has no nodes table", source=workload.meta.source)
+    first = _manifest(workload, policy, cluster_of(workload.nodes), _conventions(surroundings))
+    return replace(first, seed=surroundings.seed)
 
 
 def manifest(workload: Workload, policy: Policy, conventions: Conventions = FORESAIL) -> Manifest:
@@ -93,10 +106,16 @@ def manifest(workload: Workload, policy: Policy, conventions: Conventions = FORE
     InputError
         If the workload does not say how many processors the machine has.
     """
+    return _manifest(workload, policy, Cluster.of_processors(workload.processors), conventions)
+
+
+def _manifest(
+    workload: Workload, policy: Policy, cluster: Cluster, conventions: Conventions
+) -> Manifest:
     meta = workload.meta
     return Manifest(
         policy=policy.text,
-        cluster=Cluster.of_processors(workload.processors),
+        cluster=cluster,
         conventions=conventions,
         versions={"foresail": __version__, "python": platform.python_version()},
         inputs={} if meta.sha256 is None else {meta.source: meta.sha256},

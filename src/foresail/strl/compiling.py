@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,23 +37,14 @@ Integers = NDArray[np.int64]
 _OBJECTIVE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Formulation:
-    """Ways to write the same program.
+Formulation: TypeAlias = Literal["tight", "published"]
+"""Two ways to write a program with the same best plans.
 
-    Parameters
-    ----------
-    supply_rows
-        A row for every slot in which a partition may be held (``used``), or only for the slots in
-        which some leaf starts (``starts``): in the others less is held than in the slot before, and
-        no less is free, so that their rows say nothing new.
-    indicators
-        Of the children of a ``sum``, all indicators together stay below the parent's (``together``,
-        as published) or each one does (``each``: the same plans, a stronger relaxation).
-    """
-
-    supply_rows: Literal["starts", "used"] = "starts"
-    indicators: Literal["together", "each"] = "together"
+``published`` has a supply row for every slot in which a partition may be held, and one row that
+keeps the indicators of a ``sum``'s children below the parent's. ``tight`` has supply rows only for
+slots in which some leaf starts (in the others no more is held than in the slot before, and no less
+is free), and one row for each of the children, which makes for a stronger relaxation.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +114,7 @@ def compile_expression(
     expression: Expression,
     supply: Supply,
     quantum_seconds: float,
-    formulation: Formulation | None = None,
+    formulation: Formulation = "tight",
 ) -> Compiled:
     """The program whose best values are the best allocation of an expression.
 
@@ -136,7 +127,7 @@ def compile_expression(
     quantum_seconds
         Length of a slot. A leaf holds its nodes in every slot that it touches.
     formulation
-        How the program is written; as by default if left out.
+        How the program is written.
 
     Raises
     ------
@@ -144,7 +135,6 @@ def compile_expression(
         If a leaf starts before 0, or the quantum is not above 0.
     """
     began = time.perf_counter()
-    formulation = formulation or Formulation()
     asked = leaves(expression)
     places: dict[frozenset[str], int] = {}
     sets = np.array([places.setdefault(leaf.nodes, len(places)) for leaf in asked])
@@ -152,7 +142,7 @@ def compile_expression(
     partitions = refine(nodes, tuple(places))
     table = leaf_table(asked, sets, quantum_seconds)
     free_from = free_slots(nodes, supply, quantum_seconds)
-    if formulation.supply_rows == "used":
+    if formulation == "published":
         slots = np.arange(table.first.min(), table.last.max())
     else:
         slots = np.unique(table.first)
@@ -188,7 +178,7 @@ class _Tree:
     def __init__(self, table: LeafTable, set_sizes: Integers, formulation: Formulation) -> None:
         self.builder = ProgramBuilder()
         self.table = table
-        self._each = formulation.indicators == "each"
+        self._tight = formulation == "tight"
         leaf_count = table.counts.size
         most = np.minimum(table.counts, set_sizes[table.sets])
         reachable = table.linear | (most == table.counts)
@@ -266,7 +256,7 @@ class _Tree:
     def _grow_choice(
         self, branch: Branch, expression: Maximum | Sum, row: int, factor: float
     ) -> None:
-        one_row_each = self._each and isinstance(expression, Sum)
+        one_row_each = self._tight and isinstance(expression, Sum)
         if not one_row_each:
             together = self._row()
             share = 1 if isinstance(expression, Maximum) else len(expression.children)

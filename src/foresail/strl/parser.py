@@ -42,7 +42,8 @@ _OPERATORS: Final = (*_LEAVES, *_MANY, *_ONE)
 _STATEMENTS: Final = ("nodes", "busy", "slot")
 RESERVED: Final = frozenset((*_OPERATORS, *_STATEMENTS, "until"))
 
-NAME: Final = re.compile(r"[^\W0-9][\w.]*")
+NAME: Final = re.compile(r"[^\W0-9][\w.-]*")
+NAME_FORM: Final = "a word of letters, digits and . _ -"
 _ARGUMENTS: Final = ("nodes", "count", "start", "duration", "value")
 _SHORT: Final = {
     "k": "count",
@@ -63,7 +64,7 @@ DEEPEST: Final = 100
 Made = TypeVar("Made")
 
 
-class LostError(Exception):
+class _LostError(Exception):
     """A statement uses a name whose own definition is wrong; one error is enough."""
 
 
@@ -122,6 +123,11 @@ class Parser:
     def _next_is(self, text: str) -> bool:
         return self._peek().kind == "sign" and self._peek().text == text
 
+    def _is_named(self, at: int | None = None) -> bool:
+        """Whether the token at a place, or the next one, has an equals sign behind it."""
+        behind = (self._at if at is None else at) + 1
+        return behind < len(self._tokens) and self._tokens[behind].text == "="
+
     def skip_newlines(self) -> None:
         """Go to the first token that is not the end of a line."""
         while self._peek().kind == "newline":
@@ -145,7 +151,7 @@ class Parser:
             first = self._at
             try:
                 self._statement()
-            except (InputError, LostError) as problem:
+            except (InputError, _LostError) as problem:
                 self._lose(first)
                 if isinstance(problem, InputError):
                     errors.append(problem)
@@ -154,7 +160,7 @@ class Parser:
     def _lose(self, first: int) -> None:
         """Give a statement up: what it would have named is lost, the next one follows."""
         name = self._tokens[first]
-        if self._tokens[min(first + 1, len(self._tokens) - 1)].text == "=":
+        if self._is_named(first):
             self._lost.add(name.text)
         self._at = self._next_line(first)
 
@@ -178,7 +184,7 @@ class Parser:
     def _statement(self) -> None:
         first = self._peek()
         word = first.text.lower() if first.kind == "word" else ""
-        if first.kind == "word" and self._tokens[self._at + 1].text == "=":
+        if self._is_named():
             self._definition(self._take())
         elif word == "nodes":
             self._take()
@@ -225,8 +231,8 @@ class Parser:
 
     def _definition(self, name: Token) -> None:
         self._take()
-        if name.text.lower() in RESERVED or "[" in name.text:
-            raise self._wrong("not a name", name, "a word that means nothing else")
+        if name.text.lower() in RESERVED or not NAME.fullmatch(name.text):
+            raise self._wrong("not a name", name, f"{NAME_FORM} that means nothing else")
         if name.text in self._sets or name.text in self._expressions:
             raise self._wrong("the name is defined twice", name, "a name that is not taken")
         right = self._peek()
@@ -242,7 +248,9 @@ class Parser:
 
     def _refuse_name(self, token: Token, expected: str) -> NoReturn:
         if token.text in self._lost:
-            raise LostError
+            raise _LostError
+        if token.kind == "word" and "-" in token.text:
+            expected += " (a minus has spaces around it)"
         problem = "an unknown name" if token.kind == "word" else "something is missing"
         raise self._wrong(problem, token, expected)
 
@@ -397,7 +405,7 @@ class Parser:
     def _argument(self, given: Collection[str]) -> str:
         """The leaf's argument that comes next: named (``k=``), or the next in order."""
         token = self._peek()
-        if self._tokens[self._at + 1].text == "=":
+        if self._is_named():
             named = _SHORT.get(token.text.lower())
             if named is None or named in given:
                 problem = "an unknown argument" if named is None else "an argument given twice"

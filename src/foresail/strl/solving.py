@@ -68,7 +68,7 @@ def solve(
     *,
     solver: str = "highs",
     limits: Limits | None = None,
-    formulation: Formulation | None = None,
+    formulation: Formulation = "tight",
 ) -> Solved:
     """The best allocation of an expression that is found within the limits.
 

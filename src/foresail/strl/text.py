@@ -33,7 +33,7 @@ from foresail.strl.expression import (
     Sum,
 )
 from foresail.strl.node_names import compress
-from foresail.strl.parser import NAME, RESERVED, Parser
+from foresail.strl.parser import NAME, NAME_FORM, RESERVED, Parser
 from foresail.strl.tokens import exact
 from foresail.strl.tree import children
 
@@ -101,7 +101,7 @@ def text_of(path: Path) -> str:
         If it cannot be read or is not UTF-8.
     """
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", source=path) from error
     except UnicodeDecodeError as error:
@@ -181,7 +181,7 @@ def format_document(document: Document) -> str:
     """
     for name in (*document.node_sets, *document.requests):
         if name.lower() in RESERVED or not NAME.fullmatch(name):
-            raise InputError("not a name", value=name, expected="letters, digits and _")
+            raise InputError("not a name", value=name, expected=NAME_FORM)
     lines = [f"nodes {format_nodes(document.supply.nodes)}"]
     until: dict[float, set[str]] = {}
     for node, free_again in document.supply.busy_until.items():
