@@ -74,6 +74,7 @@ _TABLES = (
     ("Estimates within a factor of two, per cent", "within_factor_two", 100.0, 1, 1),
     ("NMAE: summed absolute errors over summed runtimes", "nmae", 1.0, 3, -1),
     ("NMAE of the median of each belief", "nmae_of_median", 1.0, 3, -1),
+    ("Medians within a factor of two, per cent", "within_factor_two_of_median", 100.0, 1, 1),
     ("CRPS over the mean runtime", "relative_crps", 1.0, 3, -1),
     ("Runtimes within the stated 80 % interval, per cent", "coverage_80", 100.0, 1, 0),
     ("Under-estimates, per cent", "errors_under", 100.0, 1, 0),

@@ -244,3 +244,22 @@ def test_a_saved_state_is_as_large_as_what_it_holds(tmp_path):
     """A table for a hundred thousand feature-values with a few in it is a few kilobytes."""
     saved(tmp_path / "state")
     assert (tmp_path / "state").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", ["history", "regression"])
+def test_jobs_in_flight_can_be_forgotten(name):
+    """They teach nothing; the same ids may come again, of other jobs."""
+    past = random_history(seed=47, jobs=100)
+    predictor, untouched = built(name, {}), built(name, {})
+    for each in (predictor, untouched):
+        told(each, past, past.events)
+    running = [replace(past.jobs[0], job_id=f"new{i}", submit_seconds=1e6) for i in range(100)]
+    for job in running:
+        predictor.predict(job, 1e6)
+    if isinstance(predictor, WatchesStarts):
+        predictor.started(running[0], 1e6)
+    predictor.forget_in_flight()
+    assert predictor.snapshot().in_flight == ()
+    again = replace(past.jobs[1], job_id="new0", submit_seconds=1e6)
+    expected = summarise(untouched.predict(again, 1e6))
+    assert np.array_equal(summarise(predictor.predict(again, 1e6)), expected)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import assume, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from drawn_expressions import allocations, expressions
+from drawn_expressions import NODES, allocations, expressions
 from foresail.strl.evaluation import evaluate
 from foresail.strl.expression import LinearNChooseK, Maximum, Minimum, NChooseK, Scale, Sum
 from foresail.strl.simplifying import cull, simplify
+from foresail.strl.solving import solve
+from foresail.strl.supply import Supply
 from foresail.strl.text import format_expression, parse_expression
 from foresail.strl.tree import children, leaves, walk
 
@@ -129,3 +132,19 @@ def test_nothing_is_left_to_simplify(expression):
         if isinstance(each, NChooseK | LinearNChooseK):
             assert each.value > 0
             assert each.count <= len(each.nodes)
+
+
+@settings(max_examples=30)
+@drawn(expressions, st.dictionaries(st.sampled_from(NODES), st.integers(0, 3).map(float)))
+def test_the_optimum_is_the_same(expression, busy_until):
+    """The best plan for what is left is worth what the best plan for the whole is."""
+    assume(all(leaf.start_seconds >= 0.0 for leaf in leaves(expression)))
+    supply = Supply(frozenset(NODES), busy_until)
+    whole = solve(expression, supply, 1.0).value
+    left = simplify(expression)
+    if left.expression is None:
+        assert whole == 0.0
+        return
+    best = solve(left.expression, supply, 1.0)
+    assert best.value == pytest.approx(whole)
+    assert evaluate(expression, left.original(best.allocation)).value == pytest.approx(whole)

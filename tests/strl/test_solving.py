@@ -115,6 +115,7 @@ def test_figure_4():
     solved = best(expression, supply, 10.0, formulation="published")
     assert (solved.size.columns, solved.size.rows) == (15, 13)
     compiled = compile_expression(expression, supply, 10.0, "published")
+    assert (compiled.part_column >= 9).all()
     assert compiled.part_leaf.size == 6  # the published integers; the other 9 are indicators
     assert compiled.program.integer.all()
     assert solved.value == pytest.approx(3.0)
@@ -360,7 +361,7 @@ class _OutOfTime:
 
 
 def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
-    """The answer says so, and its bound is that of an idle cluster."""
+    """The answer says so, and its bound is what each job is worth alone."""
     register("solver", "out-of-time", NoParameters)(_OutOfTime)
     expression, supply = Sum(three_jobs(range(4))), Supply(MACHINES)
     solved = solve(expression, supply, 1.0, solver="out-of-time")

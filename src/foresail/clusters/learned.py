@@ -30,6 +30,9 @@ from foresail.predictors.saving import (
 KEPT_EVERY_SECONDS: Final = 60.0
 """How often the file is written while a run goes on and learns."""
 
+_SHARE: Final = 20.0
+"""How many times longer than it takes to write must pass before the file is written again."""
+
 
 def require_learnable(policy: str, path: Path) -> None:
     """Refuse a file that a run under this policy could not go on from.
@@ -97,9 +100,11 @@ class LearnedFile:
             If another run has written the file since, and this one's knowledge was put into the
             run's directory instead; or if neither can be written.
         """
-        self._due = time.monotonic() + KEPT_EVERY_SECONDS
+        begin = time.monotonic()
         if self._is_ours():
             save_state(self._path, predictor, self._header)
+            end = time.monotonic()
+            self._due = end + max(KEPT_EVERY_SECONDS, _SHARE * (end - begin))
             return
         save_state(self._aside, predictor, self._header)
         raise InputError(

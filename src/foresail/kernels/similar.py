@@ -53,8 +53,8 @@ DECAYS: Final = 6
 STRENGTHS: Final = DECAYS + LEVELS
 TABLE: Final = STRENGTHS + LEVELS
 """The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2],
-what shorter runtimes count as, the longest runtime seen (at first: expected), a decay and a strength k per level, then the rows of the table, one
-after the other."""
+what shorter runtimes count as, the longest runtime seen (at first: expected), a decay and a
+strength k per level, then the rows of the table, one after the other."""
 
 _WHO: Final = 0
 _FIRST: Final = 1

@@ -35,7 +35,7 @@ class Branch:
     level
         Column of what a ``min`` is worth; -1 for the others.
     highest
-        What the branch is worth at most on an idle cluster.
+        What the branch is worth at most, were it alone.
     work
         Slots times nodes of a way to ``highest``.
     children

@@ -43,7 +43,8 @@ Formulation: TypeAlias = Literal["tight", "published"]
 ``published`` has a supply row for every slot in which a partition may be held, and one row that
 keeps the indicators of a ``sum``'s children below the parent's. ``tight`` has supply rows only for
 slots in which some leaf starts (in the others no more is held than in the slot before, and no less
-is free), and one row for each of the children, which makes for a stronger relaxation.
+is free), one row for each of the children, which makes for a stronger relaxation, and no column of
+its own for an ``nCk`` with only one partition to take from.
 """
 
 
@@ -70,7 +71,9 @@ class Compiled:
     free
         Free nodes of every partition in every one of the slots.
     part_leaf, part_partition
-        What the last columns count: nodes of a partition given to a leaf; shape (parts,).
+        The parts: shares of a partition that a leaf can be given; shape (parts,).
+    part_column, part_unit
+        The column that says how much of the part is given, and how many nodes one of it stands for.
     build_seconds
         How long compiling took.
     """
@@ -85,11 +88,13 @@ class Compiled:
     free: Integers
     part_leaf: Integers
     part_partition: Integers
+    part_column: Integers
+    part_unit: Integers
     build_seconds: float
 
     def given(self, values: Floats) -> Integers:
         """Nodes given to every part (a leaf's share of a partition) by a solution's values."""
-        return np.rint(values[self.program.objective.size - self.part_leaf.size :]).astype(np.int64)
+        return np.rint(values[self.part_column]).astype(np.int64) * self.part_unit
 
     def amounts(self, given: Integers) -> Integers:
         """Nodes given to every leaf; shape (leaves,)."""
@@ -105,7 +110,7 @@ class Compiled:
             Nodes given to every part; leaves that add no worth are given none.
         """
         columns = np.zeros(self.program.objective.size)
-        columns[columns.size - given.size :] = given
+        columns[self.part_column] = given // self.part_unit
         _set_columns(self.root, self.amounts(given), columns)
         return columns
 
@@ -148,10 +153,10 @@ def compile_expression(
         slots = np.unique(table.first)
     free = free_nodes(partitions, free_from, slots)
 
-    tree = _Tree(table, partitions.set_sizes, formulation)
+    parts = _parts(partitions, table, free, slots)
+    tree = _Tree(table, parts.room, formulation)
     root = tree.grow(expression)
-    part_leaf, part_partition = _parts(partitions, table)
-    _add_parts(tree, part_leaf, part_partition, free, slots)
+    part_column, part_unit = _add_parts(tree, parts, free, slots)
     program = tree.builder.build()
     return Compiled(
         program=program,
@@ -162,8 +167,10 @@ def compile_expression(
         partitions=partitions,
         slots=slots,
         free=free,
-        part_leaf=part_leaf,
-        part_partition=part_partition,
+        part_leaf=parts.leaf,
+        part_partition=parts.partition,
+        part_column=part_column,
+        part_unit=part_unit,
         build_seconds=time.perf_counter() - began,
     )
 
@@ -175,12 +182,12 @@ class _Tree:
     so that no linear form is ever copied.
     """
 
-    def __init__(self, table: LeafTable, set_sizes: Integers, formulation: Formulation) -> None:
+    def __init__(self, table: LeafTable, room: Integers, formulation: Formulation) -> None:
         self.builder = ProgramBuilder()
         self.table = table
-        self._tight = formulation == "tight"
+        self.tight = formulation == "tight"
         leaf_count = table.counts.size
-        most = np.minimum(table.counts, set_sizes[table.sets])
+        most = np.minimum(table.counts, room)
         reachable = table.linear | (most == table.counts)
         self._highest = np.where(reachable, table.values * most / table.counts, 0.0).tolist()
         self._work = (most * (table.last - table.first)).tolist()
@@ -252,11 +259,13 @@ class _Tree:
         self.leaf_row[leaf] = row
         self.leaf_factor[leaf] = factor
         branch.highest, branch.work = self._highest[leaf], self._work[leaf]
+        if not branch.highest:  # then all that shares the indicator is worth nothing
+            self._upper[branch.indicator] = 0.0
 
     def _grow_choice(
         self, branch: Branch, expression: Maximum | Sum, row: int, factor: float
     ) -> None:
-        one_row_each = self._tight and isinstance(expression, Sum)
+        one_row_each = self.tight and isinstance(expression, Sum)
         if not one_row_each:
             together = self._row()
             share = 1 if isinstance(expression, Maximum) else len(expression.children)
@@ -287,12 +296,44 @@ class _Tree:
         self._upper[branch.level] = branch.highest
 
 
-def _parts(partitions: Partitions, table: LeafTable) -> tuple[Integers, Integers]:
-    """Leaf and partition of every share of a partition that a leaf can be given."""
-    counts = np.diff(partitions.set_starts)[table.sets]
-    part_leaf = np.repeat(np.arange(counts.size), counts)
-    at = partitions.set_starts[table.sets][part_leaf] + _within(counts)
-    return part_leaf, partitions.set_members[at]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Shares of partitions that leaves can be given; arrays have shape (parts,).
+
+    Parameters
+    ----------
+    leaf, partition
+        Whose share of what.
+    begin, end
+        Numbers of the slots, of those with supply rows, in which it is held.
+    most
+        Nodes that there can be at most.
+    of_leaf
+        Parts of every leaf; shape (leaves,).
+    """
+
+    leaf: Integers
+    partition: Integers
+    begin: Integers
+    end: Integers
+    most: Integers
+    of_leaf: Integers
+
+    @property
+    def room(self) -> Integers:
+        """Nodes that every leaf can be given at most, were it alone; shape (leaves,)."""
+        return np.bincount(self.leaf, self.most, self.of_leaf.size).astype(np.int64)
+
+
+def _parts(partitions: Partitions, table: LeafTable, free: Integers, slots: Floats) -> _Parts:
+    of_leaf = np.diff(partitions.set_starts)[table.sets]
+    leaf = np.repeat(np.arange(of_leaf.size), of_leaf)
+    at = partitions.set_starts[table.sets][leaf] + _within(of_leaf)
+    partition = partitions.set_members[at]
+    begin = np.searchsorted(slots, table.first)[leaf]
+    end = np.searchsorted(slots, table.last)[leaf]
+    most = np.minimum(table.counts[leaf], free[partition, begin])
+    return _Parts(leaf, partition, begin, end, most, of_leaf)
 
 
 def _within(counts: Integers) -> Integers:
@@ -303,35 +344,38 @@ def _within(counts: Integers) -> Integers:
 
 
 def _add_parts(
-    tree: _Tree, part_leaf: Integers, part_partition: Integers, free: Integers, slots: Floats
-) -> None:
-    """Columns of the parts, what leaves demand of them, and what the partitions supply."""
+    tree: _Tree, parts: _Parts, free: Integers, slots: Floats
+) -> tuple[Integers, Integers]:
+    """Add what leaves demand and what partitions supply; the column of every part, and its unit."""
     table, builder = tree.table, tree.builder
-    begin = np.searchsorted(slots, table.first)
-    end = np.searchsorted(slots, table.last)
-    most = np.minimum(table.counts[part_leaf], free[part_partition, begin[part_leaf]])
-    parts = builder.add_columns(np.zeros(part_leaf.size), most, True)
-
-    demand = builder.add_rows(np.where(table.linear, -math.inf, 0.0), 0.0)
-    builder.add_entries(demand[part_leaf], parts, 1.0)
-    builder.add_entries(demand, tree.leaf_indicator, -table.counts)
-
     whole = ~table.linear
+    folded = whole & (parts.of_leaf == 1) if tree.tight else np.zeros_like(whole)
+    own = ~folded[parts.leaf]
+    columns = tree.leaf_indicator[parts.leaf]
+    columns[own] = builder.add_columns(np.zeros(int(own.sum())), parts.most[own], True)
+    units = np.where(own, 1, table.counts[parts.leaf])
+
+    demand = np.full(folded.size, -1)
+    lower = np.where(table.linear[~folded], -math.inf, 0.0)
+    demand[~folded] = builder.add_rows(lower, 0.0)
+    builder.add_entries(demand[parts.leaf[own]], columns[own], 1.0)
+    builder.add_entries(demand[~folded], tree.leaf_indicator[~folded], -table.counts[~folded])
+
     worth = tree.leaf_factor * table.values
     builder.add_entries(tree.leaf_row[whole], tree.leaf_indicator[whole], worth[whole])
-    shared = table.linear[part_leaf]
-    owners = part_leaf[shared]
-    builder.add_entries(tree.leaf_row[owners], parts[shared], (worth / table.counts)[owners])
+    shared = table.linear[parts.leaf]
+    owners = parts.leaf[shared]
+    builder.add_entries(tree.leaf_row[owners], columns[shared], (worth / table.counts)[owners])
 
-    spans = (end - begin)[part_leaf]
-    held = np.repeat(np.arange(part_leaf.size), spans)
-    cells = part_partition[held] * slots.size + begin[part_leaf][held] + _within(spans)
+    spans = parts.end - parts.begin
+    held = np.repeat(np.arange(spans.size), spans)
+    cells = parts.partition[held] * slots.size + parts.begin[held] + _within(spans)
     used = np.zeros(free.size, np.bool_)
     used[cells] = True
-    supply = builder.add_rows(np.full(int(used.sum()), -math.inf), free.ravel()[used])
     rows = np.zeros(free.size, np.int64)
-    rows[used] = supply
-    builder.add_entries(rows[cells], parts[held], 1.0)
+    rows[used] = builder.add_rows(np.full(int(used.sum()), -math.inf), free.ravel()[used])
+    builder.add_entries(rows[cells], columns[held], units[held])
+    return columns, units
 
 
 def _set_columns(root: Branch, amounts: Integers, columns: Floats) -> None:

@@ -1,6 +1,6 @@
-"""Where a job wants to run, for people who never want to see STRL: ``same:rack`` and the like.
+"""Where a job runs best, as STRL: templates for people who never want to see the language.
 
-The texts are those of the column ``preferred`` of a workload's jobs.
+Source: TetriSched (EuroSys 2016), section 4; spec tetrisched section 4.3.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from foresail.model.cluster import Cluster, Node
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
+from foresail.model.preference import PreferenceKind
 from foresail.strl.expression import Expression
 from foresail.strl.requests import (
     Gang,
@@ -29,44 +30,27 @@ from foresail.strl.requests import (
 
 Known = TypeVar("Known")
 
-PREFERRED: Final = "preferred"
-"""The attribute of a job that says where it runs best."""
-SLOWDOWN_ELSEWHERE: Final = "slowdown_elsewhere"
-"""The attribute that says how many times longer it runs where that is not given."""
 
-
-class PlacementKind(Enum):
-    """The kinds of request; the value is the word in front of the colon."""
+class PlacementKind(StrEnum):
+    """The kinds of request: those of a job's preference, and two for jobs without one."""
 
     ANYWHERE = "anywhere"
-    PARTITION = "partition"
-    ATTRIBUTE = "attribute"
-    SAME = "same"
-    SPREAD = "spread"
     ELASTIC = "elastic"
-
-
-_FORMS: Final = MappingProxyType(
-    {
-        PlacementKind.ANYWHERE: "anywhere",
-        PlacementKind.PARTITION: "partition:a,b",
-        PlacementKind.ATTRIBUTE: "attribute:gpu",
-        PlacementKind.SAME: "same:rack",
-        PlacementKind.SPREAD: "spread:rack or spread:rack,2",
-        PlacementKind.ELASTIC: "elastic",
-    }
-)
+    PARTITION = PreferenceKind.PARTITION.value
+    ATTRIBUTE = PreferenceKind.ATTRIBUTE.value
+    SAME = PreferenceKind.SAME.value
+    SPREAD = PreferenceKind.SPREAD.value
 
 
 _ONE_OR_MORE: Final = range(1, 1_000_000)
 _NAMES_NEEDED: Final = MappingProxyType(
     {
-        PlacementKind.ANYWHERE: range(1),
-        PlacementKind.PARTITION: _ONE_OR_MORE,
-        PlacementKind.ATTRIBUTE: range(1, 2),
-        PlacementKind.SAME: range(1, 2),
-        PlacementKind.SPREAD: range(1, 2),
-        PlacementKind.ELASTIC: range(1),
+        PlacementKind.ANYWHERE: (range(1), "none"),
+        PlacementKind.ELASTIC: (range(1), "none"),
+        PlacementKind.PARTITION: (_ONE_OR_MORE, "partitions"),
+        PlacementKind.ATTRIBUTE: (_ONE_OR_MORE, "attributes"),
+        PlacementKind.SAME: (range(1, 2), "one attribute, such as rack"),
+        PlacementKind.SPREAD: (range(1, 2), "one attribute, such as rack"),
     }
 )
 
@@ -78,15 +62,17 @@ class PlacementRequest:
     Parameters
     ----------
     kind
-        What the names are, and how the tasks lie to each other: all of them in the named
-        partitions, on nodes with the named attribute, in the same domain (rack), spread over
-        domains; anywhere; or on as many nodes as there are (elastic).
+        ``ANYWHERE``; ``ELASTIC``: on as many nodes as there are, up to the tasks; ``PARTITION``,
+        ``ATTRIBUTE``: all tasks in these partitions, on nodes with one of these attributes;
+        ``SAME``: all on nodes with the same value of an attribute (a rack); ``SPREAD``: on nodes
+        with different values of it.
     names
-        Partitions; one attribute; or one kind of domain. None for ``anywhere`` and ``elastic``.
+        The partitions or attributes.
     most_per_domain
-        Of spread tasks, how many may share a domain.
+        How many tasks of ``SPREAD`` may have the same value, at least 1.
     slowdown
-        How many times longer the job runs anywhere else; None if it must not run elsewhere.
+        How many times longer the job runs anywhere else, at least 1; None if it must not run
+        elsewhere.
     """
 
     kind: PlacementKind = PlacementKind.ANYWHERE
@@ -95,71 +81,30 @@ class PlacementRequest:
     slowdown: float | None = None
 
     def __post_init__(self) -> None:
-        if len(self.names) not in _NAMES_NEEDED[self.kind] or self.most_per_domain < 1:
-            raise InputError(
-                "not a placement", field=PREFERRED, value=self.text, expected=_FORMS[self.kind]
-            )
-        if self.slowdown is not None and not 1.0 <= self.slowdown < math.inf:
-            raise InputError(
-                "no slowdown", field=SLOWDOWN_ELSEWHERE, value=self.slowdown, expected="at least 1"
-            )
-
-    @property
-    def text(self) -> str:
-        """The request as a job's ``preferred`` has it."""
-        names = list(self.names)
-        if self.most_per_domain != 1:
-            names.append(str(self.most_per_domain))
-        return f"{self.kind.value}:{','.join(names)}" if names else self.kind.value
-
-    @classmethod
-    def parse(cls, text: str, slowdown: float | None = None) -> PlacementRequest:
-        """The request that a text is: ``partition:a,b``, ``attribute:gpu``, ``same:rack``, ...
-
-        Raises
-        ------
-        InputError
-            If the text is none of these, or the slowdown is below 1.
-        """
-        word, _, rest = text.strip().partition(":")
-        names = tuple(name.strip() for name in rest.split(",") if name.strip())
-        kind = next((kind for kind in PlacementKind if kind.value == word.strip()), None)
-        if kind is None:
-            expected = ", ".join(_FORMS.values())
-            raise InputError("not a placement", field=PREFERRED, value=text, expected=expected)
-        most = 1
-        if kind is PlacementKind.SPREAD and len(names) == 2 and names[1].isdecimal():
-            most = int(names[1])
-            names = names[:1]
-        return cls(kind, names, most, slowdown)
+        needed, expected = _NAMES_NEEDED[self.kind]
+        slowdown = 1.0 if self.slowdown is None else self.slowdown
+        for field, holds, wanted in (
+            ("names", len(self.names) in needed, f"{expected} for {self.kind}"),
+            ("most_per_domain", self.most_per_domain >= 1, "at least 1"),
+            ("slowdown", 1.0 <= slowdown < math.inf, "at least 1"),
+        ):
+            if not holds:
+                value = getattr(self, field)
+                raise InputError("not a placement", field=field, value=value, expected=wanted)
 
     @classmethod
     def of(cls, job: Job) -> PlacementRequest:
-        """What a job's attributes ``preferred`` and ``slowdown_elsewhere`` ask for.
+        """What a job's preference asks for; anywhere, if it has none.
 
-        Raises
-        ------
-        InputError
-            If they cannot be understood.
+        Of several attributes to be same or different in, the first counts, as in the preference.
         """
-        text, slowdown = job.attributes.get(PREFERRED), job.attributes.get(SLOWDOWN_ELSEWHERE)
-        try:
-            times = None if slowdown is None else float(slowdown)
-            return cls() if text is None else cls.parse(text, times)
-        except InputError as error:
-            raise InputError(
-                f"job {job.job_id}: {error.problem}",
-                field=error.field,
-                value=error.value,
-                expected=error.expected,
-            ) from error
-        except ValueError as error:
-            raise InputError(
-                f"job {job.job_id}: no slowdown",
-                field=SLOWDOWN_ELSEWHERE,
-                value=slowdown,
-                expected="a number, at least 1",
-            ) from error
+        preference = job.preference
+        if preference is None:
+            return cls()
+        kind = PlacementKind(preference.kind.value)
+        single = kind in (PlacementKind.SAME, PlacementKind.SPREAD)
+        names = preference.names[:1] if single else preference.names
+        return cls(kind, names, slowdown=preference.slowdown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,24 +117,17 @@ class Grounds:
         Names of all nodes.
     partitions
         Names of a partition's nodes, by its name.
-    attributes
-        Names of the nodes that have an attribute, by the attribute's name.
     domains
-        Names of the nodes of each domain, by the kind of domain (``rack``).
+        For each attribute, the nodes of each of its values (the racks, for ``rack``).
     """
 
     nodes: Nodes
     partitions: Mapping[str, Nodes]
-    attributes: Mapping[str, Nodes]
     domains: Mapping[str, tuple[Nodes, ...]]
 
     @classmethod
     def of(cls, cluster: Cluster) -> Grounds:
         """The sets of a cluster's nodes.
-
-        A node has the attributes that it names, and ``gpu`` if it has any gpus. Nodes with the same
-        value of an attribute are one domain of that kind; where no node says its ``rack``, a
-        partition is a rack.
 
         Raises
         ------
@@ -200,13 +138,7 @@ class Grounds:
         every = [node for partition in cluster.partitions for node in partition.nodes]
         if not every:
             raise InputError("the cluster has no nodes to choose from", expected="nodes by name")
-        domains = _domains(every)
-        domains["partition"] = tuple(partitions.values())
-        domains.setdefault("rack", domains["partition"])
-        attributes = {kind: frozenset().union(*sets) for kind, sets in _domains(every).items()}
-        with_gpus = frozenset(node.name for node in every if node.total.gpus > 0)
-        attributes["gpu"] = attributes.get("gpu", frozenset()) | with_gpus
-        return cls(frozenset(node.name for node in every), partitions, attributes, domains)
+        return cls(frozenset(node.name for node in every), partitions, _domains(every))
 
 
 def _domains(nodes: Iterable[Node]) -> dict[str, tuple[Nodes, ...]]:
@@ -224,7 +156,7 @@ def expression_of(request: PlacementRequest, gang: Gang, grounds: Grounds) -> Ex
     Raises
     ------
     UnknownNameError
-        If the cluster has no such partition, attribute or kind of domain.
+        If the cluster has no such partition or attribute.
     InputError
         If the value function is worth something that no value can be.
     """
@@ -245,11 +177,13 @@ def _best(request: PlacementRequest, gang: Gang, grounds: Grounds) -> Expression
             parts = [_named("partition", name, grounds.partitions) for name in request.names]
             return within(gang, (frozenset[str]().union(*parts),))
         case PlacementKind.ATTRIBUTE:
-            return within(gang, (_named("attribute", request.names[0], grounds.attributes),))
+            kinds = [_named("attribute", name, grounds.domains) for name in request.names]
+            having = (nodes for domains in kinds for nodes in domains)
+            return within(gang, (frozenset[str]().union(*having),))
         case PlacementKind.SAME:
-            return within(gang, _named("kind of domain", request.names[0], grounds.domains))
+            return within(gang, _named("attribute", request.names[0], grounds.domains))
         case PlacementKind.SPREAD:
-            domains = _named("kind of domain", request.names[0], grounds.domains)
+            domains = _named("attribute", request.names[0], grounds.domains)
             if request.most_per_domain == 1 and len(domains) == gang.tasks:
                 return spread(gang, domains)
             return at_most_per_domain(gang, domains, request.most_per_domain)
