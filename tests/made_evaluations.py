@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from foresail.control.short_form import Part, part_of
 from foresail.model.registry import Entry, NoParameters
+from foresail.model.short_form import Part, part_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import polars as pl
 
-from foresail.control.short_form import Part, part_of
 from foresail.evaluation.course import Learning
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import scores
+from foresail.model.short_form import Part, part_of
 from foresail.reports.files import make_folder, write_whole
 from foresail.traces.filtering import Choice, apply_filters
 from foresail.traces.reading import read

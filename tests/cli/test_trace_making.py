@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.trace import app
-from foresail.control.short_form import make_part, parameter_texts, part_of
 from foresail.model.errors import ForesailError, InputError, UnknownNameError
 from foresail.model.registry import find
+from foresail.model.short_form import make_part, parameter_texts, part_of
 from foresail.traces.catalogue import Archive, Catalogue, Log
 from foresail.traces.folder import read_folder
 from foresail.traces.generators.lublin import LublinParameters

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from foresail.cli.main import main
-from foresail.control.short_form import part_of
+from foresail.model.short_form import part_of
 from foresail.predictors.saving import load_state, read_header
 
 JOBS = "command\n" + "true\n" * 3

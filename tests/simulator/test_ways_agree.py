@@ -16,7 +16,7 @@ from fixed_predictor import workload_of
 from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.policy import NAMED_POLICIES, parse_policy
 from foresail.model.registry import entries
-from foresail.simulator.replay import replay
+from foresail.simulator.replay import is_compiled, replay
 from foresail.simulator.simulate import simulate_by_events
 from foresail.traces.workload import Workload
 
@@ -35,7 +35,11 @@ POLICIES = [
         for scheduler in SCHEDULERS
         for predictor in PREDICTORS
     ),
-    *(f"{entry.name},similar,quantile" for entry in entries("scheduler")),
+    *(
+        f"{entry.name},similar,quantile"
+        for entry in entries("scheduler")
+        if is_compiled(parse_policy(entry.name))
+    ),
     *NAMED_POLICIES,
 ]
 

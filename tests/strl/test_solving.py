@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from foresail.milp.solver import Capabilities, Limits, Solution, Status, find_solver
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, register
+from foresail.strl.branch import worths
 from foresail.strl.compiling import compile_expression
 from foresail.strl.evaluation import conflicts, evaluate
 from foresail.strl.expression import (
@@ -25,6 +26,7 @@ from foresail.strl.expression import (
 from foresail.strl.solving import quick_plan, solve
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
+from foresail.strl.trimming import trimmed
 from strl.random_expressions import NODES, best_value, expressions
 
 EXACT = Limits(relative_gap=0.0)
@@ -48,7 +50,7 @@ def check_plan(solved, expression, supply):
     assert solved.bound >= solved.value >= solved.quick_value
 
 
-@settings(max_examples=200)
+@settings(max_examples=400)
 @given(expressions(2), busy_nodes)
 def test_the_best_plan_is_that_of_brute_force(expression, busy):
     """All seven operators, five nodes, some of them busy."""
@@ -56,7 +58,7 @@ def test_the_best_plan_is_that_of_brute_force(expression, busy):
     expected = best_value(expression, busy)
     solved = best(expression, supply)
     assert solved.value == pytest.approx(expected)
-    assert solved.gap == 0.0
+    assert solved.gap < 1e-5  # rows are kept to a millionth
     check_plan(solved, expression, supply)
 
 
@@ -92,6 +94,42 @@ def test_the_quick_plan_is_one(expression, busy):
     assert compiled.program.admits(values)
     solved = solve(expression, Supply(frozenset(NODES), busy), 1.0)
     assert compiled.program.objective_of(values) == pytest.approx(solved.quick_value)
+
+
+@settings(max_examples=200)
+@given(expressions(3), st.lists(st.integers(0, 3), min_size=27, max_size=27))
+def test_the_clean_up_keeps_the_worth(expression, amounts):
+    """Whatever leaves were given: no more, worth the same, nothing to spare."""
+    root = compile_expression(expression, Supply(frozenset(NODES)), 1.0).root
+    asked = leaves(expression)
+    given_ = [min(most, leaf.count) for most, leaf in zip(amounts, asked, strict=False)]
+    kept = trimmed(root, given_)
+    assert all(left <= had for left, had in zip(kept, given_, strict=True))
+    before, after = worths(root, given_), worths(root, kept)
+    assert after.get(root.number, 0.0) == pytest.approx(before.get(root.number, 0.0))
+    assert trimmed(root, kept) == kept
+    if not before.get(root.number):
+        assert not any(kept)
+    for number in range(len(kept)):
+        if kept[number]:
+            less = [*kept[:number], kept[number] - 1, *kept[number + 1 :]]
+            assert worths(root, less).get(root.number, 0.0) < after[root.number]
+
+
+A_AND_B = nodes("a b")
+
+
+@pytest.mark.parametrize(
+    "hopeless",
+    [
+        Minimum(tuple(NChooseK(nodes(each), 2, 0.0, 1.0, 10.0) for each in ("a b", "b c"))),
+        Barrier(Sum((NChooseK(A_AND_B, 2, 0.0, 1.0, 5.0),) * 2), 10.0),
+    ],
+)
+def test_the_quick_plan_gives_back_what_is_not_enough(hopeless):
+    """Nodes tried for a job that cannot be served are free for the next one."""
+    asked = Sum((hopeless, NChooseK(A_AND_B, 2, 0.0, 1.0, 1.0)))
+    assert best(asked, Supply(nodes("a b c"))).quick_value == 1.0
 
 
 # The published examples: spec tetrisched section 11.

@@ -121,7 +121,7 @@ def load_cleaned(
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
     from foresail.cli.trace._options import reader_options
     from foresail.cli.trace._progress import reading_progress
-    from foresail.control.short_form import part_of
+    from foresail.model.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
     from foresail.traces.reading import read
 

@@ -12,8 +12,8 @@ def policies() -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
     from foresail.cli.trace._tables import print_table
     from foresail.control.policy import NAMED_POLICIES, PARTS
-    from foresail.control.short_form import parameter_texts
     from foresail.model.registry import entries
+    from foresail.model.short_form import parameter_texts
     from foresail.schedulers._expression import FIELD_NAMES, NAMED_ORDERS
 
     for family in PARTS:

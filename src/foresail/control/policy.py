@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from foresail.control.short_form import Part, make_part, name_and_settings, split
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import Correction, Predictor, Scheduler
 from foresail.model.registry import Entry, entries, find
+from foresail.model.short_form import Part, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(

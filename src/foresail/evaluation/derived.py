@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.control.short_form import Part
 from foresail.evaluation.errors import ErrorShares, error_histogram, error_shares
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.model.errors import InputError
+from foresail.model.short_form import Part
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.control.short_form import Part, part_of
 from foresail.evaluation import _loop
 from foresail.evaluation.course import LEARNING, Learning, course_of
 from foresail.kernels.belief import point_belief
@@ -26,6 +25,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import NeedsTruth, Predictor, WatchesStarts
+from foresail.model.short_form import Part, part_of
 from foresail.traces import quantities
 from foresail.traces.workload import Workload
 

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from foresail.control.conventions import CONVENTIONS
 from foresail.control.policy import parse_policy
-from foresail.control.short_form import part_of
 from foresail.experiments.measuring import Measured, measure
 from foresail.experiments.plan import LogSource, Plan
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
 from foresail.model.errors import ForesailError
+from foresail.model.short_form import part_of
 from foresail.simulator.simulate import simulate
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import Choice, apply_filters

@@ -14,6 +14,12 @@ from foresail.milp.program import Program
 from foresail.milp.solver import Capabilities, Limits, RelaxedSolution, Solution, Status
 from foresail.model.registry import NoParameters, register
 
+_SLOW_RULES = 0b1_1111_1111_1110_0000
+"""Presolve rules from dominated columns (bit 5) on, as HiGHS numbers them, which are left out.
+
+On a plan of 50 jobs on 256 nodes they took three seconds to remove a tenth of what the others left,
+without a look at the time limit; without them, three seconds gave a bound and ten a better plan.
+"""
 _BY_ROW = 2
 _MAXIMISE = -1
 _FEASIBLE = 2  # of what HiGHS calls the primal solution status
@@ -116,6 +122,7 @@ def _loaded(program: Program) -> Any:
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("mip_abs_gap", 0.0)
+    highs.setOptionValue("presolve_rule_off", _SLOW_RULES)
     status = highs.passModel(
         program.objective.size,
         program.row_lower.size,

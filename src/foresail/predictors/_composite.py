@@ -28,7 +28,7 @@ from foresail.kernels.signatures import (
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth
-from foresail.model.registry import find
+from foresail.model.short_form import part_of
 from foresail.predictors._blocks import joined, lengthened
 from foresail.predictors._steps import Layout, Snapshot, SteppedPredictor
 
@@ -44,23 +44,23 @@ class Own:
     job_columns: int
 
 
-def member(name: str, field: str) -> CompiledPredictor:
-    """The registered predictor of this name, with its defaults, as a member of a composite.
+def member(text: str, field: str) -> CompiledPredictor:
+    """The predictor with this short form, as a member of a composite.
 
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If there is none of this name, or it has no such parameter.
     InputError
-        If it cannot be a member; ``field`` is the parameter that named it.
+        If the text is malformed, or the predictor cannot be a member; ``field`` is the parameter
+        that named it.
     """
-    entry = find("predictor", name)
-    built = entry.build(entry.parameters())
+    built = part_of("predictor", text).build()
     if isinstance(built, NeedsTruth) or not isinstance(built, CompiledPredictor):
         raise InputError(
             "cannot be a member of another predictor",
             field=field,
-            value=name,
+            value=text,
             expected="a predictor with compiled steps that needs no truth",
         )
     return built

@@ -23,7 +23,7 @@ class CalibratedParameters:
     Parameters
     ----------
     of
-        Name of the predictor whose belief is moved; a point becomes a distribution.
+        The predictor whose belief is moved, by name or short form; a point becomes a distribution.
     first_step, smallest_step
         How far quantiles move when the first job ends, and at least, in logarithms of seconds.
     """

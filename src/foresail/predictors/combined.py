@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,12 @@ from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors._steps import require
 
+_POINTS: Final = (
+    "jvu(features=[user,executable,cpus,queue,user+executable,user+cpus,"
+    "requested,user+requested,user+requested+cpus,hour,user+hour])"
+)
+"""JVuPredict with the requested time among its features: users ask alike for alike jobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class CombinedParameters:
@@ -24,14 +31,14 @@ class CombinedParameters:
     Parameters
     ----------
     members
-        Names of the predictors to combine.
+        The predictors to combine: names, or short forms with parameters.
     eagerness
         How fast weights follow what members were worth; 1 is the rate with the proved bound.
     patience
         After how many of a user's jobs the user's own weights count half.
     """
 
-    members: tuple[str, ...] = ("similar", "jvu", "quantile_regression", "recent")
+    members: tuple[str, ...] = ("similar", _POINTS, "quantile_regression", "recent")
     eagerness: float = 3.0
     patience: float = 20.0
 
@@ -54,7 +61,7 @@ class Combined(CompositePredictor):
             steps.predict, steps.started, steps.observe, steps.refresh, steps.belief
         )
         own = Own(_numbers(parameters), steps.record_size(count), steps.job_columns(count))
-        super().__init__(compiled, [member(name, "members") for name in parameters.members], own)
+        super().__init__(compiled, [member(text, "members") for text in parameters.members], own)
 
     def refreshed(self, job: Job, now: float) -> Distribution:
         """Belief about a job that still waits, from all that has ended meanwhile."""

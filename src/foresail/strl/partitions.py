@@ -64,7 +64,7 @@ def refine(nodes: Sequence[str], sets: Sequence[AbstractSet[str]]) -> Partitions
             member[row, [number[node] for node in each if node in number]] = True
     signatures = _signatures(member)
     _, first, inverse = np.unique(signatures, return_index=True, return_inverse=True)
-    used = member.any(axis=0) if len(sets) else np.zeros(len(nodes), np.bool_)
+    used = np.asarray(member.any(axis=0), np.bool_)
     order = np.argsort(first)
     order = order[used[first[order]]]
     rank = np.full(first.size, -1)

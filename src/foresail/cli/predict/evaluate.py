@@ -22,8 +22,8 @@ from foresail.cli.trace._options import (
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from foresail.control.short_form import Part
     from foresail.evaluation.replaying import Evaluation
+    from foresail.model.short_form import Part
     from foresail.traces.workload import Workload
 
 STANDARD: Final = (
@@ -135,8 +135,8 @@ def command(
 
 def _parts(predictors: Sequence[str], quantity: str, plugins: Sequence[Path] | None) -> list[Part]:
     """All that can be refused before a long log is read."""
-    from foresail.control.short_form import part_of
     from foresail.model.registry import load_plugin
+    from foresail.model.short_form import part_of
     from foresail.traces.quantities import QUANTITIES
 
     for plugin in plugins or []:

@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Put together what shards of one predictor learned from different jobs."""
     from foresail import __version__
-    from foresail.control.short_form import part_of
+    from foresail.model.short_form import part_of
     from foresail.predictors.saving import (
         StateHeader,
         load_state,

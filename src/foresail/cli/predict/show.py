@@ -19,7 +19,7 @@ def command(
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Show which predictor a state belongs to, what it has learned and what memory that takes."""
-    from foresail.control.short_form import part_of
+    from foresail.model.short_form import part_of
     from foresail.predictors.saving import load_state, read_header
 
     header = read_header(state)

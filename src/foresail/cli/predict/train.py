@@ -36,9 +36,9 @@ def command(
 ) -> None:
     """Learn from a log, for `foresail run --learned` or to be merged with others."""
     from foresail import __version__
-    from foresail.control.short_form import part_of
     from foresail.evaluation.training import train
     from foresail.model.registry import load_plugin
+    from foresail.model.short_form import part_of
     from foresail.model.words import count
     from foresail.predictors.saving import StateHeader, require_savable, save_state
 

@@ -38,7 +38,7 @@ def command(
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
     from foresail.cli.trace._progress import reading_progress
     from foresail.cli.trace._writing import write
-    from foresail.control.short_form import part_of
+    from foresail.model.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
     from foresail.traces.reading import read
 
@@ -83,8 +83,8 @@ def _report(
 
 def _list() -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.control.short_form import parameter_texts
     from foresail.model.registry import entries
+    from foresail.model.short_form import parameter_texts
 
     print_table(
         ("filter", "what it does", "parameters"),

@@ -28,8 +28,8 @@ def command(
     ] = None,
 ) -> None:
     """Generate a workload; without NAME, list the generators and their parameters."""
-    from foresail.control.short_form import make_part, settings_of
     from foresail.model.registry import find
+    from foresail.model.short_form import make_part, settings_of
 
     if name is None:
         _list()
@@ -62,8 +62,8 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
 
 def _list() -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.control.short_form import parameter_texts
     from foresail.model.registry import entries
+    from foresail.model.short_form import parameter_texts
 
     print_table(
         ("generator", "what it makes", "parameters"),

@@ -172,7 +172,8 @@ def _value(name: str, text: str) -> Any:
     if name.endswith("_seconds") and (duration := _DURATION.fullmatch(text)):
         return float(duration[1]) * _UNIT_SECONDS[duration[2]]
     if text.startswith("[") and text.endswith("]"):
-        return [each.strip() for each in text[1:-1].split(",")]
+        inside = text[1:-1].strip()
+        return split(inside) if inside else []
     return text
 
 
