@@ -13,6 +13,7 @@ from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import (
+    BELIEF_COLUMNS,
     BELIEF_LEVELS,
     PREDICTED,
     Q10,
@@ -21,7 +22,7 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     URGENCY,
 )
-from foresail.kernels.log_normal import summarise_log_normal
+from foresail.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
 from foresail.kernels.streaming_histogram import summarise_histogram
 from foresail.kernels.summary import summarise_atoms, summarise_piecewise, summarise_point
 from foresail.model.distribution import Distribution
@@ -62,8 +63,14 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
     Returns
     -------
     numpy.ndarray
-        Shape (BELIEF_COLUMNS,); seconds, infinite at the end of an unbounded belief.
+        Shape (BELIEF_COLUMNS,); seconds. The last is the largest value, or infinite without one;
+        of a log-normal it is what keeps the mean right where a row is read as linear.
     """
+    if isinstance(distribution, LogNormal):
+        row = np.empty(BELIEF_COLUMNS)
+        told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
+        fill_log_normal_belief(*told, row)
+        return row
     if isinstance(distribution, Mixture):
         return distribution.quantiles(np.array(BELIEF_LEVELS))
     return np.array([distribution.quantile(level) for level in BELIEF_LEVELS])

@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation.course import LEARNING, Learning, course_of
 from foresail.kernels.belief import point_belief
 from foresail.kernels.clock import nanoseconds_to_read
-from foresail.kernels.columns import BELIEF_LEVELS, SUMMARY_COLUMNS
+from foresail.kernels.columns import SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
     PredictorState,
@@ -265,8 +266,7 @@ def _replay_objects(
 def _ask(predictor: Predictor, job: Job, now: float, belief: NDArray[np.float64]) -> float:
     """The predicted mean; the whole belief is put into the row."""
     distribution = predictor.predict(job, now)
-    for i, level in enumerate(BELIEF_LEVELS):
-        belief[i] = distribution.quantile(level)
+    belief[:] = belief_row(distribution)
     return float(distribution.mean())
 
 

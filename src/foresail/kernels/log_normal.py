@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import (
+    BELIEF_COLUMNS,
+    BELIEF_LEVELS,
     PREDICTED,
     Q10,
     QUANTILE_LEVELS,
@@ -222,3 +224,19 @@ def summarise_log_normal(
     for i in range(_QUANTILES):
         row[Q10 + i] = log_normal_quantile(mu, sigma, cap, elapsed, QUANTILE_LEVELS[i])
     row[URGENCY] = log_normal_urgency(mu, sigma, cap, elapsed)
+
+
+@kernel
+def fill_log_normal_belief(
+    mu: float, sigma: float, cap: float, elapsed: float, row: NDArray[np.float64]
+) -> None:
+    """Fill a belief row (``foresail.kernels.columns``).
+
+    A row is read as linear between its levels. Its last value is not the cap, far beyond what is
+    likely, but such that the mean beyond the level before it stays right.
+    """
+    for i in range(BELIEF_COLUMNS - 1):
+        row[i] = log_normal_quantile(mu, sigma, cap, elapsed, BELIEF_LEVELS[i])
+    last = row[-2]
+    beyond = log_normal_mean(mu, sigma, cap, last) if last < cap else cap
+    row[-1] = min(max(2.0 * beyond - last, last), cap)

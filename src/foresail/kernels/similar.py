@@ -23,15 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    BELIEF_LEVELS,
     CPUS,
     EXECUTABLE,
     REQUESTED,
     USER,
 )
 from foresail.kernels.compile import kernel, step
-from foresail.kernels.log_normal import log_normal_quantile, summarise_log_normal
+from foresail.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
 
 BY_LIMIT: Final = 0
@@ -226,11 +224,12 @@ def belief(
     summary: NDArray[np.float64],
     row: NDArray[np.float64],
 ) -> None:
-    """The quantiles of the log-normal belief; one without an end ends at its last level below 1."""
+    """The quantiles of the log-normal belief."""
     mu, sigma, cap = jobs[slot, MU], jobs[slot, SIGMA], jobs[slot, CAP]
-    for i in range(BELIEF_COLUMNS - 1):
-        row[i] = log_normal_quantile(mu, sigma, cap, 0.0, BELIEF_LEVELS[i])
-    row[-1] = cap if math.isfinite(cap) else row[-2]
+    if cap > 0.0:
+        fill_log_normal_belief(mu, sigma, cap, 0.0, row)
+    else:
+        row[:] = 0.0
 
 
 @kernel
