@@ -76,6 +76,10 @@ def test_merge(foresail):
     ("arguments", "words"),
     [
         (["train", "log.swf", "--predictor", "clairvoyant", "--output", "x"], "nothing to save"),
+        (
+            ["train", "log.swf", "--predictor", "history(features=[usr])", "--output", "x"],
+            "did you mean 'user'",
+        ),
         (["train", "log.swf", "--predictor", "histry", "--output", "x"], "did you mean 'history'"),
         (["train", "log.swf", "--predictor", "jvu", "--output", "no/x"], "no such folder"),
         (["train", "absent", "--predictor", "jvu", "--output", "state"], "absent"),

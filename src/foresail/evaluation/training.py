@@ -6,6 +6,8 @@ import numpy as np
 
 from foresail.evaluation._loop import START, SUBMISSION
 from foresail.evaluation.course import Learning, course_of
+from foresail.kernels.feature_values import ATTRIBUTES
+from foresail.model.errors import UnknownNameError
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor, WatchesStarts
 from foresail.traces.workload import Workload
@@ -18,7 +20,16 @@ def train(workload: Workload, predictor: Predictor, learning: Learning = "on_com
     -------
     int
         How many jobs that were.
+
+    Raises
+    ------
+    UnknownNameError
+        If the predictor looks at a column that the log does not have.
     """
+    for name in getattr(predictor, "source_features", ()):
+        if name not in workload.feature_names:
+            known_names = {*ATTRIBUTES, *workload.feature_names}
+            raise UnknownNameError("attribute of jobs", name, known_names)
     runtime = workload.runtime_seconds
     known = np.isfinite(runtime) & (runtime >= 0.0)
     jobs = list(workload.specifications())
