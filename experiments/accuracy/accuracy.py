@@ -84,6 +84,15 @@ _TABLES = (
 """Heading, column, factor, decimals, and whether less (-1) or more (1) is better."""
 
 
+_COMPOSITES = ("combined", "calibrated")
+_GAINS = (
+    ("CRPS", "relative_crps", -1),
+    ("NMAE of the median", "nmae_of_median", -1),
+    ("medians within a factor of two", "within_factor_two_of_median", 1),
+)
+"""What is compared of them: heading, column, and whether less (-1) or more (1) is better."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is not there yet, then write the tables."""
     asked = _parser().parse_args(arguments)
@@ -130,7 +139,30 @@ def markdown(table: pl.DataFrame) -> str:
             jobs = int(rows["jobs"].to_numpy().max())
             lines.append(f"| {rows['log'][0]} | {jobs:,} | {' | '.join(cells)} |")
         blocks.append("\n".join(lines) + "\n")
+    if _COMPOSITES[0] in predictors and not set(predictors) <= set(_COMPOSITES):
+        blocks.append(_gains(table))
     return "\n".join(blocks)
+
+
+def _gains(table: pl.DataFrame) -> str:
+    """What combining gains on each log over the best predictor that is not combined."""
+    heads = [heading for heading, _, _ in _GAINS]
+    lines = [
+        "**`combined` against the best of the others, which may be another one on each log**",
+        "",
+        f"| log | {' | '.join(heads)} |",
+        f"|---{'|---' * len(heads)}|",
+    ]
+    for rows in table.partition_by("log", maintain_order=True):
+        cells = []
+        for _, column, better in _GAINS:
+            values = dict(rows.select("predictor", column).iter_rows())
+            others = {name: v for name, v in values.items() if name not in _COMPOSITES}
+            best = _best(others, better)
+            change = 100.0 * (values[_COMPOSITES[0]] / others[str(best)] - 1.0)
+            cells.append(f"{change:+.1f} % (`{best}`)".replace("-", "\u2212"))
+        lines.append(f"| {rows['log'][0]} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _best(values: dict[str, float], better: int) -> str | None:
