@@ -11,7 +11,7 @@ import pytest
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import USER
 from foresail.model.errors import InputError
-from foresail.model.protocols import NeedsTruth, WatchesStarts
+from foresail.model.protocols import WatchesStarts
 from foresail.model.registry import entries, find
 from foresail.predictors._history import HistoryParameters
 from foresail.predictors.clairvoyant import Clairvoyant
@@ -26,7 +26,7 @@ from foresail.predictors.saving import (
 )
 from random_history import END, START, SUBMIT, random_history
 
-KEPT = [entry.name for entry in entries("predictor") if not issubclass(entry.build, NeedsTruth)]
+KEPT = [entry.name for entry in entries("predictor") if issubclass(entry.build, SteppedPredictor)]
 VARIANTS = [
     *((name, {}) for name in KEPT),
     ("history", {"window_days": 0.1, "features": ("user", "program_version", "user+cpus")}),

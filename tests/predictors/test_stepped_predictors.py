@@ -16,7 +16,11 @@ from foresail.model.registry import entries, find
 from random_history import END, START, SUBMIT, random_history
 
 VARIANTS = [
-    *((entry.name, {}) for entry in entries("predictor")),
+    *(
+        (entry.name, {})
+        for entry in entries("predictor")
+        if isinstance(entry.build(entry.parameters()), CompiledPredictor)
+    ),
     ("recent", {"k": 3, "partial": True, "whole_seconds": True}),
     ("regression", {"over": "linear", "under": "squared", "weight": "short_wide"}),
     ("regression", {"negative": "clip", "safe_predict": False, "skip_killed": True}),

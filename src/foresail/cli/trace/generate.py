@@ -24,7 +24,8 @@ def command(
         typer.Option("--output", "-o", help="A workload folder, or FILE.swf[.gz|.zst]."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter.")
+        list[str] | None,
+        typer.Option("--set", "--param", metavar="KEY=VALUE", help="Any parameter."),
     ] = None,
 ) -> None:
     """Generate a workload; without NAME, list the generators and their parameters."""

@@ -1,0 +1,95 @@
+"""Beliefs that are wrong on purpose: how much a scheduler suffers from shifted or vague ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.distributions.point import Point
+from foresail.distributions.truncated_normal import TruncatedNormal
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.registry import register
+from foresail.predictors._steps import require
+from foresail.traces.perturbation import perturbed
+
+_SHORTEST_SECONDS = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedParameters:
+    """Parameters of ``perturbed``.
+
+    Parameters
+    ----------
+    shift_percent
+        By how much of the real runtime beliefs are off, on average; each job's own shift is normal
+        about it with a deviation of 10 %.
+    spread_percent
+        Standard deviation of a belief in per cent of the real runtime; 0 for points.
+    seed
+        Of the shifts.
+    """
+
+    shift_percent: float = 0.0
+    spread_percent: float = 20.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(math.isfinite(self.shift_percent), "shift_percent", self.shift_percent, "a number")
+        spread = self.spread_percent
+        require(0.0 <= spread < math.inf, "spread_percent", spread, "a number not below 0")
+        require(self.seed >= 0, "seed", self.seed, "0 or more")
+
+
+@register("predictor", "perturbed", parameters=PerturbedParameters)
+class Perturbed:
+    """Predicts a normal distribution about the real runtime, shifted (needs the truth revealed).
+
+    Source: 3Sigma, figure 4.9; spec 3sigma-distsched section 6.3 and A-20.
+    """
+
+    def __init__(self, parameters: PerturbedParameters) -> None:
+        self._parameters = parameters
+        self._beliefs: dict[str, Distribution] = {}
+
+    def reveal(self, runtime_seconds: Mapping[str, float]) -> None:
+        """Receive the real runtime of every job by job id."""
+        runtime = np.fromiter(runtime_seconds.values(), np.float64, len(runtime_seconds))
+        told = self._parameters
+        off = perturbed(
+            np.maximum(runtime, _SHORTEST_SECONDS),
+            told.shift_percent,
+            told.spread_percent,
+            np.random.default_rng(told.seed),
+        )
+        pairs = zip(off.mean_seconds.tolist(), off.deviation_seconds.tolist(), strict=True)
+        self._beliefs = {
+            job_id: TruncatedNormal(mean, deviation) if deviation > 0.0 else Point(mean)
+            for job_id, (mean, deviation) in zip(runtime_seconds, pairs, strict=True)
+        }
+
+    def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - it has no date
+        """The job's perturbed belief.
+
+        Raises
+        ------
+        InputError
+            If its real runtime was not revealed.
+        """
+        if job.job_id not in self._beliefs:
+            raise InputError(
+                "the job's real runtime was not revealed",
+                field="job_id",
+                value=job.job_id,
+                expected="a simulation of a recorded workload",
+            )
+        return self._beliefs[job.job_id]
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn nothing."""
