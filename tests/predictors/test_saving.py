@@ -14,6 +14,7 @@ from foresail.model.errors import InputError
 from foresail.model.protocols import WatchesStarts
 from foresail.model.registry import entries, find
 from foresail.predictors._history import HistoryParameters
+from foresail.predictors._steps import SteppedPredictor
 from foresail.predictors.clairvoyant import Clairvoyant
 from foresail.predictors.history import History
 from foresail.predictors.saving import (
