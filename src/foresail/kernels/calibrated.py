@@ -33,14 +33,13 @@ from foresail.kernels.members import (
     OWN_JOB_COLUMNS,
     PREDICT,
     REFRESH,
-    STARTED,
     block,
     cut_and_sort,
     interpolated,
     read_belief,
     take_step,
 )
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import PREDICTOR_STEP
 from foresail.kernels.summary import summarise_piecewise
 
 FIRST_STEP: Final = 0
@@ -141,21 +140,6 @@ def refresh(
 
 
 @step(PREDICTOR_STEP)
-def started(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
-    """Tell the member."""
-    take_step(STARTED, 0, slot, now, runtime, specs, model, users, jobs, summaries)
-
-
-@step(PREDICTOR_STEP)
 def observe(
     slot: int,
     now: float,
@@ -179,18 +163,3 @@ def observe(
         off = math.log((runtime + 1.0) / (job[_UNMOVED + a] + 1.0))
         covered = 1.0 if off <= model[at + 1 + a] else 0.0
         model[at + 1 + a] += length * (BELIEF_LEVELS[ANCHORS[a]] - covered)
-
-
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
-    """The moved quantiles."""
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
-    row[:] = job[:BELIEF_COLUMNS]

@@ -41,7 +41,6 @@ from foresail.kernels.members import (
     OWN_USER_COLUMNS,
     PREDICT,
     REFRESH,
-    STARTED,
     block,
     cut_and_sort,
     interpolated,
@@ -49,7 +48,7 @@ from foresail.kernels.members import (
     take_step,
 )
 from foresail.kernels.request import user_row
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import PREDICTOR_STEP
 from foresail.kernels.summary import summarise_piecewise
 
 EAGERNESS: Final = 0
@@ -257,22 +256,6 @@ def refresh(
 
 
 @step(PREDICTOR_STEP)
-def started(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
-    """Tell the members."""
-    for k in range(int(model[MEMBERS])):
-        take_step(STARTED, k, slot, now, runtime, specs, model, users, jobs, summaries)
-
-
-@step(PREDICTOR_STEP)
 def observe(
     slot: int,
     now: float,
@@ -296,18 +279,3 @@ def observe(
     general = own + PRIORS + members
     _regret(runtime, members, job, model[general : general + user.size])
     _regret(runtime, members, job, user)
-
-
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
-    """The combined quantiles."""
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
-    row[:] = job[:BELIEF_COLUMNS]

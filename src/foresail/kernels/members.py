@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import kernel, step
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
 
 MEMBERS: Final = 0
 OWN_USER_COLUMNS: Final = 1
@@ -134,3 +135,34 @@ def cut_and_sort(belief: NDArray[np.float64], limit: float) -> None:
         value = belief[i]
         belief[i] = 0.0 if math.isnan(value) else min(max(value, 0.0), limit)
     belief.sort()
+
+
+@step(PREDICTOR_STEP)
+def started(
+    slot: int,
+    now: float,
+    runtime: float,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+) -> None:
+    """A composite's reaction to a start: tell the members."""
+    for k in range(int(model[MEMBERS])):
+        take_step(STARTED, k, slot, now, runtime, specs, model, users, jobs, summaries)
+
+
+@step(BELIEF_STEP)
+def belief(
+    slot: int,
+    specs: NDArray[np.float64],
+    model: NDArray[np.float64],
+    users: NDArray[np.float64],
+    jobs: NDArray[np.float64],
+    summary: NDArray[np.float64],
+    row: NDArray[np.float64],
+) -> None:
+    """A composite's belief: its own columns of the job begin with it."""
+    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
+    row[:] = job[:BELIEF_COLUMNS]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.kernels import calibrated as steps
+from foresail.kernels import members
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -44,7 +45,7 @@ class Calibrated(CompositePredictor):
 
     def __init__(self, parameters: CalibratedParameters) -> None:
         compiled = PredictorSteps(
-            steps.predict, steps.started, steps.observe, steps.refresh, steps.belief
+            steps.predict, members.started, steps.observe, steps.refresh, members.belief
         )
         numbers = np.zeros(steps.OWN_SIZE)
         numbers[steps.FIRST_STEP] = parameters.first_step

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels import combined as steps
+from foresail.kernels import members
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -58,7 +59,7 @@ class Combined(CompositePredictor):
     def __init__(self, parameters: CombinedParameters) -> None:
         count = len(parameters.members)
         compiled = PredictorSteps(
-            steps.predict, steps.started, steps.observe, steps.refresh, steps.belief
+            steps.predict, members.started, steps.observe, steps.refresh, members.belief
         )
         own = Own(_numbers(parameters), steps.record_size(count), steps.job_columns(count))
         super().__init__(compiled, [member(text, "members") for text in parameters.members], own)
