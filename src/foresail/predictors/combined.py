@@ -41,7 +41,7 @@ class CombinedParameters:
 
     members: tuple[str, ...] = ("similar", _POINTS, "quantile_regression", "recent")
     eagerness: float = 3.0
-    patience: float = 20.0
+    patience: float = 1000.0
 
     def __post_init__(self) -> None:
         names = self.members
