@@ -76,6 +76,14 @@ class Moody(Told):
         return decision if next(self.turns) % 2 else replace(decision, starts=())
 
 
+class Timeless(Told):
+    ignores_time = True
+
+    def decide(self, view) -> Decision:
+        decision = super().decide(view)
+        return decision if view.now < 100 else replace(decision, starts=())
+
+
 class LastFirst(Told):
     def decide(self, view) -> Decision:
         return super().decide(replace(view, pending=view.pending[::-1]))
@@ -109,6 +117,7 @@ class Ghostly(Told):
         (Greedy, ["job_too_wide", "fits_the_cluster", "long_queue", "runs_to_the_end"]),
         (Idle, ["lone_job", "runs_to_the_end"]),
         (Moody, ["same_view_same_decision", "survives_pickling"]),
+        (Timeless, ["ignores_time_if_it_says_so"]),
         (LastFirst, ["equal_jobs_in_order"]),
         (Scribbling, ["view_unchanged"]),
         (Unpicklable, ["survives_pickling"]),

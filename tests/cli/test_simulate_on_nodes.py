@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
+from foresail.cli.compare import app as compare
 from foresail.cli.simulate import app as simulate
 from foresail.cli.story import app as story
+from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces.folder import write_folder
@@ -42,9 +46,49 @@ def test_jobs_are_placed_on_nodes_in_cycles(workload, tmp_path):
     assert "rack" in call(story, events, first)
 
 
+def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
+    """The numbers of deadlines are in the table, the CSV and the report; words come first."""
+    folder = tmp_path / "result"
+    options = ("--on-nodes", "--cycle", "10", "--noise", "0.2", "--start-delay", "2")
+    options += ("--outages", "20000,300", "--surroundings-seed", "4")
+    policies = ("--with", "prio,requested,doubling", "--with", "prio,recent,incremental")
+    told = json.loads(
+        call(compare, workload, *options, *policies, "--format", "json", "--output", folder)
+    )
+    first, second = told
+    assert first["slo_jobs"] == second["slo_jobs"] > 0
+    assert first["lost_attempts"] > 0
+    equal = [key for key in first if key not in ("policy", "corrections", "replay_seconds")]
+    for key in equal:  # prio asks for no runtimes, and the surroundings are the same
+        if "predict" not in key and "error" not in key and "within" not in key:
+            assert first[key] == second[key], key
+    page = (folder / "report.html").read_text()
+    assert page.index("missed deadlines") < page.index("Are deadlines met")
+    assert "slo_miss_rate" in (folder / "deadlines.csv").read_text()
+    assert "deadlines" in call(compare, workload, *options, *policies)
+    schedule = read_schedule(folder / "schedule-1.parquet")
+    assert deadline_metrics(schedule).slo_missed == first["slo_missed"]
+
+
+def test_surroundings_say_what_happens(workload):
+    """Delays lengthen what jobs experience; another seed gives other outages."""
+    outages = ("--outages", "20000,300", "--surroundings-seed")
+
+    def lost(seed):
+        options = ("--policy", "prio", "--on-nodes", *outages, seed, "--format", "json")
+        return json.loads(call(simulate, workload, *options))[0]
+
+    assert lost("1")["mean_flow_seconds"] != lost("2")["mean_flow_seconds"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (("--noise", "0.1"), "only with --on-nodes"),
+        (("--surroundings-seed", "1"), "only with --on-nodes"),
+        (("--on-nodes", "--outages", "7"), "not a pair"),
+        (("--on-nodes", "--outages", "0,7"), "out of range"),
+        (("--on-nodes", "--noise", "-1"), "runtime_noise"),
         (("--cycle", "4"), "only with --on-nodes"),
         (("--on-nodes", "--cycle", "-1"), "cycle_seconds"),
         (("--on-nodes", "--enforce-limits"), "not with other"),
@@ -62,3 +106,5 @@ def test_a_log_without_nodes(tmp_path):
     log.write_text("; MaxProcs: 4\n1 0 0 10 1 -1 -1 1 20 -1 1 7 1 -1 -1 -1 -1 -1\n")
     with pytest.raises(InputError, match="nodes"):
         call(simulate, log, "--on-nodes")
+    with pytest.raises(InputError, match="which nodes"):
+        call(compare, log, "--on-nodes", "--with", "prio", "--outages", "100,10")

@@ -154,3 +154,38 @@ def test_a_job_of_several_stages_holds_its_widest_in_one_partition():
     capacity.take(job, Placement.whole("x", 4))
     assert capacity.free_by_partition() == {"x": Resources(0), "y": Resources(2)}
     assert capacity.misplacement(job, Placement.whole("y", 4))[0] == "no_room"
+
+
+def test_what_was_shown_as_free_never_changes():
+    """A snapshot stays as it was while jobs come and go and nodes fail; so does a copy."""
+    capacity = two_nodes()
+    job, placement = two_tasks(1, GIB), Placement((("gpu", 2),), (("n1", 2),))
+    nodes, partitions, twin = capacity.free_by_node(), capacity.free_by_partition(), capacity.copy()
+    before = dict(nodes), dict(partitions)
+    capacity.take(job, placement)
+    capacity.close("n2")
+    assert (dict(nodes), dict(partitions)) == before
+    assert (dict(twin.free_by_node()), dict(twin.free_by_partition())) == before
+    assert dict(capacity.free_by_node()) == {"n1": Resources(0, 2 * GIB, 1)}
+    assert capacity.free_by_partition()["gpu"] == Resources(0, 2 * GIB, 1)
+    with pytest.raises(TypeError):
+        nodes["n1"] = Resources()
+
+
+def test_a_node_that_is_back_stands_where_it_stood():
+    """What is held on a node that is down is given back there, and order is the cluster's."""
+    capacity = two_nodes()
+    job, placement = two_tasks(1, GIB), Placement((("gpu", 2),), (("n1", 2),))
+    capacity.take(job, placement)
+    capacity.close("n1")
+    capacity.close("n1")
+    assert capacity.misplacement(job, placement)[0] == "no_room"
+    capacity.give_back(job, placement)
+    capacity.open("n1")
+    capacity.open("n1")
+    assert list(capacity.free_by_node().items()) == [
+        (name, Resources(2, 4 * GIB, 1)) for name in ("n1", "n2")
+    ]
+    assert capacity.free_by_partition() == {"gpu": Resources(4, 8 * GIB, 2)}
+    with pytest.raises(KeyError):
+        capacity.close("n3")

@@ -20,7 +20,7 @@ from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.report import report_of, write_report
 from foresail.reports.sentences import against_baseline, alone
 from foresail.reports.style import policy_styles
-from foresail.reports.table import as_csv, as_json, terminal_table
+from foresail.reports.table import as_csv, as_json, terminal_tables
 from made_schedules import list_schedule, made_schedule, random_workload, waits_schedule
 
 COLUMNS = {"submit_seconds": [0.0], "start_seconds": [0.0], "end_seconds": [100.0]}
@@ -166,7 +166,7 @@ def test_terminal_table(schedules):
     """At most 100 characters, units, the best of each column marked, plain text when piped."""
     stream = io.StringIO()
     summaries = [summary(schedule) for schedule in schedules]
-    Console(file=stream, width=100).print(terminal_table(summaries))
+    Console(file=stream, width=100).print(*terminal_tables(summaries))
     text = stream.getvalue()
     assert max(len(line) for line in text.splitlines()) <= 100
     assert "\x1b" not in text
@@ -179,7 +179,7 @@ def test_terminal_table_breaks_names_after_commas():
     """A long policy takes several lines, none of which ends within a word."""
     name = "easy(queue=max(q50,10)*sqrt(cpus)/pilot,plan=requested),quantile_regression,incremental"
     stream = io.StringIO()
-    table = terminal_table([summary(made_schedule(COLUMNS, policy=name))])
+    (table,) = terminal_tables([summary(made_schedule(COLUMNS, policy=name))])
     Console(file=stream, width=100).print(table)
     lines = [line[:30].strip() for line in stream.getvalue().splitlines()]
     begin = lines.index("easy(queue=max(q50,")

@@ -15,12 +15,13 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError
 from foresail.model.registry import entries
 from foresail.simulator.engine import simulate_events
+from foresail.simulator.replay import is_compiled
 from foresail.simulator.simulate import simulate
 from foresail.traces.workload import Workload
 
 PROCESSORS = 12
 SCHEDULERS = [
-    *(entry.name for entry in entries("scheduler")),
+    *(each.name for each in entries("scheduler") if is_compiled(parse_policy(each.name))),
     "easy(order=shortest)",
     "easy(reservations=0)",
     "easy(reservations=4,queue=smallest_area)",

@@ -2,18 +2,26 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
 import pytest
 
+from foresail.control.conventions import IN_CYCLES
+from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.metrics.deadlines import deadline_metrics
+from foresail.model.decision import Decision
 from foresail.model.errors import InputError
+from foresail.schedulers.prio import Prio
+from foresail.simulator.engine import simulate_events
 from foresail.simulator.simulate import simulate_on_nodes
 from foresail.simulator.surroundings import Outage, Surroundings, random_outages
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from toys import Constant, Doubling
 
 PRIO = parse_policy("prio,requested,doubling")
 
@@ -47,6 +55,7 @@ def workload(jobs, table=None):
             "deadline_seconds": None,
             "preferred": None,
             "slowdown_elsewhere": None,
+            "cpus_per_task": 1.0,
             **fields,
         }
         for name, fields in jobs.items()
@@ -54,7 +63,8 @@ def workload(jobs, table=None):
     kinds = {name: kind for name, kind in schema.JOBS.items() if name in rows[0]}
     given = pl.DataFrame(rows, schema=kinds).to_dict(as_series=True)
     table = nodes() if table is None else table
-    return Workload(jobs_table(given), WorkloadMeta("made", "hand", table.height), table)
+    processors = int(table["cpus"].sum())
+    return Workload(jobs_table(given), WorkloadMeta("made", "hand", processors), table)
 
 
 def spans(schedule):
@@ -121,6 +131,153 @@ def test_what_runs_on_a_node_that_goes_down_is_lost_and_run_again():
     assert spans(schedule) == {"a": [(0, 5), (5, 15)], "b": [(15, 25)]}
     wide = workload({"a": {"tasks": 4, "submit_seconds": 7.0}})
     assert spans(simulate_on_nodes(wide, PRIO, surroundings)) == {"a": [(40, 50)]}
+
+
+def test_several_tasks_share_a_node_the_fullest_first():
+    """Beside a, b has the two cpus left; c opens another node; d needs what no node has left."""
+    table = pl.DataFrame(
+        [{"node": f"n{i}", "partition": "all", "count": 1, "cpus": 4.0} for i in (1, 2)],
+        schema_overrides=schema.NODES,
+    ).select(
+        pl.col(name)
+        if name in ("node", "partition", "count", "cpus")
+        else pl.lit(None, kind).alias(name)
+        for name, kind in schema.NODES.items()
+    )
+    made = workload(
+        {
+            "a": {"cpus_per_task": 2.0},
+            "b": {"tasks": 2, "cpus_per_task": 1.0},
+            "c": {"cpus_per_task": 3.0},
+            "d": {"cpus_per_task": 2.0},
+            "e": {"cpus_per_task": 1.0},
+        },
+        table,
+    )
+    schedule = simulate_on_nodes(made, PRIO)
+    placed = dict(zip(schedule.jobs["job_id"], schedule.jobs["placement"], strict=True))
+    assert placed == {"a": "n1", "b": "n1", "c": "n2", "d": "n1", "e": "n2"}
+    assert spans(schedule)["d"] == [(10, 20)]
+    assert spans(schedule)["e"] == [(0, 10)]
+
+
+def staged(made, stages):
+    """The same workload where a job has stages: (name, after, tasks of one cpu)."""
+    rows = [
+        {"job_id": job, "stage": name, "after_stages": after, "task": task, "cpus": 1.0}
+        for job, parts in stages.items()
+        for name, after, tasks in parts
+        for task in range(tasks)
+    ]
+    kinds = {name: kind for name, kind in schema.TASKS.items() if name in rows[0]}
+    return replace(
+        made,
+        tasks=pl.DataFrame(rows, schema=kinds).with_columns(
+            runtime_seconds=pl.lit(None, pl.Float64), memory_bytes=pl.lit(None, pl.Float64)
+        ),
+    )
+
+
+def test_a_job_of_several_stages_holds_its_widest_in_its_partition():
+    """The DAG holds two of four cpus in r1, whatever the nodes; b has the rest, c the other rack.
+
+    d needs four of the two that are left and waits; e prefers r2, where nothing is left before 10.
+    """
+    chain = [("map", None, 1), ("reduce", "map", 2)]
+    made = workload(
+        {
+            "dag": {"tasks": 3, "runtime_seconds": 30.0},
+            "b": {"tasks": 2},
+            "c": {"tasks": 4},
+            "d": {"submit_seconds": 1.0, "tasks": 4, "preferred": "partition:r1"},
+            "e": {
+                "submit_seconds": 2.0,
+                "tasks": 3,
+                "preferred": "partition:r2",
+                "slowdown_elsewhere": 2.0,
+            },
+        },
+        nodes(racks=2, of=4),
+    )
+    made = staged(made, {"dag": chain, "e": chain})
+    schedule = simulate_on_nodes(made, PRIO)
+    placed = dict(zip(schedule.jobs["job_id"], schedule.jobs["placement"], strict=True))
+    assert spans(schedule) == {
+        "dag": [(0, 30)],
+        "b": [(0, 10)],
+        "c": [(0, 10)],
+        "d": [(10, 20)],
+        "e": [(10, 20)],
+    }
+    assert placed["dag"] == "r1"
+    assert placed["e"] == "r2"
+    assert placed["d"].count("n1") == placed["d"].count("n2") == 2
+    assert schedule.meta.counters["refusals"] == 0
+
+
+def test_stages_that_no_partition_holds_wait_for_ever():
+    """Three tasks at once in racks of two: it is counted and has a row, and the ticks end."""
+    made = staged(workload({"a": {"tasks": 4}, "b": {}}), {"a": [("x", None, 1), ("y", "x", 3)]})
+    schedule = simulate_on_nodes(made, PRIO, Surroundings(cycle_seconds=5.0))
+    assert spans(schedule) == {"a": [(None, None)], "b": [(5, 15)]}
+    assert schedule.meta.counters["never_started"] == 1
+
+
+class Never:
+    """Starts nobody, and would not have noticed if anything had happened."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def decide(self, view):
+        self.asked += 1
+        return Decision()
+
+
+class NeverInTime(Never):
+    ignores_time = True
+
+
+@pytest.mark.parametrize(("scheduler", "passes"), [(Never, 100), (NeverInTime, 1)])
+def test_cycles_end_when_nothing_can_change(scheduler, passes):
+    """A scheduler that starts nobody is asked in vain for a while; one without a clock, once."""
+    made = workload({"a": {"deadline_seconds": 50.0}})
+    asked = scheduler()
+    controller = Controller(cluster_of(made.nodes), asked, Constant(10.0), Doubling(), IN_CYCLES)
+    schedule = simulate_events(made, controller, "toy", surroundings=Surroundings(2.0))
+    assert asked.asked == passes
+    assert schedule.meta.counters["never_started"] == 1
+    assert schedule.jobs.select("start_seconds", "deadline_seconds").rows() == [(None, 50.0)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ticks_without_news_change_nothing(seed, monkeypatch):
+    """The same schedule whether or not the scheduler is asked when only time has passed."""
+    made = random_workload(seed)
+    surroundings = Surroundings(cycle_seconds=1.0)
+    quick = simulate_on_nodes(made, PRIO, surroundings)
+    monkeypatch.delattr(Prio, "ignores_time")
+    slow = simulate_on_nodes(made, PRIO, surroundings)
+    assert quick.jobs.equals(slow.jobs)
+    assert quick.meta.counters["passes"] < slow.meta.counters["passes"]
+
+
+def test_lost_and_stopped_attempts_are_counted():
+    """One of each kind, and a job that goes back stands where it was submitted."""
+    made = workload(
+        {
+            "a": {"tasks": 4},
+            "b": {"submit_seconds": 1.0},
+            "urgent": {"submit_seconds": 2.0, "deadline_seconds": 90.0},
+        }
+    )
+    surroundings = Surroundings(outages=(Outage("n11", 3.0, 4.0),))
+    schedule = simulate_on_nodes(made, PRIO, surroundings)
+    counters = schedule.meta.counters
+    assert (counters["preempted"], counters["lost"]) == (1, 1)
+    assert schedule.jobs["nominal_runtime_seconds"].to_list() == [10.0] * 5
+    metrics = deadline_metrics(schedule)
+    assert (metrics.preemptions, metrics.lost_attempts, metrics.slo_missed) == (1, 1, 0)
 
 
 def random_workload(seed, jobs=80):

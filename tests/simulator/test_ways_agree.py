@@ -40,7 +40,7 @@ POLICIES = [
         for entry in entries("scheduler")
         if is_compiled(parse_policy(entry.name))
     ),
-    *NAMED_POLICIES,
+    *(name for name in NAMED_POLICIES if is_compiled(parse_policy(name))),
 ]
 
 

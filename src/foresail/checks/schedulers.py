@@ -19,6 +19,7 @@ from foresail.model.cluster import Cluster, Partition
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.protocols import IgnoresTime
 from foresail.model.registry import Entry
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, RunningJob
@@ -111,6 +112,15 @@ def view_unchanged(make: Make) -> None:
         demand(repr(view) == before, "the view is another after the decision")
 
 
+def ignores_time_if_it_says_so(make: Make) -> None:
+    """One that says so decides the same whatever the time: it is not asked in between."""
+    if isinstance(make(), IgnoresTime):
+        scheduler = make()
+        for view in _views():
+            later = scheduler.decide(replace(view, now=view.now + 1000.0))
+            demand(later == scheduler.decide(view), "a later time changes its decision")
+
+
 def equal_jobs_in_order(make: Make) -> None:
     """Of equal jobs those that arrived first start first."""
     for count in (3, 7):
@@ -169,6 +179,7 @@ RULES: Final[tuple[Rule, ...]] = (
     everybody_is_told,
     same_view_same_decision,
     view_unchanged,
+    ignores_time_if_it_says_so,
     equal_jobs_in_order,
     survives_pickling,
     long_queue,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foresail.control.log import EventLog
     from foresail.control.policy import Policy
     from foresail.control.records import Manifest
+    from foresail.simulator.surroundings import Surroundings
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -148,17 +149,27 @@ def load_cleaned(
 
 
 def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
-    """A schedule per policy, with progress where somebody looks."""
-    from foresail.simulator.simulate import simulate
+    """A schedule per policy, as ``foresail.simulator.simulate`` gives it."""
+    from foresail.simulator import simulate as simulator
 
+    def simulate(policy: Policy) -> Schedule:
+        return simulator.simulate(
+            workload, policy, asked.conventions, enforce_limits=asked.enforce_limits
+        )
+
+    return _one_by_one(asked.policies, simulate)
+
+
+def _one_by_one(
+    policies: Sequence[Policy], simulate: Callable[[Policy], Schedule]
+) -> list[Schedule]:
+    """A schedule per policy, with progress where somebody looks."""
     schedules = []
     with spinner() as progress:
-        task = progress.add_task("", total=len(asked.policies))
-        for number, policy in enumerate(asked.policies, start=1):
-            progress.update(task, description=f"{number} of {len(asked.policies)}: {policy.text}")
-            schedules.append(
-                simulate(workload, policy, asked.conventions, enforce_limits=asked.enforce_limits)
-            )
+        task = progress.add_task("", total=len(policies))
+        for number, policy in enumerate(policies, start=1):
+            progress.update(task, description=f"{number} of {len(policies)}: {policy.text}")
+            schedules.append(simulate(policy))
             progress.advance(task)
     return schedules
 
@@ -177,19 +188,25 @@ def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedu
     return _logged(simulate, manifest(workload, policy, asked.conventions), events)
 
 
-def simulate_nodes(
-    workload: Workload, asked: Question, cycle_seconds: float | None, events: Path | None
+def simulate_all_on_nodes(
+    workload: Workload, asked: Question, surroundings: Surroundings
+) -> list[Schedule]:
+    """A schedule per policy on the workload's own nodes, in the same surroundings."""
+    from foresail.simulator.simulate import simulate_on_nodes
+
+    def simulate(policy: Policy) -> Schedule:
+        return simulate_on_nodes(workload, policy, surroundings)
+
+    return _one_by_one(asked.policies, simulate)
+
+
+def simulate_logged_on_nodes(
+    workload: Workload, asked: Question, surroundings: Surroundings, events: Path
 ) -> Schedule:
-    """The schedule of the only policy on the workload's own nodes."""
+    """The schedule of the only policy on the workload's own nodes, with its event log."""
     from foresail.simulator.simulate import manifest_on_nodes, simulate_on_nodes
-    from foresail.simulator.surroundings import Surroundings
 
     (policy,) = asked.policies
-    surroundings = Surroundings(cycle_seconds)
-    if events is None:
-        with spinner() as progress:
-            progress.add_task(policy.text)
-            return simulate_on_nodes(workload, policy, surroundings)
 
     def simulate(log: EventLog) -> Schedule:
         return simulate_on_nodes(workload, policy, surroundings, log=log)
@@ -230,7 +247,7 @@ def show(
 ) -> None:
     """Print the summaries and, with a folder, write the report and everything behind it."""
     from foresail.metrics.summary import summary
-    from foresail.reports.table import as_csv, as_json, terminal_table
+    from foresail.reports.table import as_csv, as_json, terminal_tables
 
     if folder is not None:
         _write(schedules, folder, png)
@@ -243,7 +260,9 @@ def show(
         from rich.console import Console
 
         width = None if sys.stdout.isatty() else 100
-        Console(width=width, highlight=False).print(terminal_table(summaries))
+        console = Console(width=width, highlight=False)
+        for table in terminal_tables(summaries):
+            console.print(table)
     if folder is not None:
         typer.echo(f"report: {folder / 'report.html'}", err=True)
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli import _nodes as nodes
 from foresail.cli import _replaying as replaying
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
-from foresail.model.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -44,31 +44,25 @@ def simulate(
             help="Simulate event by event and write the event log, for foresail story.",
         ),
     ] = None,
-    on_nodes: Annotated[
-        bool,
-        typer.Option("--on-nodes", help="Place tasks on the workload's own nodes, event by event."),
-    ] = False,
-    cycle: Annotated[
-        float | None,
-        typer.Option(
-            "--cycle",
-            metavar="SECONDS",
-            help="With --on-nodes: ask the scheduler once in so many seconds.",
-        ),
-    ] = None,
+    on_nodes: nodes.OnNodes = False,
+    cycle: nodes.Cycle = None,
+    start_delay: nodes.StartDelay = None,
+    noise: nodes.Noise = None,
+    outages: nodes.Outages = None,
+    surroundings_seed: nodes.SurroundingsSeed = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
-    if on_nodes and (conventions != "foresail" or enforce_limits):
-        raise InputError(
-            "not with other conventions or limits", field="--on-nodes", expected="the defaults"
-        )
-    if cycle is not None and not on_nodes:
-        raise InputError("only with --on-nodes", field="--cycle", value=cycle)
+    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed)
+    nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
     asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
-    if on_nodes:
-        schedules = [replaying.simulate_nodes(workload, asked, cycle, events)]
+    if on_nodes and events is None:
+        around = nodes.surroundings_of(choices, workload)
+        schedules = replaying.simulate_all_on_nodes(workload, asked, around)
+    elif on_nodes and events is not None:
+        around = nodes.surroundings_of(choices, workload)
+        schedules = [replaying.simulate_logged_on_nodes(workload, asked, around, events)]
     elif events is None:
         schedules = replaying.replay_all(workload, asked)
     else:

@@ -98,6 +98,7 @@ class Ledger:
                 "backfilled": job_id in self._overtook,
                 "placement": _placement_text(running.placement),
                 "ended_because": outcome.ended_because.value,
+                "deadline_seconds": job.deadline_seconds,
             }
         )
         self._overtook.discard(job_id)

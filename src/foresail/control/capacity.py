@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
@@ -15,6 +17,12 @@ from foresail.model.resources import Resources
 _ROUNDING = 1e-9
 """Share of a place's total that repeated additions of fractions may have lost."""
 
+_PARTITION: Final = "partition"
+_NODE: Final = "node"
+
+Claim: TypeAlias = tuple[dict[str, Resources], str, Resources]
+"""The account of partitions or of nodes, a name in it, and an amount."""
+
 
 class Misplacement(StrEnum):
     """The kinds of placement that cannot be."""
@@ -22,14 +30,6 @@ class Misplacement(StrEnum):
     NO_SUCH_PLACE = "no_such_place"
     NOT_WHOLE = "not_whole"
     NO_ROOM = "no_room"
-
-
-class _Place(NamedTuple):
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name!r}"
 
 
 class Capacity:
@@ -41,37 +41,45 @@ class Capacity:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._total = {_Place("partition", p.name): p.total for p in cluster.partitions}
-        self._partition_of = {node.name: p.name for p in cluster.partitions for node in p.nodes}
-        self._rooms = [  # the smallest places known: one task never spans two of them
+        self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
+        self._largest = [p.total for p in cluster.partitions]
+        self._rooms = Counter(  # the smallest places known: one task never spans two of them
             total
             for p in cluster.partitions
             for total in ([node.total for node in p.nodes] or [p.total])
-        ]
-        self._total.update(
-            {_Place("node", node.name): node.total for p in cluster.partitions for node in p.nodes}
         )
-        self._free = dict(self._total)
-        self._down: frozenset[str] = frozenset()
+        self._partitions = {p.name: p.total for p in cluster.partitions}
+        self._nodes = {name: node.total for name, (_, node) in self._home.items()}
+        self._down: dict[str, Resources] = {}
+        self._is_shown = False
 
     def copy(self) -> Capacity:
         """An independent account with the same amounts free."""
+        self._is_shown = True
         twin = object.__new__(Capacity)
         twin.__dict__.update(self.__dict__)
-        twin._free = dict(self._free)
         return twin
 
-    def free_by_partition(self) -> dict[str, Resources]:
-        """Unused resources by partition name, as they are now (a copy)."""
-        return {place.name: room for place, room in self._free.items() if place.kind == "partition"}
+    def free_by_partition(self) -> Mapping[str, Resources]:
+        """Unused resources by partition name, as they are now.
 
-    def free_by_node(self) -> dict[str, Resources]:
-        """Unused resources by node name, of nodes that are up, as they are now (a copy)."""
-        return {
-            place.name: room
-            for place, room in self._free.items()
-            if place.kind == "node" and place.name not in self._down
-        }
+        What is returned never changes; so it is with ``free_by_node``.
+        """
+        self._is_shown = True
+        return MappingProxyType(self._partitions)
+
+    def free_by_node(self) -> Mapping[str, Resources]:
+        """Unused resources by node name, of nodes that are up, in the cluster's order."""
+        self._is_shown = True
+        return MappingProxyType(self._nodes)
+
+    def _before_change(self) -> None:
+        """Leave to others what they have been shown."""
+        if self._is_shown:
+            self._partitions = dict(self._partitions)
+            self._nodes = dict(self._nodes)
+            self._down = dict(self._down)
+            self._is_shown = False
 
     def close(self, node: str) -> None:
         """Take a node out: nothing can be placed there until it is opened again.
@@ -81,30 +89,34 @@ class Capacity:
         KeyError
             If there is no such node; so does ``open``.
         """
-        if node not in self._down:
-            self._down |= {node}
-            self._change_room(node, -1)
+        partition, known = self._home[node]
+        if node in self._down:
+            return
+        self._before_change()
+        self._down[node] = self._nodes.pop(node) - known.total
+        self._partitions[partition] -= known.total
 
     def open(self, node: str) -> None:
         """Put a node back."""
-        if node in self._down:
-            self._down -= {node}
-            self._change_room(node, 1)
-
-    def _change_room(self, node: str, sign: int) -> None:
-        total = self._total[_Place("node", node)] * sign
-        self._free[_Place("node", node)] += total
-        self._free[_Place("partition", self._partition_of[node])] += total
+        partition, known = self._home[node]
+        if node not in self._down:
+            return
+        self._before_change()
+        free = {**self._nodes, node: self._down.pop(node) + known.total}
+        self._nodes = {name: free[name] for name in self._home if name in free}
+        self._partitions[partition] += known.total
 
     def take(self, job: Job, placement: Placement) -> None:
         """Hold what the job needs there; that it fits is for the caller to have checked."""
-        for place, amount in _claims(job, placement):
-            self._free[place] -= amount
+        self._before_change()
+        for account, name, amount in self._claims(job, placement):
+            account[name] -= amount
 
     def give_back(self, job: Job, placement: Placement) -> None:
         """Release what the job held there."""
-        for place, amount in _claims(job, placement):
-            self._free[place] += amount
+        self._before_change()
+        for account, name, amount in self._claims(job, placement):
+            account[name] += amount
 
     def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         """Why the job cannot be placed like this now, as kind and sentence; None if it can."""
@@ -117,67 +129,64 @@ class Capacity:
     def could_hold(self, job: Job) -> bool:
         """Whether the empty cluster has room for all of the job's tasks at once."""
         if len(job.stages) > 1:
-            return any(
-                job.total.fits_in(total)
-                for place, total in self._total.items()
-                if place.kind == "partition"
-            )
+            return any(job.total.fits_in(total) for total in self._largest)
         request = job.stages[0].request
-        return sum(_tasks_within(request, room) for room in self._rooms) >= job.tasks
+        tasks = sum(count * _tasks_within(request, room) for room, count in self._rooms.items())
+        return tasks >= job.tasks
 
     def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
-        for place in _places(placement):
-            if place not in self._total:
-                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {place}"
+        for name, _ in placement.tasks_by_partition:
+            if name not in self._partitions:
+                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_PARTITION} {name!r}"
+        for name, _ in placement.tasks_by_node:
+            if name not in self._home:
+                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_NODE} {name!r}"
         return None
 
     def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        partitions = dict(placement.tasks_by_partition)
+        nodes = dict(placement.tasks_by_node)
         counts = [*placement.tasks_by_partition, *placement.tasks_by_node]
         if any(tasks <= 0 for _, tasks in counts):
             return Misplacement.NOT_WHOLE, "a place is given no tasks"
-        if len({*_places(placement)}) < len(counts):
+        if len(partitions) + len(nodes) < len(counts):
             return Misplacement.NOT_WHOLE, "a place is named twice"
-        placed = sum(tasks for _, tasks in placement.tasks_by_partition)
+        placed = sum(partitions.values())
         if placed != job.tasks:
             return Misplacement.NOT_WHOLE, f"{placed} of its {job.tasks} tasks are placed"
         if len(job.stages) > 1 and len(counts) > 1:
             return Misplacement.NOT_WHOLE, "a job of several stages stays in one partition"
-        if placement.tasks_by_node:
-            by_partition = dict.fromkeys((name for name, _ in placement.tasks_by_partition), 0)
-            for node, tasks in placement.tasks_by_node:
-                partition = self._partition_of[node]
+        if nodes:
+            by_partition = dict.fromkeys(partitions, 0)
+            for node, tasks in nodes.items():
+                partition = self._home[node][0]
                 by_partition[partition] = by_partition.get(partition, 0) + tasks
-            if by_partition != dict(placement.tasks_by_partition):
+            if by_partition != partitions:
                 return Misplacement.NOT_WHOLE, "its nodes and its partitions disagree"
         return None
 
     def _lack_of_room(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
-        for place, amount in _claims(job, placement):
-            free = self._free[place]
+        for account, name, amount in self._claims(job, placement):
+            free = account[name]
             if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
+                kind = _PARTITION if account is self._partitions else _NODE
                 return Misplacement.NO_ROOM, (
-                    f"{place} has {_words(free)} free and the job needs {_words(amount)} there"
+                    f"{kind} {name!r} has {_words(free)} free and the job needs "
+                    f"{_words(amount)} there"
                 )
         return None
 
-
-def _places(placement: Placement) -> Iterator[_Place]:
-    for name, _ in placement.tasks_by_partition:
-        yield _Place("partition", name)
-    for name, _ in placement.tasks_by_node:
-        yield _Place("node", name)
-
-
-def _claims(job: Job, placement: Placement) -> Iterator[tuple[_Place, Resources]]:
-    """What the job holds at each place of a placement that names each place once."""
-    if len(job.stages) > 1:
-        yield _Place("partition", placement.tasks_by_partition[0][0]), job.total
-        return
-    request = job.stages[0].request
-    for name, tasks in placement.tasks_by_partition:
-        yield _Place("partition", name), request * tasks
-    for name, tasks in placement.tasks_by_node:
-        yield _Place("node", name), request * tasks
+    def _claims(self, job: Job, placement: Placement) -> Iterator[Claim]:
+        """What the job holds at each place of a placement that names each place once."""
+        if len(job.stages) > 1:
+            yield self._partitions, placement.tasks_by_partition[0][0], job.total
+            return
+        request = job.stages[0].request
+        for name, tasks in placement.tasks_by_partition:
+            yield self._partitions, name, request * tasks
+        for name, tasks in placement.tasks_by_node:
+            account = self._down if name in self._down else self._nodes
+            yield account, name, request if tasks == 1 else request * tasks
 
 
 def _tasks_within(request: Resources, room: Resources) -> float:

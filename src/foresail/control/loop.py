@@ -30,6 +30,7 @@ from foresail.model.event import (
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import (
     Correction,
+    IgnoresTime,
     PlansRuntimes,
     Predictor,
     RefreshesPredictions,
@@ -68,7 +69,8 @@ _GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 class Counters:
     """What a controller counts.
 
-    ``passes`` in which somebody could start; ``corrections``; ``refusals``: parts of decisions that
+    ``passes`` in which somebody could start (ticks without news pass by a scheduler that
+    ``IgnoresTime``); ``corrections``; ``refusals``: parts of decisions that
     were let through to nobody; ``delayed_heads``: passes after which the job planned first is the
     same as before and its planned start is later.
     """
@@ -120,10 +122,11 @@ class Controller:
         self._watches_starts = predictor if isinstance(predictor, WatchesStarts) else None
         self._refreshes = predictor if isinstance(predictor, RefreshesPredictions) else None
         self._learned_of: set[str | None] = set()
+        self._ignores_time = isinstance(scheduler, IgnoresTime)
+        self._has_news = True
         self._state = State(cluster)
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
-        self._has_nodes = any(partition.nodes for partition in cluster.partitions)
         self._draining = False
         self._steps = 0
         self._now = 0.0
@@ -178,6 +181,7 @@ class Controller:
     def reopen(self) -> None:
         """Start jobs again from the next step on: the end of a drain."""
         self._draining = False
+        self._has_news = True
         if self._recording:
             self._log.append(records.Reopened(self._steps))
 
@@ -258,6 +262,8 @@ class Controller:
 
     def _take(self, event: Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
+        if not isinstance(event, Tick):
+            self._has_news = True
         match event:
             case Ended():
                 self._end(event)
@@ -276,7 +282,7 @@ class Controller:
             case NodeUp():
                 self._state.capacity.open(event.node)
             case Tick():
-                return True
+                return self._has_news or not self._ignores_time
         return self.conventions.passes != "per_tick"
 
     def _submit(self, event: Submitted) -> None:
@@ -373,14 +379,15 @@ class Controller:
         view = ClusterView(
             now=self._now,
             cluster=state.cluster,
-            free=MappingProxyType(capacity.free_by_partition()),
+            free=capacity.free_by_partition(),
             pending=tuple(state.startable.values()),
             running=running,
             plan=MappingProxyType(self._plan),
-            free_nodes=MappingProxyType(capacity.free_by_node() if self._has_nodes else {}),
+            free_nodes=capacity.free_by_node(),
         )
         decision = self.scheduler.decide(view)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
+        self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
         earlier = self._note_plan(decision)
         if self._recording:

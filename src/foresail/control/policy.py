@@ -22,6 +22,9 @@ PARTS: Final = ("scheduler", "predictor", "correction")
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {"scheduler": "easy", "predictor": "requested", "correction": "requested"}
 )
+_BUMP: Final = "exponential_increment(cycle_seconds=4,growth=1)"
+"""TetriSched's answer to an expired estimate: one cycle more, every cycle."""
+
 NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "easy++": "easy(order=shortest),recent,incremental",
@@ -29,10 +32,22 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "e-learning": "easy(order=shortest),"
         "regression(over=squared,under=linear,weight=large_area),incremental",
         "foresail": "guarded,similar",
+        "3sigma": "three_sigma,history,exponential_increment",
+        "3sigma-no-dist": "three_sigma(distribution=no),jvu,exponential_increment",
+        "3sigma-no-oe": "three_sigma(over_estimates=off),history,exponential_increment",
+        "3sigma-no-adapt": "three_sigma(over_estimates=on),history,exponential_increment",
+        "point-perfect": "three_sigma(distribution=no,over_estimates=off),clairvoyant,"
+        "exponential_increment",
+        "point-real": "three_sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
+        "tetrisched": f"tetrisched,requested,{_BUMP}",
+        "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
+        "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
+        "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``)."""
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
+ablations and baselines; TetriSched and its ablations (``docs/concepts/plan-ahead.md``)."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

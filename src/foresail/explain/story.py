@@ -20,11 +20,16 @@ from foresail.control.records import (
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.words import count, duration
 
 _EARLIEST_UNIX_SECONDS: Final = 1e9
 """September 2001: no simulation lasts from its second zero to such a time."""
+
+_IN_VAIN: Final = {EndedBecause.PREEMPTED: "Stopped", EndedBecause.LOST: "Lost"}
+"""What is said of an attempt that was not the job's last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ class _Teller:
         self._zero: float | None = None
         self.start_unix_seconds: float | None = None
         self._waits_since = 0.0
+        self._deadline: float | None = None
+        self._starts = 0
 
     def lines(self, record: Record) -> Iterator[Line]:
         """What the record says about the job: one line or none."""
@@ -158,15 +165,25 @@ class _Teller:
         match event:
             case Submitted(time=now, job=job) if job.job_id == self._job_id:
                 self._waits_since = now
+                self._deadline = job.deadline_seconds
                 return _of_submission(job)
             case Ended(time=now, outcome=outcome) if outcome.job_id == self._job_id:
                 self._waits_since = now
-                code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-                ran = duration(outcome.runtime_seconds)
-                return f"Ended ({outcome.ended_because}{code}) after running for {ran}."
+                return self._of_end(outcome)
             case Cancelled(job_id=self._job_id):
                 return "Cancelled before it started."
         return None
+
+    def _of_end(self, outcome: Outcome) -> str:
+        ran = duration(outcome.runtime_seconds)
+        if outcome.ended_because in _IN_VAIN:
+            return (
+                f"{_IN_VAIN[outcome.ended_because]} after running for {ran}: that work is lost, "
+                "and it goes back to its place in the queue."
+            )
+        code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
+        margin = "" if self._deadline is None else _margin(self._deadline - outcome.end_seconds)
+        return f"Ended ({outcome.ended_because}{code}) after running for {ran}{margin}."
 
     def _of_instruction(self, instruction: Instruction, now: float) -> str | None:
         if instruction.job_id != self._job_id:
@@ -177,12 +194,22 @@ class _Teller:
                     f"{count(tasks, 'task')} on {place}"
                     for place, tasks in placement.tasks_by_node or placement.tasks_by_partition
                 )
-                return f"Started after {duration(now - self._waits_since)} of waiting: {places}."
+                self._starts += 1
+                again = f" again (attempt {self._starts})" if self._starts > 1 else ""
+                waited = duration(now - self._waits_since)
+                return f"Started{again} after {waited} of waiting: {places}."
             case Preempt():
-                return "Told to stop; it goes back to its place in the queue."
+                return "Told to stop, to make room."
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
+
+
+def _margin(seconds: float) -> str:
+    """Whether a deadline was met, and by how much."""
+    if seconds >= 0:
+        return f", {duration(seconds)} before its deadline"
+    return f", {duration(-seconds)} after its deadline"
 
 
 def _of_reason(reason: Reason, now: float) -> str:
@@ -196,6 +223,19 @@ def _of_reason(reason: Reason, now: float) -> str:
     return f"would delay job {reason.numbers['head']}, which should start in {later}"
 
 
+def _where(preference: Preference) -> str:
+    names = ", ".join(preference.names)
+    match preference.kind:
+        case PreferenceKind.PARTITION:
+            return f"in {names}"
+        case PreferenceKind.ATTRIBUTE:
+            return f"on nodes with {names}"
+        case PreferenceKind.SAME:
+            return f"with all tasks in one {names}"
+        case PreferenceKind.SPREAD:
+            return f"with no two tasks in one {names}"
+
+
 def _of_submission(job: Job) -> str:
     user = "" if job.user is None else f" by {job.user}"
     limit = (
@@ -204,7 +244,21 @@ def _of_submission(job: Job) -> str:
         else f"a limit of {duration(job.requested_seconds)}"
     )
     after = f", to run after {', '.join(job.after)}" if job.after else ""
-    return f"Submitted{user}: {count(job.tasks, 'task')}, {job.cpus:g} cpus, {limit}{after}."
+    deadline = (
+        ""
+        if job.deadline_seconds is None
+        else f", a deadline in {duration(job.deadline_seconds - job.submit_seconds)}"
+    )
+    best = ""
+    if job.preference is not None and job.preference.slowdown > 1:
+        best = (
+            f" It runs best {_where(job.preference)}, and {job.preference.slowdown:g} times as "
+            "long elsewhere."
+        )
+    return (
+        f"Submitted{user}: {count(job.tasks, 'task')}, {job.cpus:g} cpus, "
+        f"{limit}{deadline}{after}.{best}"
+    )
 
 
 def _of_prediction(belief: Predicted) -> str:

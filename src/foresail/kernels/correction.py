@@ -93,3 +93,17 @@ def to_quantile(
         if summary[Q10 + i] > current:
             return _within_request(summary[Q10 + i], current, requested)
     return _within_request(2.0 * current, current, requested)
+
+
+@bare_step(CORRECTION_STEP)
+def by_growing_steps(
+    initial: float,
+    current: float,
+    requested: float,
+    count: int,
+    summary: NDArray[np.float64],
+    parameters: NDArray[np.float64],
+) -> float:
+    """A step that grows by a factor each time. Parameters: the first step (seconds), the factor."""
+    step = parameters[0] * parameters[1] ** count
+    return _within_request(current + step, current, requested)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.fairness import fairness
 from foresail.metrics.jobs import per_job
 from foresail.metrics.prediction import prediction_quality
@@ -20,8 +21,8 @@ from foresail.traces.schedule import Schedule
 class Summary:
     """One schedule's metrics; a figure that the schedule does not give is NaN.
 
-    Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness`` and
-    ``prediction``.
+    Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness``,
+    ``prediction`` and ``deadlines``.
     """
 
     policy: str
@@ -59,6 +60,19 @@ class Summary:
     under_predicted_share: float
     interval_coverage: float
     corrections: int
+    slo_jobs: int
+    slo_missed: int
+    slo_never_started: int
+    slo_miss_rate: float
+    goodput_hours: float
+    slo_goodput_hours: float
+    slo_on_time_goodput_hours: float
+    best_effort_goodput_hours: float
+    best_effort_latency_seconds: float
+    best_effort_completed: int
+    effective_load: float
+    preemptions: int
+    lost_attempts: int
     replay_seconds: float
 
     def as_json(self) -> dict[str, str | int | float | None]:
@@ -111,6 +125,7 @@ def summary(schedule: Schedule) -> Summary:
         under_predicted_share=quality.under_predicted,
         interval_coverage=quality.covered,
         corrections=int(jobs["corrections"].fill_null(0).sum()),
+        **dataclasses.asdict(deadline_metrics(schedule)),
         replay_seconds=math.nan if replay_seconds is None else replay_seconds,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
-from foresail.model.value import ValueFunction
+from foresail.model.value import DeadlineValue, ValueFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,15 @@ class Job:
     @property
     def cpus(self) -> float:
         """Most cpus the job holds at once: the widest stage (its only one, for most jobs)."""
+        first = self.stages[0]
+        if len(self.stages) == 1:  # asked for many times a pass
+            return first.request.cpus * first.tasks
         return max(stage.request.cpus * stage.tasks for stage in self.stages)
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        """When its result stops being worth its full value; None for a best-effort job."""
+        return self.value.deadline_seconds if isinstance(self.value, DeadlineValue) else None
 
     @property
     def total(self) -> Resources:

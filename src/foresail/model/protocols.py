@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
@@ -68,6 +68,18 @@ class PlansRuntimes(Protocol):
     def planned_seconds(self, pending: PendingJob) -> float:
         """Runtime to plan with, asked once at submission, when ``pending`` carries the mean."""
         ...
+
+
+@runtime_checkable
+class IgnoresTime(Protocol):
+    """A scheduler that has nothing new to say until something has happened.
+
+    Its decision follows from the jobs, what is free and what it was told of runtimes, whatever the
+    time is: a tick that nothing but time has led up to needs no pass. Of value to schedulers in
+    cycles; one that plans ahead, or that values a start by the clock, is none of these.
+    """
+
+    ignores_time: Literal[True]
 
 
 @runtime_checkable

@@ -14,7 +14,13 @@ from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.prediction_figures import coverage
-from foresail.reports.sentences import against_baseline, alone, situation
+from foresail.reports.sentences import (
+    against_baseline,
+    alone,
+    deadlines_against,
+    deadlines_alone,
+    situation,
+)
 from foresail.reports.style import PolicyStyle
 from foresail.reports.table import policy_rows
 from foresail.reports.view import ReportView
@@ -98,14 +104,17 @@ def _swatch(colour: str, dash: str = "solid") -> str:
 
 def _words(view: ReportView) -> str:
     if not view.comparisons:
-        return _paragraphs(alone(view.baseline))
-    blocks = [
-        f"<h2 class='versus'>{_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
-        f"</h2>{_list(against_baseline(comparison, pair))}"
-        for style, comparison, pair in zip(
-            view.styles[1:], view.comparisons, view.pairs, strict=True
-        )
-    ]
+        return _paragraphs([*deadlines_alone(view.baseline), *alone(view.baseline)])
+    blocks = []
+    for style, other, comparison, pair in zip(
+        view.styles[1:], view.summaries[1:], view.comparisons, view.pairs, strict=True
+    ):
+        versus = f"{_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
+        sentences = [
+            *deadlines_against(view.baseline, other),
+            *against_baseline(comparison, pair),
+        ]
+        blocks.append(f"<h2 class='versus'>{versus}</h2>{_list(sentences)}")
     return "".join(blocks)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from foresail.metrics.groups import by_size, by_user
 from foresail.model.errors import InputError
 from foresail.reports.change_figures import relative_metrics, size_map
+from foresail.reports.deadline_figures import deadlines_and_goodput, has_deadlines
 from foresail.reports.distribution_figures import slowdown_distribution, wait_distribution
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.files import make_folder, write_whole
@@ -50,6 +51,7 @@ def report_of(schedules: Sequence[Schedule]) -> Report:
         raise InputError("a report needs a schedule", value=0, expected="at least one")
     view = view_of(schedules)
     parts = (
+        *([deadlines_and_goodput(view)] if has_deadlines(view) else []),
         relative_metrics(view),
         wait_distribution(view),
         slowdown_distribution(view),

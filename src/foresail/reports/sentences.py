@@ -12,6 +12,7 @@ from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels
 from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.change_figures import METRIC_WORDS, said, size_changes
+from foresail.reports.deadline_figures import said_goodput, said_misses
 from foresail.reports.view import ReportView
 
 _HEADLINES: Final[tuple[Metric, ...]] = (
@@ -64,6 +65,44 @@ def alone(summary: Summary) -> list[str]:
         f"{percent(summary.passed_over_share)} would have fitted into its place."
     )
     return sentences
+
+
+def deadlines_alone(summary: Summary) -> list[str]:
+    """Deadlines and goodput of a policy by itself; nothing where no job has a deadline."""
+    if not summary.slo_jobs:
+        return []
+    return [f"{_capital(said)}." for said in (said_misses(summary), said_goodput(summary))]
+
+
+def deadlines_against(before: Summary, after: Summary) -> list[str]:
+    """Deadlines and goodput against the baseline; nothing where no job has a deadline."""
+    if not before.slo_jobs or not after.slo_jobs:
+        return []
+    misses = (
+        f"The share of missed deadlines stays at {percent(before.slo_miss_rate)}"
+        if before.slo_missed == after.slo_missed
+        else f"The share of missed deadlines {_moves(before.slo_missed, after.slo_missed)} from "
+        f"{percent(before.slo_miss_rate)} to {percent(after.slo_miss_rate)} of "
+        f"{count(after.slo_jobs, 'job')}"
+    )
+    hours = number(before.goodput_hours), number(after.goodput_hours)
+    moved = (
+        f"stays at {hours[0]}" if hours[0] == hours[1] else f"goes from {hours[0]} to {hours[1]}"
+    )
+    goodput = (
+        f"goodput {moved} cpu hours (on time: {number(before.slo_on_time_goodput_hours)} to "
+        f"{number(after.slo_on_time_goodput_hours)}; best effort: "
+        f"{number(before.best_effort_goodput_hours)} to {number(after.best_effort_goodput_hours)})"
+    )
+    return [f"{misses}; {goodput}."]
+
+
+def _moves(before: float, after: float) -> str:
+    return "falls" if after < before else "rises"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def against_baseline(comparison: Comparison, pair: pl.DataFrame) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 from rich.table import Table
@@ -16,7 +16,10 @@ from foresail.model.words import count, duration, folded, number, percent
 
 _POLICY_WIDTH: Final = 30
 
-_COLUMNS: Final[tuple[tuple[str, str, Callable[[float], str], int], ...]] = (
+Column: TypeAlias = tuple[str, str, Callable[[float], str], int]
+"""Field, heading, how it is said, and whether less (-1) or more (1) is better."""
+
+_COLUMNS: Final[tuple[Column, ...]] = (
     ("average_bounded_slowdown", "average\nslowdown", number, -1),
     ("mean_wait_seconds", "mean\nwait", duration, -1),
     ("median_wait_seconds", "median\nwait", duration, -1),
@@ -25,28 +28,43 @@ _COLUMNS: Final[tuple[tuple[str, str, Callable[[float], str], int], ...]] = (
     ("utilization", "used", percent, 1),
     ("replay_seconds", "replay", duration, 0),
 )
-"""Field, heading, how it is said, and whether less (-1) or more (1) is better."""
+_DEADLINE_COLUMNS: Final[tuple[Column, ...]] = (
+    ("slo_miss_rate", "deadlines\nmissed", percent, -1),
+    ("goodput_hours", "goodput\ncpu h", number, 1),
+    ("slo_on_time_goodput_hours", "on-time\ncpu h", number, 1),
+    ("best_effort_goodput_hours", "best-effort\ncpu h", number, 1),
+    ("best_effort_latency_seconds", "best-effort\nlatency", duration, -1),
+    ("preemptions", "stopped", number, 0),
+)
+"""What is shown besides where jobs have deadlines."""
 
 
-def terminal_table(summaries: Sequence[Summary]) -> Table:
-    """A row per policy, at most 100 characters wide; ``*`` marks the best of each column.
+def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
+    """Waits and use, and deadlines where there are any: a row per policy, 100 characters wide.
 
-    The best is marked as it is printed: values that read the same are all best, and no mark is
-    set where all are.
+    ``*`` marks the best of each column as it is printed: values that read the same are all best,
+    and no mark is set where all are.
     """
+    tables = [_terminal_table(summaries, _COLUMNS, _caption(summaries))]
+    if any(summary.slo_jobs for summary in summaries):
+        tables.append(_terminal_table(summaries, _DEADLINE_COLUMNS, _deadline_caption(summaries)))
+    return tables
+
+
+def _terminal_table(summaries: Sequence[Summary], columns: Sequence[Column], caption: str) -> Table:
     table = Table(
         box=None,
         pad_edge=False,
         padding=(0, 2, 0, 0),
-        caption=_caption(summaries),
+        caption=caption,
         caption_justify="left",
         caption_style="dim",
         width=None,
     )
     table.add_column("policy", vertical="bottom", max_width=_POLICY_WIDTH)
-    for _, heading, _, _ in _COLUMNS:
+    for _, heading, _, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    for summary, row in zip(summaries, policy_rows(summaries)[1], strict=True):
+    for summary, row in zip(summaries, _rows(summaries, columns), strict=True):
         cells = [
             Text(text + ("*" if best else " "), style="bold" if best else "") for text, best in row
         ]
@@ -58,12 +76,18 @@ def policy_rows(
     summaries: Sequence[Summary],
 ) -> tuple[list[str], list[list[tuple[str, bool]]]]:
     """Headings, and for each policy its cells as (text, whether it is the best of its column)."""
-    best = {name: _best(summaries, name, say, sense) for name, _, say, sense in _COLUMNS}
+    deadlines = any(summary.slo_jobs for summary in summaries)
+    columns = _COLUMNS + (_DEADLINE_COLUMNS if deadlines else ())
+    return [heading.replace("\n", " ") for _, heading, _, _ in columns], _rows(summaries, columns)
+
+
+def _rows(summaries: Sequence[Summary], columns: Sequence[Column]) -> list[list[tuple[str, bool]]]:
+    best = {name: _best(summaries, name, say, sense) for name, _, say, sense in columns}
     rows = []
     for summary in summaries:
-        texts = [(name, say(float(getattr(summary, name)))) for name, _, say, _ in _COLUMNS]
+        texts = [(name, say(float(getattr(summary, name)))) for name, _, say, _ in columns]
         rows.append([(text, text == best[name]) for name, text in texts])
-    return [heading.replace("\n", " ") for _, heading, _, _ in _COLUMNS], rows
+    return rows
 
 
 def as_json(summaries: Sequence[Summary]) -> str:
@@ -87,6 +111,13 @@ def _caption(summaries: Sequence[Summary]) -> str:
     first = summaries[0]
     words = f"{count(first.jobs, 'job')} on {count(round(first.processors), 'processor')}"
     return words + ("; * best of its column" if len(summaries) > 1 else "")
+
+
+def _deadline_caption(summaries: Sequence[Summary]) -> str:
+    return (
+        f"{count(summaries[0].slo_jobs, 'job')} with a deadline; goodput is the work of jobs that "
+        "completed"
+    )
 
 
 def _best(

@@ -1,15 +1,15 @@
 """Finding nodes for a gang: preferred ones first, any others after; the fullest fitting node first.
 
-Where a cluster knows no nodes, a partition with room for the whole gang is as good.
+Where a cluster knows no nodes, and for a job of several stages (which holds what its widest stages
+need in one partition, whatever the nodes), a partition with room for all of it is as good.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
+from bisect import bisect_left, insort
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
@@ -21,144 +21,222 @@ from foresail.model.view import ClusterView
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """A node with what is free on it."""
+class Places:
+    """A cluster's nodes and the sets of them that preferences name; found once per cluster."""
 
-    node: Node
-    partition: str
-    free: Resources
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._nodes: dict[str, tuple[Node, str]] = {
+            node.name: (node, partition.name)
+            for partition in cluster.partitions
+            for node in partition.nodes
+        }
+        self.position = {name: number for number, name in enumerate(self._nodes)}
+        self._sets: dict[tuple[PreferenceKind, tuple[str, ...]], tuple[frozenset[str], ...]] = {}
+
+    def partition(self, node: str) -> str:
+        """The partition that a node belongs to."""
+        return self._nodes[node][1]
+
+    def attribute(self, node: str, name: str) -> str:
+        """What a node offers under a name that it has."""
+        return self._nodes[node][0].attributes[name]
+
+    def preferred(self, preference: Preference) -> tuple[frozenset[str], ...]:
+        """The sets of nodes within which a placement is a preferred one."""
+        key = (preference.kind, preference.names)
+        if key not in self._sets:
+            self._sets[key] = tuple(self._preferred(preference))
+        return self._sets[key]
+
+    def _preferred(self, preference: Preference) -> Iterator[frozenset[str]]:
+        names = preference.names
+        match preference.kind:
+            case PreferenceKind.PARTITION:
+                yield frozenset(name for name, (_, home) in self._nodes.items() if home in names)
+            case PreferenceKind.ATTRIBUTE:
+                yield self._with_any(names)
+            case PreferenceKind.SPREAD:
+                yield self._with_any(names[:1])
+            case PreferenceKind.SAME:
+                alike = self._with_any(names[:1])
+                values = {name: self.attribute(name, names[0]) for name in alike}
+                for value in sorted({*values.values()}):
+                    yield frozenset(name for name in alike if values[name] == value)
+
+    def _with_any(self, attributes: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(
+            name
+            for name, (node, _) in self._nodes.items()
+            if any(attribute in node.attributes for attribute in attributes)
+        )
 
 
 class FreeRoom:
     """What is free at one moment, and what is left of it as gangs are placed."""
 
-    def __init__(self, view: ClusterView) -> None:
-        self._cluster: Cluster = view.cluster
+    def __init__(self, view: ClusterView, places: Places) -> None:
+        self._places = places
         self._partitions: dict[str, Resources] = dict(view.free)
-        self._nodes: dict[str, Resources] = dict(view.free_nodes)
-        self._cpus = sum(room.cpus for room in view.free.values())
-        self._places = {
-            node.name: (node, partition.name)
-            for partition in view.cluster.partitions
-            for node in partition.nodes
-        }
+        self._nodes: Mapping[str, Resources] = view.free_nodes
+        self._changed: dict[str, Resources] = {}
+        self._fullest_first: list[tuple[float, int, str]] | None = None
+        self.cpus = sum([room.cpus for room in self._partitions.values()])
+
+    def has_cpus_for(self, cpus: float) -> bool:
+        """Whether so many are free in all, wherever they are."""
+        return cpus <= self.cpus * (1.0 + _ROUNDING)
 
     def add(self, job: Job, placement: Placement) -> None:
         """Give back what a job holds: what would be free if it were gone."""
-        request = job.stages[0].request
-        self._cpus += job.cpus
-        for name, tasks in placement.tasks_by_partition:
-            self._partitions[name] += request * tasks
-        for name, tasks in placement.tasks_by_node:
-            if name in self._nodes:
-                self._nodes[name] += request * tasks
+        self._change(job, placement, 1)
 
     def take(self, job: Job, placement: Placement) -> None:
         """Hold what a job needs there."""
+        self._change(job, placement, -1)
+
+    def _change(self, job: Job, placement: Placement, sign: int) -> None:
+        self.cpus += sign * job.cpus
+        if len(job.stages) > 1:
+            self._partitions[placement.tasks_by_partition[0][0]] += job.total * sign
+            return
         request = job.stages[0].request
-        self._cpus -= job.cpus
         for name, tasks in placement.tasks_by_partition:
-            self._partitions[name] -= request * tasks
+            self._partitions[name] += request * (sign * tasks)
         for name, tasks in placement.tasks_by_node:
-            self._nodes[name] -= request * tasks
+            if name in self._nodes:
+                self._set_free(name, self._free(name) + request * (sign * tasks))
+
+    def _free(self, name: str) -> Resources:
+        changed = self._changed.get(name)
+        return self._nodes[name] if changed is None else changed
+
+    def _set_free(self, name: str, free: Resources) -> None:
+        order = self._fullest_first
+        if order is not None:
+            position, before = self._places.position[name], self._free(name).cpus
+            if before > 0.0:
+                del order[bisect_left(order, (before, position))]
+            if free.cpus > 0.0:
+                insort(order, (free.cpus, position, name))
+        self._changed[name] = free
 
     def placement(self, job: Job) -> Placement | None:
         """Where the gang can start now: preferred nodes if it fits there, else any; None if not."""
-        if job.cpus > self._cpus * (1.0 + _ROUNDING):
+        if not self.has_cpus_for(job.cpus):
             return None
-        if not self._places:
+        if not self._places.position or len(job.stages) > 1:
             return self._whole_partition(job)
-        if job.preference is not None:
-            for rooms in self._preferred(job.preference):
-                spread = job.preference.kind is PreferenceKind.SPREAD
-                found = _spread(job, rooms) if spread else _packed(job, rooms)
+        preference = job.preference
+        if preference is not None:
+            for names in self._places.preferred(preference):
+                if preference.kind is PreferenceKind.SPREAD:
+                    found = self._spread(job, names, preference.names[0])
+                else:
+                    found = self._packed(job, names)
                 if found is not None:
                     return found
-        return _packed(job, self._rooms(_anywhere))
+        return self._packed(job, self._places.position)
+
+    def in_partition(self, job: Job, name: str) -> Placement | None:
+        """The whole job in a partition without named nodes; None if it does not fit."""
+        fits = job.total.fits_in(self._partitions[name])
+        return Placement.whole(name, job.tasks) if fits else None
+
+    def within(self, job: Job, shares: Iterable[tuple[Container[str], int]]) -> Placement | None:
+        """The gang with so many tasks on each of some sets of nodes; None if they do not fit."""
+        placed: list[tuple[str, int]] = []
+        for names, tasks in shares:
+            left = tasks
+            for name, fitting in self._rooms(job.stages[0].request, names):
+                some = min(fitting, left)
+                placed.append((name, some))
+                left -= some
+                if not left:
+                    break
+            if left:
+                return None
+        return self._placement(placed)
 
     def _whole_partition(self, job: Job) -> Placement | None:
-        for name, free in self._partitions.items():
-            if (job.partition is None or job.partition == name) and job.total.fits_in(free):
+        for name in self._partitions_in_order(job.preference):
+            asked = job.partition is None or job.partition == name
+            if asked and job.total.fits_in(self._partitions[name]):
                 return Placement.whole(name, job.tasks)
         return None
 
-    def _rooms(self, wanted: Callable[[Node, str], bool]) -> list[_Room]:
-        rooms = []
-        for name, free in self._nodes.items():
-            node, partition = self._places[name]
-            if wanted(node, partition):
-                rooms.append(_Room(node, partition, free))
-        return sorted(rooms, key=lambda room: room.free.cpus)
+    def _partitions_in_order(self, preference: Preference | None) -> list[str]:
+        """The preferred ones first."""
+        names = list(self._partitions)
+        if preference is None or preference.kind is not PreferenceKind.PARTITION:
+            return names
+        return sorted(names, key=lambda name: name not in preference.names)
 
-    def _preferred(self, preference: Preference) -> Iterator[list[_Room]]:
-        """The sets of nodes within which a placement is a preferred one."""
-        names = preference.names
-        match preference.kind:
-            case PreferenceKind.PARTITION:
-                yield self._rooms(lambda _, partition: partition in names)
-            case PreferenceKind.ATTRIBUTE:
-                yield self._rooms(lambda node, _: any(name in node.attributes for name in names))
-            case PreferenceKind.SPREAD:
-                yield self._rooms(lambda node, _: names[0] in node.attributes)
-            case PreferenceKind.SAME:
-                yield from self._racks(names[0])
+    def _rooms(self, request: Resources, names: Container[str]) -> Iterator[tuple[str, int]]:
+        """Nodes among these that tasks fit on, the fullest first, and how many tasks.
 
-    def _racks(self, attribute: str) -> Iterator[list[_Room]]:
-        rooms = self._rooms(lambda node, _: attribute in node.attributes)
-        rooms.sort(key=lambda room: room.node.attributes[attribute])
-        for _, rack in groupby(rooms, key=lambda room: room.node.attributes[attribute]):
-            yield sorted(rack, key=lambda room: room.free.cpus)
+        What jobs without nodes leave of a node's partition counts too: so many in all its nodes.
+        """
+        if request.cpus <= 0.0:
+            order = self._sorted(-math.inf)
+        else:
+            if self._fullest_first is None:
+                self._fullest_first = self._sorted(0.0)
+            order = self._fullest_first
+        quota: dict[str, int] = {}
+        least = bisect_left(order, (request.cpus * (1.0 - _ROUNDING),))
+        for _, _, name in islice(order, least, None):
+            if name not in names:
+                continue
+            partition = self._places.partition(name)
+            if partition not in quota:
+                quota[partition] = _tasks_within(request, self._partitions[partition])
+            tasks = min(_tasks_within(request, self._free(name)), quota[partition])
+            if tasks:
+                quota[partition] -= tasks
+                yield name, tasks
 
+    def _sorted(self, more_than: float) -> list[tuple[float, int, str]]:
+        """Nodes with more cpus free than this, the fullest first, then as the cluster has them."""
+        position = self._places.position
+        free = {**self._nodes, **self._changed} if self._changed else self._nodes
+        order = [
+            (room.cpus, position[name], name)
+            for name, room in free.items()
+            if room.cpus > more_than
+        ]
+        order.sort()
+        return order
 
-def _anywhere(node: Node, partition: str) -> bool:
-    del node, partition
-    return True
+    def _packed(self, job: Job, names: Container[str]) -> Placement | None:
+        """The whole gang on these nodes, filled one after the other."""
+        return self.within(job, [(names, job.tasks)])
 
+    def _spread(self, job: Job, names: Container[str], attribute: str) -> Placement | None:
+        """One task in each of as many different places."""
+        used: dict[str, str] = {}
+        for name, _ in self._rooms(job.stages[0].request, names):
+            used.setdefault(self._places.attribute(name, attribute), name)
+            if len(used) == job.tasks:
+                return self._placement((name, 1) for name in used.values())
+        return None
 
-def _fitting(request: Resources, free: Resources) -> int:
-    """How many tasks fit."""
-    pairs = (
-        (request.cpus, free.cpus),
-        (request.memory_bytes, free.memory_bytes),
-        (request.gpus, free.gpus),
-    )
-    counts = [have / need * (1.0 + _ROUNDING) for need, have in pairs if need > 0.0]
-    return max(math.floor(min(counts, default=0.0)), 0)
-
-
-def _packed(job: Job, rooms: Iterable[_Room]) -> Placement | None:
-    """The whole gang on these nodes, filled one after the other."""
-    request, left = job.stages[0].request, job.tasks
-    placed: list[tuple[_Room, int]] = []
-    for room in rooms:
-        tasks = min(_fitting(request, room.free), left)
-        if tasks:
-            placed.append((room, tasks))
-            left -= tasks
-        if not left:
-            return _placement(placed)
-    return None
-
-
-def _spread(job: Job, rooms: Iterable[_Room]) -> Placement | None:
-    """One task in each of as many different places."""
-    preference = job.preference
-    attribute = preference.names[0] if preference is not None else ""
-    used: dict[str, tuple[_Room, int]] = {}
-    for room in rooms:
-        value = room.node.attributes[attribute]
-        if value not in used and _fitting(job.stages[0].request, room.free):
-            used[value] = (room, 1)
-        if len(used) == job.tasks:
-            return _placement(used.values())
-    return None
+    def _placement(self, placed: Iterable[tuple[str, int]]) -> Placement:
+        by_partition: dict[str, int] = {}
+        by_node = list(placed)
+        for name, tasks in by_node:
+            partition = self._places.partition(name)
+            by_partition[partition] = by_partition.get(partition, 0) + tasks
+        return Placement(tuple(by_partition.items()), tuple(sorted(by_node)))
 
 
-def _placement(placed: Iterable[tuple[_Room, int]]) -> Placement:
-    by_partition: dict[str, int] = {}
-    by_node: list[tuple[str, int]] = []
-    for room, tasks in placed:
-        by_partition[room.partition] = by_partition.get(room.partition, 0) + tasks
-        by_node.append((room.node.name, tasks))
-    return Placement(tuple(by_partition.items()), tuple(sorted(by_node, key=itemgetter(0))))
+def _tasks_within(request: Resources, free: Resources) -> int:
+    """How many tasks fit; none of those that ask for nothing."""
+    count = math.inf
+    if request.cpus > 0.0:
+        count = free.cpus / request.cpus
+    if request.memory_bytes > 0.0:
+        count = min(count, free.memory_bytes / request.memory_bytes)
+    if request.gpus > 0.0:
+        count = min(count, free.gpus / request.gpus)
+    return max(math.floor(count * (1.0 + _ROUNDING)), 0) if count < math.inf else 0

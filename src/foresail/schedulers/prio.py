@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final, Literal
+
+from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Preempt, Start
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
-from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, RunningJob
-from foresail.schedulers._placing import FreeRoom
+from foresail.schedulers._placing import FreeRoom, Places
+
+_ROUNDING: Final = 1e-9
 
 
 @register("scheduler", "prio")
@@ -22,33 +28,41 @@ class Prio:
     is left. It never waits for preferred nodes and gives no job up.
     """
 
+    ignores_time: Literal[True] = True
+
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+        self._places: Places | None = None
 
     def decide(self, view: ClusterView) -> Decision:
         """Start who fits, in strict order; stop others for whom has a deadline."""
-        room = FreeRoom(view)
-        victims = sorted(
-            (each for each in view.running if not _has_deadline(each.job)),
-            key=lambda each: each.start_order,
-        )
+        room = FreeRoom(view, self._places_of(view.cluster))
+        victims = [each for each in view.running if not _has_deadline(each.job)]
+        victims.sort(key=attrgetter("start_order"))
         starts: list[Start] = []
         stopped: list[Preempt] = []
         reasons: dict[str, Reason] = {}
-        urgent = [each.job for each in view.pending if _has_deadline(each.job)]
-        patient = [each.job for each in view.pending if not _has_deadline(each.job)]
-        for job in urgent:
-            if not _start(job, room, starts):
+        patient: list[Job] = []
+        for pending in view.pending:
+            job = pending.job
+            if not _has_deadline(job):
+                patient.append(job)
+            elif not _start(job, room, starts):
+                reasons[job.job_id] = _no_room(job.cpus, max(room.cpus, 0.0))
                 stopped += _make_room(job, room, victims)
-                reasons[job.job_id] = _no_room(job, view)
         for job in patient:
             if not _start(job, room, starts):
-                reasons[job.job_id] = _no_room(job, view)
+                reasons[job.job_id] = _no_room(job.cpus, max(room.cpus, 0.0))
         return Decision(tuple(starts), tuple(stopped), reasons=reasons)
+
+    def _places_of(self, cluster: Cluster) -> Places:
+        if self._places is None or self._places.cluster is not cluster:
+            self._places = Places(cluster)
+        return self._places
 
 
 def _has_deadline(job: Job) -> bool:
-    return isinstance(job.value, DeadlineValue)
+    return job.deadline_seconds is not None
 
 
 def _start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
@@ -66,25 +80,30 @@ def _make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Pree
     They hold their nodes until the cluster reports that they have ended, and what the job is to
     have of these is nobody else's: it starts in the pass after that.
     """
+    cpus = job.cpus - room.cpus
     chosen: list[RunningJob] = []
+    returned = 0
+    placement = None
     for victim in reversed(victims):
-        room.add(victim.job, victim.placement)
         chosen.append(victim)
+        cpus -= victim.job.cpus
+        if cpus > _ROUNDING * job.cpus:
+            continue
+        for each in chosen[returned:]:
+            room.add(each.job, each.placement)
+        returned = len(chosen)
         placement = room.placement(job)
         if placement is not None:
             break
-    else:
-        placement = None
-    for victim in chosen:
-        room.take(victim.job, victim.placement)
+    for each in chosen[:returned]:
+        room.take(each.job, each.placement)
     if placement is None:
         return []
     room.take(job, placement)
-    for victim in chosen:
-        victims.remove(victim)
+    del victims[len(victims) - len(chosen) :]
     return [Preempt(victim.job.job_id) for victim in chosen]
 
 
-def _no_room(job: Job, view: ClusterView) -> Reason:
-    free = sum(each.cpus for each in view.free.values())
-    return Reason(ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": free})
+@lru_cache(maxsize=4096)
+def _no_room(cpus: float, free: float) -> Reason:
+    return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,6 +28,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.preference import PreferenceKind
 from foresail.model.protocols import NeedsTruth
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.traces import schema
@@ -38,6 +40,8 @@ _NODE: Final = 1
 _EXPIRY: Final = 2
 _SUBMISSION: Final = 3
 _TICK: Final = 4
+
+_MOST_VAIN_TICKS: Final = 100
 
 
 @dataclass(slots=True)
@@ -71,14 +75,17 @@ class _SimulatedCluster:
     runtime_seconds: dict[str, float]
     enforces_limits: bool
     surroundings: Surroundings
+    arrival: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     running: dict[str, _Attempt] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     heap: list[tuple[float, int, int, Event]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     pushed: int = 0
-    too_wide: int = 0
+    too_wide: list[Job] = field(default_factory=list)
+    withdrawn: list[Job] = field(default_factory=list)
     next_tick: float = -math.inf
+    vain_ticks: int = 0
     capacity: Capacity = field(init=False)
     nodes: dict[str, tuple[Node, str]] = field(init=False)
 
@@ -123,9 +130,15 @@ class _SimulatedCluster:
         return now, events
 
     def push_tick(self, now: float) -> None:
-        """Have the scheduler asked at the next whole cycle, while there is anybody to ask about."""
+        """Have the scheduler asked at the next whole cycle, while there is anybody to ask about.
+
+        If nobody runs, nothing is to come, and it has started nobody in many cycles, it never will.
+        """
         cycle = self.surroundings.cycle_seconds
         if cycle is None or self.next_tick > now or not (self.waiting or self.running):
+            return
+        self.vain_ticks = 0 if self.running or self.heap else self.vain_ticks + 1
+        if self.vain_ticks > _MOST_VAIN_TICKS:
             return
         self.next_tick = (math.floor(now / cycle) + 1) * cycle
         self.push(_TICK, Tick(self.next_tick))
@@ -146,10 +159,11 @@ class _SimulatedCluster:
 
     def enqueue(self, job: Job) -> None:
         """Note who waits; a job that can never start is not one whom others overtake."""
+        self.arrival[job.job_id] = len(self.arrival)
         if self.capacity.could_hold(job):
             self.waiting[job.job_id] = job
         else:
-            self.too_wide += 1
+            self.too_wide.append(job)
 
     def is_current(self, event: Event) -> bool:
         """Whether the event has not been made void by a preemption."""
@@ -171,7 +185,9 @@ class _SimulatedCluster:
             case Preempt():
                 self.preempt(instruction.job_id, now)
             case Withdraw():
-                self.waiting.pop(instruction.job_id, None)
+                withdrawn = self.waiting.pop(instruction.job_id, None)
+                if withdrawn is not None:
+                    self.withdrawn.append(withdrawn)
 
     def start(self, start: Start, now: float) -> None:
         job_id = start.job_id
@@ -204,7 +220,10 @@ class _SimulatedCluster:
         if job.preference is None or not self.nodes:
             return 1.0
         placed = [(*self.nodes[name], tasks) for name, tasks in placement.tasks_by_node]
-        held = bool(placed) and job.preference.holds(placed)
+        if not placed and job.preference.kind is PreferenceKind.PARTITION:
+            held = all(name in job.preference.names for name, _ in placement.tasks_by_partition)
+        else:
+            held = bool(placed) and job.preference.holds(placed)
         return 1.0 if held else job.preference.slowdown
 
     def preempt(self, job_id: str, now: float) -> None:
@@ -222,17 +241,13 @@ class _SimulatedCluster:
         job = attempt.job
         prediction = controller.submitted_job(job.job_id).prediction
         if outcome.ended_because in (EndedBecause.PREEMPTED, EndedBecause.LOST):
-            self.waiting = {job.job_id: job, **self.waiting}
+            self.requeue(job)
         self.rows.append(
             {
-                "job_id": job.job_id,
+                **self.specified(job),
                 "attempt": attempt.number,
-                "submit_seconds": job.submit_seconds,
                 "start_seconds": attempt.start_seconds,
                 "end_seconds": attempt.end_seconds,
-                "cpus": job.cpus,
-                "user": job.user,
-                "requested_seconds": job.requested_seconds,
                 "predicted_seconds": prediction.mean(),
                 "predicted_low_seconds": prediction.quantile(0.10),
                 "predicted_high_seconds": prediction.quantile(0.90),
@@ -242,6 +257,28 @@ class _SimulatedCluster:
                 "ended_because": attempt.ended_because.value,
             }
         )
+
+    def requeue(self, job: Job) -> None:
+        """Back to its place in the queue: among those who wait, in order of submission."""
+        waiting = sorted([*self.waiting.values(), job], key=lambda each: self.arrival[each.job_id])
+        self.waiting = {each.job_id: each for each in waiting}
+
+    def specified(self, job: Job) -> dict[str, Any]:
+        """What a row says of a job whatever has become of it."""
+        return {
+            "job_id": job.job_id,
+            "submit_seconds": job.submit_seconds,
+            "cpus": job.cpus,
+            "user": job.user,
+            "requested_seconds": job.requested_seconds,
+            "deadline_seconds": job.deadline_seconds,
+            "nominal_runtime_seconds": self.runtime_seconds[job.job_id],
+        }
+
+    def all_rows(self) -> list[dict[str, Any]]:
+        """A row per attempt, and one for each job that has had none."""
+        left = [*self.waiting.values(), *self.too_wide, *self.withdrawn]
+        return self.rows + [self.specified(job) for job in left if job.job_id not in self.attempts]
 
 
 def simulate_events(
@@ -274,7 +311,8 @@ def simulate_events(
     Returns
     -------
     Schedule
-        A row per attempt, in order of submission. Its counters are those of the controller and
+        A row per attempt, and one for each job that never started, in order of submission. Its
+        counters are those of the controller, ``preempted`` and ``lost`` attempts, and
         ``never_started``: jobs that were still waiting when nothing more could happen.
 
     Raises
@@ -305,13 +343,13 @@ def simulate_events(
         for instruction in controller.step(now, events):
             cluster.apply(instruction, now)
     return Schedule(
-        jobs=_by_submission(cluster.rows, workload),
+        jobs=_by_submission(cluster.all_rows(), workload),
         meta=ScheduleMeta(
             policy=policy,
             processors=controller.cluster.total.cpus,
             workload=workload.meta.source,
             conventions=controller.conventions.name,
-            counters=_counters(controller, len(cluster.waiting) + cluster.too_wide),
+            counters=_counters(controller, cluster),
             replay_seconds=time.perf_counter() - began,
         ),
     )
@@ -335,12 +373,15 @@ def _by_submission(rows: list[dict[str, Any]], workload: Workload) -> pl.DataFra
     )
 
 
-def _counters(controller: Controller, never_started: int) -> dict[str, float]:
+def _counters(controller: Controller, cluster: _SimulatedCluster) -> dict[str, float]:
     counters = controller.counters
+    ends = Counter(row["ended_because"] for row in cluster.rows)
     return {
         "passes": counters.passes,
         "corrections": counters.corrections,
         "refusals": counters.refusals,
         "delayed_heads": counters.delayed_heads,
-        "never_started": never_started,
+        "preempted": ends[EndedBecause.PREEMPTED.value],
+        "lost": ends[EndedBecause.LOST.value],
+        "never_started": len(cluster.waiting) + len(cluster.too_wide),
     }

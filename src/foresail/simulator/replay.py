@@ -206,6 +206,8 @@ def _schedule(
             "backfilled": result.backfilled,
             "placement": pl.Series(["all"]).new_from_index(0, len(workload)),
             "ended_because": because,
+            "deadline_seconds": jobs["deadline_seconds"],
+            "nominal_runtime_seconds": workload.runtime_seconds,
         },
         schema_overrides=schema.SCHEDULE,
     )

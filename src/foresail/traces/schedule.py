@@ -40,7 +40,7 @@ class ScheduleMeta:
 
 @dataclass(frozen=True)
 class Schedule:
-    """One row per attempt that ended, with the columns of ``schema.SCHEDULE``, by submission."""
+    """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission."""
 
     jobs: pl.DataFrame
     meta: ScheduleMeta

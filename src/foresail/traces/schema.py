@@ -98,6 +98,10 @@ SCHEDULE: Final[dict[str, pl.DataType]] = {
     "backfilled": pl.Boolean(),
     "placement": pl.String(),
     "ended_because": pl.String(),
+    "deadline_seconds": pl.Float64(),
+    "nominal_runtime_seconds": pl.Float64(),
 }
-"""One row per attempt that ended. ``predicted_*`` is the belief at submission (mean, 10 % and 90 %
-quantile)."""
+"""One row per attempt that ended, and one without attempt, start and end for a job that never
+started. ``predicted_*`` is the belief at submission (mean, 10 % and 90 % quantile). The nominal
+runtime is the real one where the job runs best, without noise and limits: it says how much work was
+done, however slowly; null where only what happened is known (a live cluster)."""

@@ -1,0 +1,43 @@
+"""Correct an estimate that proved too short by one cycle, then two, then four, and so on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from foresail.corrections._steps import SteppedCorrection
+from foresail.kernels.correction import by_growing_steps
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialIncrementParameters:
+    """Parameters of ``exponential_increment``.
+
+    Parameters
+    ----------
+    cycle_seconds
+        The first increment.
+    growth
+        How many times longer every increment is than the one before: 2 in 3Sigma, 1 in TetriSched.
+    """
+
+    cycle_seconds: float = 2.0
+    growth: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("cycle_seconds", 1e-3), ("growth", 1.0)):
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                raise InputError(
+                    "parameter out of range", field=name, value=value, expected=f"{least:g} or more"
+                )
+
+
+@register("correction", "exponential_increment", parameters=ExponentialIncrementParameters)
+class ExponentialIncrement(SteppedCorrection):
+    """3Sigma's exp-inc: adds 2^n cycles the n-th time, at most up to the requested time."""
+
+    def __init__(self, parameters: ExponentialIncrementParameters) -> None:
+        super().__init__(by_growing_steps, parameters.cycle_seconds, parameters.growth)

@@ -1,0 +1,113 @@
+"""Are deadlines met, and what gets done: misses, goodput, latency, lost work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from foresail.model.outcome import EndedBecause
+from foresail.traces.schedule import Schedule
+
+_HOUR: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineMetrics:
+    """How the jobs with deadlines (SLO jobs) and the others (best-effort jobs) of a schedule fared.
+
+    Spec 3sigma-distsched section 6.4. Goodput is the work of jobs that have completed, in cpu hours
+    of their nominal runtimes, so that a job does not count for more where it runs slowly; these are
+    the machine hours of the published studies where a node has one cpu.
+
+    Parameters
+    ----------
+    slo_jobs, slo_missed, slo_never_started
+        Jobs with a deadline; those that have not completed by it, for whatever reason; those of
+        them that never ran.
+    slo_miss_rate
+        Share of one; NaN where no job has a deadline.
+    goodput_hours, slo_goodput_hours, slo_on_time_goodput_hours, best_effort_goodput_hours
+        Of all jobs; of those with deadlines; of those that met theirs; of the others.
+    best_effort_latency_seconds
+        Mean time from submission to the end of best-effort jobs that have completed; NaN without.
+    best_effort_completed
+        How many these are.
+    effective_load
+        Cpu time that attempts held between the first and the last submission, lost ones and slow
+        ones too, as a share of what there was; NaN where all jobs come at once.
+    preemptions, lost_attempts
+        Attempts that were stopped for other jobs; that ended with a node.
+    """
+
+    slo_jobs: int
+    slo_missed: int
+    slo_never_started: int
+    slo_miss_rate: float
+    goodput_hours: float
+    slo_goodput_hours: float
+    slo_on_time_goodput_hours: float
+    best_effort_goodput_hours: float
+    best_effort_latency_seconds: float
+    best_effort_completed: int
+    effective_load: float
+    preemptions: int
+    lost_attempts: int
+
+
+def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
+    """The metrics of one schedule."""
+    rows = schedule.jobs
+    slo = pl.col("deadline_seconds").is_not_null()
+    done = rows.filter(pl.col("ended_because") == EndedBecause.COMPLETED.value)
+    on_time = done.filter(pl.col("end_seconds") <= pl.col("deadline_seconds"))
+    slo_jobs = _jobs(rows.filter(slo))
+    missed = slo_jobs - _jobs(on_time)
+    best_effort = done.filter(~slo)
+    latency = (best_effort["end_seconds"] - best_effort["submit_seconds"]).to_numpy()
+    return DeadlineMetrics(
+        slo_jobs=slo_jobs,
+        slo_missed=missed,
+        slo_never_started=_jobs(rows.filter(slo & pl.col("start_seconds").is_null())),
+        slo_miss_rate=missed / slo_jobs if slo_jobs else math.nan,
+        goodput_hours=_hours(done),
+        slo_goodput_hours=_hours(done.filter(slo)),
+        slo_on_time_goodput_hours=_hours(on_time),
+        best_effort_goodput_hours=_hours(best_effort),
+        best_effort_latency_seconds=float(latency.mean()) if latency.size else math.nan,
+        best_effort_completed=_jobs(best_effort),
+        effective_load=effective_load(schedule),
+        preemptions=_ended(rows, EndedBecause.PREEMPTED),
+        lost_attempts=_ended(rows, EndedBecause.LOST),
+    )
+
+
+def effective_load(schedule: Schedule) -> float:
+    """Cpu time held between the first and the last submission, as a share of what there was.
+
+    Unlike ``usage.utilization`` it leaves out the time in which the last jobs drain.
+    """
+    rows = schedule.jobs
+    submitted = rows["submit_seconds"].to_numpy()
+    begin, end = (submitted.min(), submitted.max()) if submitted.size else (0.0, 0.0)
+    offered = schedule.meta.processors * (end - begin)
+    held = pl.col("end_seconds").clip(begin, end) - pl.col("start_seconds").clip(begin, end)
+    used = rows.select((pl.col("cpus") * held).sum()).item()
+    return float(used) / float(offered) if offered > 0 else math.nan
+
+
+def _jobs(rows: pl.DataFrame) -> int:
+    return rows["job_id"].n_unique()
+
+
+def _hours(rows: pl.DataFrame) -> float:
+    """Cpu hours of nominal runtimes; of real ones where these are all that is known."""
+    real = pl.col("end_seconds") - pl.col("start_seconds")
+    runtime = pl.coalesce("nominal_runtime_seconds", real)
+    return float(rows.select((pl.col("cpus") * runtime).sum()).item()) / _HOUR
+
+
+def _ended(rows: pl.DataFrame, because: EndedBecause) -> int:
+    return rows.filter(pl.col("ended_because") == because.value).height

@@ -1,0 +1,167 @@
+"""From a view to the arrays of a problem: options, expected consumption, expected capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.model.distribution import Distribution
+from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.schedulers._planning.beliefs import Beliefs, as_point
+from foresail.schedulers._planning.cell_map import CellMap, Space, membership, unions_of
+from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.problem import Problem
+from foresail.schedulers._planning.valuing import (
+    Fall,
+    expected_worth,
+    fall_of,
+    may_be_stopped,
+    stopping_cost,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demands:
+    """A problem, and what its numbers stand for.
+
+    Parameters
+    ----------
+    problem
+        The arrays.
+    pending, victims
+        The jobs and the running jobs that it numbers.
+    spaces
+        Where each group runs.
+    """
+
+    problem: Problem
+    pending: Sequence[PendingJob]
+    victims: Sequence[RunningJob]
+    spaces: Sequence[Space]
+
+
+def demands_of(view: ClusterView, places: CellMap, parameters: PlanAheadParameters) -> Demands:
+    """The question that a view asks."""
+    pending = [_as_planned(each, parameters) for each in view.pending]
+    spaces = [places.spaces(each.job, parameters.soft_constraints) for each in pending]
+    flat = [space for each in spaces for space in each]
+    group_job = np.repeat(np.arange(len(pending)), [len(each) for each in spaces])
+    sets = list(dict.fromkeys(space.cells for space in flat))
+    number = {cells: at for at, cells in enumerate(sets)}
+    unions = unions_of(sets)
+    consumption, worth = _curves(pending, group_job, flat, view.now, parameters)
+    rows = membership(unions, places.totals.size)
+    inside = membership(sets, places.totals.size)
+    held, running_on = _running(view, places, parameters)
+    capacity = free_cells_of(view, places)[:, np.newaxis] + held.T @ (1.0 - running_on)
+    at = _victims(view, parameters)
+    victims = [view.running[each] for each in at]
+    credit = (held[at] @ rows.T)[:, :, np.newaxis] * running_on[at][:, np.newaxis, :]
+    problem = Problem(
+        first_group=np.concatenate(([0], np.cumsum([len(each) for each in spaces]))).astype(
+            np.int64
+        ),
+        group_set=np.array([number[space.cells] for space in flat], np.int64),
+        consumption=consumption,
+        worth=worth,
+        cover=np.asarray((~inside[:, np.newaxis, :] | rows).all(axis=2)),
+        capacity=rows @ capacity,
+        victim_cost=stopping_cost(victims, view.now, parameters),
+        victim_credit=credit,
+    )
+    return Demands(problem, pending, victims, flat)
+
+
+def _as_planned(pending: PendingJob, parameters: PlanAheadParameters) -> PendingJob:
+    if parameters.distribution:
+        return pending
+    point = as_point(pending.prediction)
+    return PendingJob(pending.job, pending.arrival, point, pending.planned_seconds)
+
+
+def _curves(
+    pending: Sequence[PendingJob],
+    group_job: NDArray[np.int64],
+    spaces: Sequence[Space],
+    now: float,
+    parameters: PlanAheadParameters,
+) -> tuple[Floats, Floats]:
+    """Consumption and worth of every group; both of shape (groups, slots)."""
+    slots = parameters.window_slots
+    consumption, worth = np.zeros((2, len(spaces), slots))
+    offsets = np.arange(slots, dtype=np.float64) * parameters.slot_seconds
+    slowdowns = np.array([space.slowdown for space in spaces])
+    falls: list[Fall] = [fall_of(each, parameters) for each in pending]
+    for slowdown in np.unique(slowdowns).tolist():
+        groups = np.flatnonzero(slowdowns == slowdown)
+        jobs, back = np.unique(group_job[groups], return_inverse=True)
+        beliefs = Beliefs([pending[job].prediction for job in jobs])
+        held = beliefs.still_running(slowdown, offsets)
+        held[:, 0] = 1.0
+        held *= np.array([pending[job].job.cpus for job in jobs])[:, np.newaxis]
+        consumption[groups] = held[back]
+        of_jobs = [falls[job] for job in jobs]
+        worth[groups] = expected_worth(beliefs, of_jobs, slowdown, now, parameters)[back]
+    return consumption, worth
+
+
+def _running(
+    view: ClusterView, places: CellMap, parameters: PlanAheadParameters
+) -> tuple[Floats, Floats]:
+    """Cpus of every cell that running jobs hold, and their probability to hold them in a slot.
+
+    Shapes (running, cells) and (running, slots). A job that has outlived its belief holds them
+    until its corrected end, or for one more cycle (3Sigma section 4.3.5).
+    """
+    slots = parameters.window_slots
+    held = np.zeros((len(view.running), places.totals.size))
+    probability = np.ones((len(view.running), slots))
+    if not view.running:
+        return held, probability
+    offsets = np.arange(slots, dtype=np.float64) * parameters.slot_seconds
+    slowdowns = np.array([_slowdown(each, places) for each in view.running])
+    elapsed = np.array([max(each.elapsed_seconds(view.now), 0.0) for each in view.running])
+    for at, each in enumerate(view.running):
+        held[at] = places.held(each.job, each.placement)
+    for slowdown in np.unique(slowdowns).tolist():
+        group = np.flatnonzero(slowdowns == slowdown)
+        beliefs = Beliefs([_belief(view.running[at], parameters) for at in group])
+        probability[group] = beliefs.still_running(slowdown, offsets, elapsed[group])
+    ends = np.array([each.expected_end_seconds - view.now for each in view.running])
+    outlived = probability[:, 0] == 0.0
+    until = np.maximum(ends, parameters.cycle_seconds)[:, np.newaxis]
+    probability[outlived] = (offsets < until)[outlived]
+    return held, probability
+
+
+def _belief(running: RunningJob, parameters: PlanAheadParameters) -> Distribution:
+    return running.prediction if parameters.distribution else as_point(running.prediction)
+
+
+def _slowdown(running: RunningJob, places: CellMap) -> float:
+    """How many times longer a running job runs where it is than where it likes best."""
+    preference = running.job.preference
+    if preference is None or not places.has_nodes:
+        return 1.0
+    return 1.0 if places.prefers(preference, running.placement) else preference.slowdown
+
+
+def free_cells_of(view: ClusterView, places: CellMap) -> Floats:
+    """Free cpus of every cell; shape (cells,)."""
+    free = np.zeros(places.totals.size)
+    for name, room in view.free_nodes.items():
+        free[places.cell_of_node[name]] += room.cpus
+    for name, cell in places.cell_of_partition.items():
+        free[cell] = view.free[name].cpus
+    return np.maximum(free, 0.0)
+
+
+def _victims(view: ClusterView, parameters: PlanAheadParameters) -> NDArray[np.int64]:
+    """CellMap among the running jobs of those that may be stopped."""
+    stoppable = [parameters.preemption and may_be_stopped(each, view.now) for each in view.running]
+    return np.flatnonzero(stoppable)

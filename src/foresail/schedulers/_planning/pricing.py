@@ -1,0 +1,145 @@
+"""What cpus are worth in every slot: a linear program that grows, and the bound it proves."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.milp.solver import GrowingSolver, Relaxation, relative_gap
+from foresail.schedulers._planning.filling import best_of_groups
+from foresail.schedulers._planning.problem import Choice, Problem
+from foresail.schedulers._planning.program import column_entries, program_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_ROUNDS: Final = 30
+_JOBS_A_ROUND: Final = 1000
+_OPTIONS_A_JOB: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """What resources are worth.
+
+    Parameters
+    ----------
+    reduced
+        By how much every option is worth more than what it needs; shape (groups, slots).
+    stopped
+        How much of every running job the linear program stops, 0 to 1.
+    bound
+        No choice is worth more.
+    """
+
+    reduced: Floats
+    stopped: Floats
+    bound: float
+
+
+def prices(
+    problem: Problem, solver: GrowingSolver, plan: Choice, gap: float, seconds: float
+) -> Prices | None:
+    """Solve the linear program over ever more options, until its bound is as good as it gets.
+
+    Parameters
+    ----------
+    problem, solver
+        The question, and who answers.
+    plan
+        Its options are the first ones.
+    gap
+        Stop as near to the bound as this share of the program's objective.
+    seconds
+        Stop after these.
+
+    Returns
+    -------
+    Prices or None
+        None if the time did not do for the first solve.
+    """
+    until = time.perf_counter() + seconds
+    planned = plan.planned
+    groups, slots = plan.group[planned], plan.slot[planned]
+    taken = np.zeros(problem.worth.shape, np.bool_)
+    taken[groups, slots] = True
+    relaxation = solver.relaxation(program_of(problem, groups, slots))
+    best: Prices | None = None
+    for _ in range(_ROUNDS):
+        left = until - time.perf_counter()
+        if left <= 0.0:
+            break
+        found = relaxation.solve(left)
+        if found.prices is None or found.values is None:
+            break
+        of_rows = np.maximum(found.prices[problem.jobs :], 0.0).reshape(problem.capacity.shape)
+        reduced = _reduced(problem, of_rows)
+        bound = _bound(problem, of_rows, reduced)
+        if best is None or bound < best.bound:
+            best = Prices(reduced, found.values[: problem.victim_cost.size], bound)
+        if relative_gap(found.objective, best.bound) <= gap:
+            break
+        job_prices = np.maximum(found.prices[: problem.jobs], 0.0)
+        groups, slots = _wanted(problem, reduced - job_prices[problem.group_job, np.newaxis], taken)
+        if not groups.size:
+            break
+        taken[groups, slots] = True
+        _add(relaxation, problem, groups, slots)
+    return best
+
+
+def _add(relaxation: Relaxation, problem: Problem, groups: Integers, slots: Integers) -> None:
+    rows, columns, values = column_entries(problem, groups, slots)
+    starts = np.searchsorted(columns, np.arange(groups.size + 1))
+    worth = problem.worth[groups, slots]
+    relaxation.add_columns(worth, np.ones(groups.size), starts, rows, values)
+
+
+def _wanted(problem: Problem, gain: Floats, taken: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+    """The best new options of those jobs that gain most by one."""
+    gain = np.where(taken | (problem.worth <= 0.0), -np.inf, gain)
+    best = best_of_groups(problem, gain.max(axis=1, initial=-np.inf))
+    jobs = np.argsort(-best, kind="stable")[:_JOBS_A_ROUND]
+    jobs = jobs[best[jobs] > 1e-7]
+    return best_options(problem, gain, jobs, _OPTIONS_A_JOB, 1e-7)
+
+
+def best_options(
+    problem: Problem, score: Floats, jobs: Integers, count: int, least: float
+) -> tuple[Integers, Integers]:
+    """Groups and slots of the best few options of some jobs, of those that score above least."""
+    groups: list[Integers] = [np.empty(0, np.int64)]
+    slots: list[Integers] = [np.empty(0, np.int64)]
+    for job in jobs:
+        first, end = problem.first_group[job], problem.first_group[job + 1]
+        scores = score[first:end].ravel()
+        few = np.argsort(-scores, kind="stable")[:count]
+        few = few[scores[few] > least]
+        groups.append(first + few // problem.slots)
+        slots.append(few % problem.slots)
+    return np.concatenate(groups), np.concatenate(slots)
+
+
+def _reduced(problem: Problem, of_rows: Floats) -> Floats:
+    """Worth of every option less the price of what it needs."""
+    reduced = problem.worth.copy()
+    of_sets = problem.cover @ of_rows
+    padded = np.concatenate((of_sets, np.zeros_like(of_sets)), axis=1)
+    later = np.arange(problem.slots)[:, np.newaxis] + np.arange(problem.slots)
+    for number in np.flatnonzero(of_sets.any(axis=1)):
+        groups = np.flatnonzero(problem.group_set == number)
+        reduced[groups] -= problem.consumption[groups] @ padded[number][later]
+    return reduced
+
+
+def _bound(problem: Problem, of_rows: Floats, reduced: Floats) -> float:
+    """What no choice exceeds, whatever the prices: Lagrange's bound."""
+    wanted = np.where(problem.worth > 0.0, reduced, 0.0).max(axis=1, initial=0.0)
+    jobs = np.maximum(best_of_groups(problem, wanted), 0.0).sum()
+    credit = (problem.victim_credit * of_rows).sum(axis=(1, 2))
+    stopped = np.maximum(credit - problem.victim_cost, 0.0).sum()
+    return float((of_rows * np.maximum(problem.capacity, 0.0)).sum() + jobs + stopped)

@@ -1,0 +1,110 @@
+"""The question of one cycle as arrays: options, what they are worth and need, and what there is.
+
+Jobs are numbered by arrival. A *group* is a job in one set of places; an *option* is a group and
+the slot it starts in. Capacity is in cpus. It is kept for unions of sets: jobs fit if, for every
+union, those that must run within it need no more than it has (Hall's theorem). Where sets nest
+(racks in a part in the cluster), the unions are the sets themselves. 3Sigma equation 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.plan_filling import NOT_PLANNED, take
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What may be planned.
+
+    Parameters
+    ----------
+    first_group
+        Groups of job j are ``first_group[j]`` to ``first_group[j + 1]``; shape (jobs + 1,).
+    group_set
+        Number of each group's set of places; shape (groups,).
+    consumption
+        Expected cpus that a group holds so many slots after its start; shape (groups, slots).
+    worth
+        Expected value of a start in a slot, 0 for none; shape (groups, slots).
+    cover
+        Whether a row's union contains a set; shape (sets, rows).
+    capacity
+        Cpus that running jobs are expected to leave; shape (rows, slots).
+    victim_cost, victim_credit
+        What stopping a running job costs, and the cpus that it gives back; shapes (victims,) and
+        (victims, rows, slots).
+    """
+
+    first_group: Integers
+    group_set: Integers
+    consumption: Floats
+    worth: Floats
+    cover: Booleans
+    capacity: Floats
+    victim_cost: Floats
+    victim_credit: Floats
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs wait."""
+        return int(self.first_group.size) - 1
+
+    @property
+    def slots(self) -> int:
+        """How many starts there are."""
+        return int(self.capacity.shape[1])
+
+    @property
+    def group_job(self) -> Integers:
+        """The job of every group."""
+        return np.repeat(np.arange(self.jobs), np.diff(self.first_group))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A group and a slot for each job (-1: not planned), and the running jobs that are stopped."""
+
+    group: Integers
+    slot: Integers
+    stopped: Booleans
+
+    @classmethod
+    def nothing(cls, problem: Problem) -> Choice:
+        """Nobody starts, nobody is stopped."""
+        empty = np.full(problem.jobs, NOT_PLANNED, np.int64)
+        return cls(empty, empty.copy(), np.zeros(problem.victim_cost.size, np.bool_))
+
+    @property
+    def planned(self) -> Integers:
+        """Numbers of the jobs that have an option."""
+        return np.flatnonzero(self.group != NOT_PLANNED)
+
+
+def value_of(problem: Problem, choice: Choice) -> float:
+    """What a choice is worth."""
+    at = choice.planned
+    worth = problem.worth[choice.group[at], choice.slot[at]].sum()
+    return float(worth - problem.victim_cost[choice.stopped].sum())
+
+
+def room_with(problem: Problem, stopped: Booleans) -> Floats:
+    """Capacity with what stopped jobs give back; shape (rows, slots)."""
+    room: Floats = problem.capacity + problem.victim_credit[stopped].sum(axis=0)
+    return room
+
+
+def left_by(problem: Problem, choice: Choice) -> Floats:
+    """What a choice leaves of every row in every slot; shape (rows, slots)."""
+    left = room_with(problem, choice.stopped)
+    for job in choice.planned:
+        group, slot = choice.group[job], choice.slot[job]
+        take(group, slot, 1.0, problem.group_set, problem.consumption, problem.cover, left)
+    return left

@@ -1,0 +1,27 @@
+"""TetriSched: plans ahead with one estimate of each runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foresail.model.registry import register
+from foresail.schedulers._planning.core import PlanAhead
+from foresail.schedulers._planning.parameters import OverEstimates, PlanAheadParameters
+
+
+@dataclass(frozen=True, slots=True)
+class TetriSchedParameters(PlanAheadParameters):
+    """Parameters of ``tetrisched``: those of ``three_sigma`` with other defaults."""
+
+    slot_seconds: float = 4.0
+    distribution: bool = False
+    over_estimates: OverEstimates = "off"
+    preemption: bool = False
+    cycle_seconds: float = 4.0
+    solver_share: float = 0.5
+    relative_gap: float = 0.1
+
+
+@register("scheduler", "tetrisched", parameters=TetriSchedParameters)
+class TetriSched(PlanAhead):
+    """Plans ahead with points: space, time and all jobs at once; nobody is preempted."""

@@ -1,0 +1,12 @@
+"""3Sigma's scheduler: plans ahead with whole distributions of runtimes."""
+
+from __future__ import annotations
+
+from foresail.model.registry import register
+from foresail.schedulers._planning.core import PlanAhead
+from foresail.schedulers._planning.parameters import PlanAheadParameters
+
+
+@register("scheduler", "three_sigma", parameters=PlanAheadParameters)
+class ThreeSigma(PlanAhead):
+    """Plans ahead with distributions: expected value, expected consumption, preemption."""

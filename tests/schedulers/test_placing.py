@@ -1,0 +1,151 @@
+"""Placing gangs on nodes: against a slow and obvious search, over many random clusters."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from foresail.checks.tiny import tiny_view
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.job import Job, Stage
+from foresail.model.preference import Preference
+from foresail.model.resources import Resources
+from foresail.schedulers._placing import FreeRoom, Places
+
+PREFERENCES = ("partition:r0", "partition:r1,r2", "attribute:gpu", "same:rack", "spread:rack", None)
+
+
+def random_cluster(draw):
+    partitions = []
+    for rack in range(draw.randint(1, 3)):
+        nodes = []
+        for number in range(draw.randint(1, 4)):
+            gpus = float(draw.choice([0, 0, 2]))
+            attributes = {"rack": f"r{rack}"} if draw.random() < 0.9 else {}
+            total = Resources(float(draw.randint(1, 6)), float(draw.randint(1, 8)), gpus)
+            nodes.append(
+                Node(f"n{rack}{number}", total, attributes | ({"gpu": "x"} if gpus else {}))
+            )
+        total = sum((node.total for node in nodes), Resources())
+        partitions.append(Partition(f"r{rack}", total, tuple(nodes)))
+    return Cluster(tuple(partitions))
+
+
+def random_job(draw, number):
+    request = Resources(
+        float(draw.choice([0, 0.5, 1, 1, 2])),
+        float(draw.choice([0, 0, 1, 3])),
+        float(draw.choice([0, 0, 0, 1])),
+    )
+    text = draw.choice(PREFERENCES)
+    preference = None if text is None else Preference.parse(text, 2.0)
+    stage = Stage(draw.randint(1, 6), request)
+    return Job(f"j{number}", 0.0, (stage,), preference=preference)
+
+
+def fits(request, free):
+    """How many tasks; none of those that ask for nothing."""
+    count = 0
+    while request != Resources() and (request * (count + 1)).fits_in(free):
+        count += 1
+    return count
+
+
+def packed(job, nodes, free):
+    left, placed = job.tasks, {}
+    for node in sorted(nodes, key=lambda node: free[node.name].cpus):
+        tasks = min(fits(job.stages[0].request, free[node.name]), left)
+        if tasks:
+            placed[node.name] = tasks
+            left -= tasks
+    return None if left else placed
+
+
+def spread(job, nodes, free):
+    racks = {}
+    for node in sorted(nodes, key=lambda node: free[node.name].cpus):
+        if fits(job.stages[0].request, free[node.name]) and len(racks) < job.tasks:
+            racks.setdefault(node.attributes["rack"], node.name)
+    return dict.fromkeys(racks.values(), 1) if len(racks) == job.tasks else None
+
+
+def obvious(job, cluster, free):
+    """Tasks by node: preferred nodes first, one after the other; None if the gang does not fit."""
+    everywhere = [(node, p.name) for p in cluster.partitions for node in p.nodes]
+    nodes = [node for node, _ in everywhere]
+    preference = job.preference
+    tries = []
+    if preference is not None:
+        names = preference.names
+        racked = [node for node in nodes if "rack" in node.attributes]
+        if preference.kind == "partition":
+            tries = [packed(job, [n for n, home in everywhere if home in names], free)]
+        elif preference.kind == "attribute":
+            tries = [packed(job, [n for n in nodes if "gpu" in n.attributes], free)]
+        elif preference.kind == "same":
+            for rack in sorted({node.attributes["rack"] for node in racked}):
+                tries.append(packed(job, [n for n in racked if n.attributes["rack"] == rack], free))
+        else:
+            tries = [spread(job, racked, free)]
+    tries.append(packed(job, nodes, free))
+    return next((found for found in tries if found is not None), None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_nodes_as_an_obvious_search(seed):
+    """Jobs come and go on many clusters, seen whole or as they were at a later moment."""
+    draw = random.Random(seed)
+    for _ in range(25):
+        cluster = random_cluster(draw)
+        places = Places(cluster)
+        free = {node.name: node.total for p in cluster.partitions for node in p.nodes}
+        rooms = {p.name: p.total for p in cluster.partitions}
+        room, held = FreeRoom(_view(cluster, free, rooms), places), []
+        for number in range(25):
+            if held and draw.random() < 0.4:
+                job, placement, tasks = held.pop(draw.randrange(len(held)))
+                room.add(job, placement)
+                sign = 1
+            else:
+                job = random_job(draw, number)
+                expected = obvious(job, cluster, free)
+                placement = room.placement(job)
+                assert (None if placement is None else dict(placement.tasks_by_node)) == expected
+                if placement is None:
+                    continue
+                assert sum(tasks for _, tasks in placement.tasks_by_partition) == job.tasks
+                tasks, sign = expected, -1
+                room.take(job, placement)
+                held.append((job, placement, tasks))
+            for name, count in tasks.items():
+                free[name] += job.stages[0].request * (sign * count)
+            for name, count in placement.tasks_by_partition:
+                rooms[name] += job.stages[0].request * (sign * count)
+            if draw.random() < 0.3:
+                room = FreeRoom(_view(cluster, dict(free), dict(rooms)), places)
+
+
+def _view(cluster, free, rooms):
+    view = tiny_view()
+    return type(view)(0.0, cluster, rooms, view.pending, view.running, free_nodes=free)
+
+
+def test_a_job_without_nodes_leaves_less_of_a_partition():
+    """Stages hold three of four cpus in r0, so one of the four idle nodes there can be used."""
+    nodes = tuple(Node(f"n{number}", Resources(1.0)) for number in range(4))
+    cluster = Cluster((Partition("r0", Resources(4.0), nodes),))
+    free = {node.name: node.total for node in nodes}
+    room = FreeRoom(_view(cluster, free, {"r0": Resources(4.0)}), Places(cluster))
+    dag = Job("dag", 0.0, (Stage(1, Resources(1.0), "a"), Stage(3, Resources(1.0), "b", ("a",))))
+    placement = room.placement(dag)
+    assert placement.tasks_by_partition == (("r0", 4),)
+    assert placement.tasks_by_node == ()
+    room.take(dag, placement)
+    one, two = (Job(str(n), 0.0, (Stage(n, Resources(1.0)),)) for n in (1, 2))
+    assert room.placement(two) is None
+    assert room.placement(one).tasks_by_node == (("n0", 1),)
+    assert math.isclose(room.cpus, 1.0)
+    room.add(dag, placement)
+    assert len(room.placement(two).tasks_by_node) == 2
