@@ -77,6 +77,7 @@ _TABLES = (
     ("Medians within a factor of two, per cent", "within_factor_two_of_median", 100.0, 1, 1),
     ("CRPS over the mean runtime", "relative_crps", 1.0, 3, -1),
     ("Runtimes within the stated 80 % interval, per cent", "coverage_80", 100.0, 1, 0),
+    ("Runtimes within the stated 90 % interval, per cent", "coverage_90", 100.0, 1, 0),
     ("Under-estimates, per cent", "errors_under", 100.0, 1, 0),
     ("Microseconds a job, median", "median_seconds", 1e6, 1, 0),
     ("Microseconds a job, 99.9 % quantile", "p999_seconds", 1e6, 0, 0),
@@ -123,7 +124,7 @@ def markdown(table: pl.DataFrame) -> str:
         ]
         for rows in table.partition_by("log", maintain_order=True):
             values = dict(rows.select("predictor", column).iter_rows())
-            if column == "coverage_80":
+            if column.startswith("coverage"):
                 stating = dict(rows.select("predictor", "ranges").iter_rows())
                 values = {name: v for name, v in values.items() if stating[name]}
             said = {

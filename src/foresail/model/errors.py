@@ -78,7 +78,3 @@ class UnknownNameError(ForesailError):
         else:
             remedy = "known: " + ", ".join(self.known)
         super().__init__(f"unknown {kind} {name!r}; {remedy}")
-
-
-class DecisionError(ForesailError):
-    """A scheduler's decision that does not fit the state of the cluster."""
