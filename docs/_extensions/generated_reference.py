@@ -35,6 +35,8 @@ TITLES = {
     "generator": "Generators",
     "analysis": "Analyses",
     "solver": "Solvers",
+    "price_source": "Price-sources",
+    "study": "Studies",
 }
 """Family to the heading of its page; the page's file is the heading in small letters."""
 

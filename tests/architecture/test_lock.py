@@ -6,7 +6,7 @@ import tomllib
 from architecture.floors import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
-LARGE_SOLVERS = {"cp-sat", "scip"}
+LARGE_SOLVERS = {"cp-sat", "scip", "commercial"}
 """Extras that are not installed for development (decision 0001), and so not pinned."""
 
 PIN = re.compile(

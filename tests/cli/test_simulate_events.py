@@ -1,4 +1,4 @@
-"""``foresail simulate --events`` leaves a log that ``foresail story`` reads."""
+"""``foresail simulate --events`` leaves a log that ``foresail explain`` reads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
-from foresail.cli.story import app as story
 from foresail.control.log_text import read_log
 from foresail.control.records import Manifest
 from foresail.model.errors import InputError
@@ -42,7 +42,7 @@ def test_the_story_of_a_simulated_job(log, tmp_path):
     assert isinstance(manifest, Manifest)
     assert list(manifest.inputs) == ["small.swf"]
     assert {path.name for path in tmp_path.iterdir()} == {"small.swf", "events.jsonl"}
-    assert call(story, events, "2").splitlines() == [
+    assert call(explain, events, "2").splitlines() == [
         "Job 2; times count from the start of the run, 2023-11-15 00:00:00 UTC.",
         "        5 s  Submitted by 8: 2 tasks, 2 cpus, a limit of 2 h.",
         "        5 s  Expected to run for 2 h.",

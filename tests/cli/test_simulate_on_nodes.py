@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.compare import app as compare
+from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
-from foresail.cli.story import app as story
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
@@ -43,7 +43,7 @@ def test_jobs_are_placed_on_nodes_in_cycles(workload, tmp_path):
     assert (jobs["start_seconds"] % 4 == 0).all()
     assert jobs["placement"].str.contains("rack").all()
     first = jobs["job_id"][0]
-    assert "rack" in call(story, events, first)
+    assert "rack" in call(explain, events, first)
 
 
 def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):

@@ -1,6 +1,7 @@
 """The twin: the log of a real run, taken again by the simulator's reader, decides the same."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from standins import Told, command, new_run
@@ -10,7 +11,9 @@ from foresail.control.log_text import read_log
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.control.records import Decided, Manifest
+from foresail.model.value import DeadlineValue
 from foresail.simulator.recorded import differences
+from foresail.traces.jobs_file import CommandJob
 
 
 def controller_of(manifest: Manifest) -> Controller:
@@ -58,3 +61,23 @@ def test_another_policy_would_have_decided_differently(tmp_path):
         return Controller(manifest.cluster, *parse_policy("fcfs").build())
 
     assert list(differences(read_log(run.events), other)) != []
+
+
+def test_a_real_run_with_a_reservation_waits_for_it_and_repeats(tmp_path, monkeypatch):
+    """Nothing runs and nothing else is to come: the supervisor wakes up when the promise begins."""
+    plain = CommandJob.specification
+
+    def with_deadline(self, submit_seconds):
+        job = plain(self, submit_seconds)
+        return replace(job, value=DeadlineValue(submit_seconds + 1.5))
+
+    monkeypatch.setattr(CommandJob, "specification", with_deadline)
+    policy = "capacity(cycle_seconds=0.1)"
+    jobs = [command("promised", "sleep 0.1", requested_seconds=0.5)]
+    run = new_run(tmp_path / "run", jobs, policy=policy, grace=0.1)
+    result = supervise(run, Told())
+    assert result.left == ()
+    row = result.schedule.jobs.row(0, named=True)
+    assert row["accepted"] is True
+    assert row["start_seconds"] >= 0.8
+    assert list(differences(read_log(run.events), controller_of)) == []

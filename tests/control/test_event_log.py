@@ -123,7 +123,9 @@ jobs = st.builds(
     after=st.lists(texts, max_size=2).map(tuple),
     value=st.none()
     | st.builds(DeadlineValue, numbers, numbers)
-    | st.builds(DecayingValue, numbers, numbers, numbers),
+    | st.builds(
+        lambda start, value: DecayingValue(start, 2.0 * start + 1.0, value), numbers, numbers
+    ),
     attributes=st.dictionaries(texts, texts, max_size=2),
 )
 outcomes = st.builds(

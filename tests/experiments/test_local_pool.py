@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 from foresail.experiments.local_pool import LocalPool
+from foresail.experiments.processes import WorkerLostError
 from foresail.experiments.results import Results
-from foresail.experiments.running import WorkerLostError, carry_out
+from foresail.experiments.running import carry_out
 from made_campaigns import carried_out, comparable, made_plan
 
 

@@ -10,14 +10,18 @@ import pytest
 from foresail.checks.tiny import tiny_workload
 from foresail.control.log import JsonLinesLog, MemoryLog
 from foresail.control.loop import Controller
-from foresail.control.records import Manifest, Predicted
+from foresail.control.records import Decided, EventTaken, Instructed, Manifest, Predicted
+from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Decision, Placement, Start
-from foresail.model.event import Cancelled, Ended, Submitted
+from foresail.model.event import Cancelled, Ended, NodeDown, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.resources import Resources
 from foresail.simulator.engine import simulate_events
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted
 
 MANIFEST = Manifest("toy", Cluster.of_processors(4))
@@ -146,7 +150,7 @@ def test_the_command_tells_the_story(tmp_path, job_id, status):
         controller = Controller(MANIFEST.cluster, Easy(), Requested(), Doubling(), log=log)
         simulate_events(tiny_workload([(5, 1, 60, 600)]), controller, "toy")
     program = "import sys; from foresail.cli.main import main; sys.argv[0] = 'foresail'; main()"
-    command = [sys.executable, "-c", program, "story", str(path), job_id]
+    command = [sys.executable, "-c", program, "explain", str(path), job_id]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == status, result.stderr
     if status:
@@ -159,3 +163,105 @@ def test_the_command_tells_the_story(tmp_path, job_id, status):
             " 5 s  Started after 0 s of waiting: 1 task on all.",
             "65 s  Ended (completed) after running for 60 s.",
         ]
+
+
+def test_the_story_of_a_late_job():
+    """The chance that was believed at submission and start, and by how much it came too late."""
+    workload = contested()
+    log = MemoryLog(Manifest("toy", NODES))
+    controller = Controller(NODES, Patient(), Constant(100.0), Doubling(), log=log)
+    simulate_events(workload, controller, "toy")
+    assert told(log, "late") == [
+        "0 s: Submitted by ann: 1 task, 1 cpus, no time limit, a deadline in 2 min. It runs best "
+        "on nodes with gpu, and 2 times as long elsewhere.",
+        "0 s: Expected to run for 100 s. Started at once, it would meet its deadline with 100 % "
+        "probability.",
+        "0 s: Pending: needs 1 cpus and 0 are free.",
+        "50 s: Started after 50 s of waiting: 1 task on n1, where it runs 2 times as long as at "
+        "best; it should meet its deadline with 0 % probability.",
+        "4 min 10 s: Has run for the 3 min expected of it and runs on; 7 min are expected now "
+        "(correction 1).",
+        "7 min 30 s: Ended (completed) after running for 7 min, 6 min after its deadline.",
+    ]
+
+
+def contested():
+    """One node: somebody is on it for 50 s, and another who would like a gpu has to wait."""
+    table = jobs_table(
+        {
+            "job_id": ["first", "late"],
+            "submit_seconds": [0.0, 0.0],
+            "tasks": [1, 1],
+            "runtime_seconds": [50.0, 200.0],
+            "user": ["ann", "ann"],
+            "deadline_seconds": [None, 120.0],
+            "preferred": [None, "attribute:gpu"],
+            "slowdown_elsewhere": [None, 2.0],
+        }
+    )
+    return Workload(table, WorkloadMeta("made", "hand", 1))
+
+
+NODES = Cluster((Partition("all", Resources(1.0), (Node("n1", Resources(1.0)),)),))
+
+
+class Patient:
+    """One job at a time, on the only node."""
+
+    def decide(self, view):
+        if view.running:
+            reason = Reason(ReasonCode.NO_ROOM, {"cpus": 1.0, "free": 0.0})
+            return Decision(reasons={each.job.job_id: reason for each in view.pending})
+        first, *others = (each.job.job_id for each in view.pending)
+        reason = Reason(ReasonCode.NO_ROOM, {"cpus": 1.0, "free": 0.0})
+        start = Start(first, Placement((("all", 1),), (("n1", 1),)))
+        return Decision((start,), reasons=dict.fromkeys(others, reason))
+
+
+def test_moves_of_the_plan_are_told_with_what_happened_meanwhile():
+    """Moves that matter, against what was told before; a plan that slides is not news."""
+    teller = PlanTeller("1")
+    assert teller.sentence(decided(0.0, {"1": 300.0})) is None
+    assert teller.is_told
+    assert teller.sentence(decided(10.0, slides=True)) is None
+    teller.happened(NodeDown(20.0, "n1"))
+    teller.happened(Ended(20.0, Outcome("7", 0.0, 20.0)))
+    teller.happened(Ended(20.0, Outcome("8", 0.0, 20.0)))
+    teller.outlived("9")
+    assert teller.sentence(decided(20.0, {"1": 920.0})) == (
+        "Planned 10 min later than told before: in 15 min; meanwhile 2 jobs ended, job 9 outlived "
+        "its estimate and node n1 failed."
+    )
+    assert teller.sentence(decided(30.0, {"1": 210.0})) == (
+        "Planned 12 min earlier than told before: in 3 min; nothing but time has passed."
+    )
+    assert teller.sentence(decided(40.0, {"1": float("inf")})) == (
+        "Planned for no known time any more; nothing but time has passed."
+    )
+    assert teller.sentence(decided(50.0, dropped=("1",))) is None
+    teller.forget()
+    assert not teller.is_told
+
+
+def decided(time, plan=None, *, dropped=(), slides=False):
+    return Decided(0, time, 1, 1, 0.0, (), (), plan or {}, {}, dropped, slides)
+
+
+def test_many_nodes_are_told_by_partition():
+    """A wide job's places are counted, not listed."""
+    nodes = tuple((f"n{number}", 1) for number in range(30))
+    start = Start("1", Placement((("a", 20), ("b", 10)), nodes))
+    submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 30)))
+    lines = story([MANIFEST, submitted, Instructed(0, 0.0, start)], "1").lines
+    assert lines[-1].sentence == (
+        "Started after 0 s of waiting: 30 tasks on 30 nodes, 20 in a, 10 in b."
+    )
+
+
+def test_a_belief_that_changes_is_told_when_it_is_quite_another():
+    """A small change is not; a large one is, once."""
+    beliefs = [Predicted(0, 0.0, "1", mean, mean, mean, mean, mean) for mean in (60, 66, 600, 590)]
+    assert [line.sentence for line in story([MANIFEST, *beliefs], "1").lines] == [
+        "Expected to run for 60 s.",
+        "Meanwhile something else is believed. Expected to run for 10 min.",
+    ]

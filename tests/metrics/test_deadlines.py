@@ -106,3 +106,30 @@ def test_the_summary_and_its_tables_have_them():
     plain = made_schedule({"submit_seconds": [0.0], "start_seconds": [5.0], "end_seconds": [9.0]})
     assert summary(plain).as_json()["slo_miss_rate"] is None
     assert len(terminal_tables([summary(plain)])) == 1
+
+
+def test_attainment_by_what_was_promised():
+    """Four deadlines: two of three promised ones met (one in a second attempt), one in vain not."""
+    schedule = made_schedule(
+        {
+            "job_id": ["a", "a", "b", "c", "d", "e"],
+            "attempt": [1, 2, 1, 1, 1, 1],
+            "submit_seconds": [0.0] * 6,
+            "start_seconds": [0.0, 5.0, 0.0, 0.0, 20.0, 0.0],
+            "end_seconds": [5.0, 10.0, 10.0, 11.0, 21.0, 30.0],
+            "deadline_seconds": [10.0, 10.0, 10.0, 10.0, 15.0, None],
+            "accepted": [True, True, True, True, False, None],
+            "ended_because": ["preempted", *["completed"] * 5],
+        }
+    )
+    metrics = deadline_metrics(schedule)
+    assert metrics.accepted_slo_jobs == 3
+    assert metrics.slo_attainment == pytest.approx(2 / 4)
+    assert metrics.accepted_slo_attainment == pytest.approx(2 / 3)
+    assert metrics.unreserved_slo_attainment == 0.0
+    assert len(terminal_tables([summary(schedule)])) == 3
+    nobody = deadline_metrics(golden())
+    assert nobody.slo_attainment == pytest.approx(1 / 3)
+    assert nobody.accepted_slo_jobs == 0
+    assert math.isnan(nobody.accepted_slo_attainment)
+    assert math.isnan(nobody.unreserved_slo_attainment)

@@ -1,6 +1,7 @@
 """Programs and their solvers: HiGHS against enumeration, limits, warm starts, bad input."""
 
 import math
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -222,14 +223,26 @@ def test_a_relaxation_without_values():
     assert (solution.status, solution.values, solution.prices) == (Status.INFEASIBLE, None, None)
 
 
-OPTIONAL = {"cp-sat": "ortools", "scip": "pyscipopt"}
+EXTRAS = {"cp-sat": ("cp-sat", "ortools"), "scip": ("scip", "pyscipopt")}
+COMMERCIAL = ("gurobi", "copt", "xpress", "mosek")
+OPTIONAL = EXTRAS | dict.fromkeys(COMMERCIAL, ("commercial", "pyoptinterface"))
+
+
+def has_library(name):
+    """Whether a vendor's library is there for PyOptInterface to load."""
+    return import_module(f"pyoptinterface.{name}").is_library_loaded()
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_an_optional_solver(name):
     """Where its package is installed, it solves; where it is not, it says what to install."""
-    if find_spec(OPTIONAL[name]) is None:
-        with pytest.raises(InputError, match=rf"foresail\[{name}\]"):
+    extra, package = OPTIONAL[name]
+    if find_spec(package) is None:
+        with pytest.raises(InputError, match=rf"foresail\[{extra}\]"):
+            find_solver(name)
+        return
+    if extra == "commercial" and not has_library(name):
+        with pytest.raises(InputError, match="library of solver"):
             find_solver(name)
         return
     solver = find_solver(name)

@@ -42,13 +42,24 @@ def test_points_and_no_shift():
     assert np.mean(np.abs(off) <= 0.1) == pytest.approx(0.683, abs=0.03)
 
 
+def test_all_shifted_alike():
+    """Without a deviation every estimate is off by the shift exactly."""
+    truth = {"a": 100.0, "b": 700.0}
+    text = "perturbed(shift_percent=-50,deviation_percent=0,spread_percent=0)"
+    predictor = perturbed(text, truth)
+    means = [predictor.predict(Job.gang(name, 0.0, 1), 0.0).mean() for name in truth]
+    assert means == pytest.approx([50.0, 350.0])
+
+
 def test_nothing_is_known_of_a_job_that_was_not_revealed():
     """It says so instead of guessing."""
     with pytest.raises(InputError, match="not revealed"):
         perturbed("perturbed", {}).predict(Job.gang("new", 0.0, 1), 0.0)
 
 
-@pytest.mark.parametrize("setting", ["spread_percent=-1", "seed=-1", "shift_percent=nan"])
+@pytest.mark.parametrize(
+    "setting", ["spread_percent=-1", "seed=-1", "shift_percent=nan", "deviation_percent=-1"]
+)
 def test_absurd_parameters(setting):
     """Each is refused."""
     with pytest.raises(InputError, match="out of range"):

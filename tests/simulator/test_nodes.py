@@ -89,13 +89,13 @@ def test_a_job_elsewhere_than_preferred_runs_longer():
         ("attribute:gpu", "n21:1,n22:1", 10),
         ("same:rack", "n11:1,n12:1", 10),
         ("spread:rack", "n11:1,n21:1", 10),
-        ("partition:r3", "n11:1,n12:1", 30),
+        ("partition:r1", "n11:1,n12:1,n21:1", 30),
         (None, "n11:1,n12:1", 10),
     ],
 )
 def test_every_kind_of_preference(preferred, placed, seconds):
     """Each is given where it can be; where it cannot, the job is slower."""
-    job = {"tasks": 2, "preferred": preferred, "slowdown_elsewhere": 3.0}
+    job = {"tasks": placed.count(":"), "preferred": preferred, "slowdown_elsewhere": 3.0}
     schedule = simulate_on_nodes(workload({"a": job}, nodes(gpu_racks=(2,))), PRIO)
     row = schedule.jobs.row(0, named=True)
     assert row["placement"] == placed

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foresail.control.log import EventLog
     from foresail.control.policy import Policy
     from foresail.control.records import Manifest
+    from foresail.reports.plan_page import RunCourse
     from foresail.simulator.surroundings import Surroundings
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
@@ -243,14 +244,21 @@ def spinner() -> Progress:
 
 
 def show(
-    schedules: Sequence[Schedule], output: TableFormat, folder: Path | None, png: bool
+    schedules: Sequence[Schedule],
+    output: TableFormat,
+    folder: Path | None,
+    png: bool,
+    course: Callable[[], RunCourse | None] | None = None,
 ) -> None:
-    """Print the summaries and, with a folder, write the report and everything behind it."""
+    """Print the summaries and, with a folder, write the report and everything behind it.
+
+    The report of a run with an event log also has its course.
+    """
     from foresail.metrics.summary import summary
     from foresail.reports.table import as_csv, as_json, terminal_tables
 
     if folder is not None:
-        _write(schedules, folder, png)
+        _write(schedules, folder, png, None if course is None else course())
     summaries = [summary(schedule) for schedule in schedules]
     if output is TableFormat.JSON:
         typer.echo(as_json(summaries))
@@ -267,7 +275,9 @@ def show(
         typer.echo(f"report: {folder / 'report.html'}", err=True)
 
 
-def _write(schedules: Sequence[Schedule], folder: Path, png: bool) -> None:
+def _write(
+    schedules: Sequence[Schedule], folder: Path, png: bool, course: RunCourse | None
+) -> None:
     import shlex
 
     from foresail.reports.images import write_images
@@ -275,7 +285,7 @@ def _write(schedules: Sequence[Schedule], folder: Path, png: bool) -> None:
     from foresail.traces.schedule_file import write_schedule
 
     command = shlex.join(["foresail", *sys.argv[1:]])
-    report = write_report(schedules, folder, command=command)
+    report = write_report(schedules, folder, command=command, course=course)
     for number, schedule in enumerate(schedules, start=1):
         write_schedule(schedule, folder / f"schedule-{number}.parquet")
     if png:

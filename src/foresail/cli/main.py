@@ -19,10 +19,12 @@ COMMANDS: Final = {
     "analyse": "What workloads are like: sizes, runtimes, rhythm, users, outcomes.",
     "trace": "Inspect, validate, convert, filter, sample, generate and fetch workloads.",
     "campaign": "Replay many policies on many logs, and choose by leave-one-out.",
+    "experiment": "Run published studies, their claims beside what comes out.",
     "predict": "Evaluate predictors on logs; train, merge and show their state.",
     "strl": "Check, explain and solve requests in STRL, the space-time request language.",
+    "cloud": "What to own and what to rent: transient capacity, cost of synchronisation.",
     "policies": "List what a policy can be made of, with parameters.",
-    "story": "What happened to one job, from an event log.",
+    "explain": "The plan at a moment of a run, why jobs waited, or what happened to one job.",
 }
 """Command name to the line shown in the help. The code is in ``foresail.cli.<name>``."""
 

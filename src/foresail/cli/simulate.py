@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from foresail.cli import _moments as moments
 from foresail.cli import _nodes as nodes
 from foresail.cli import _replaying as replaying
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -41,7 +44,14 @@ def simulate(
         typer.Option(
             "--events",
             metavar="FILE",
-            help="Simulate event by event and write the event log, for foresail story.",
+            help="Simulate event by event and write the event log, for foresail explain.",
+        ),
+    ] = None,
+    moment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --events and --output: when to show the plan. [when most jobs are planned]",
         ),
     ] = None,
     on_nodes: nodes.OnNodes = False,
@@ -55,6 +65,10 @@ def simulate(
     """Replay a log under one policy."""
     choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed)
     nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
+    if moment is not None:
+        moments.require_time(moment, "--moment")
+        if events is None or output is None:
+            raise InputError("only with --events and --output", field="--moment", value=moment)
     asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
     if on_nodes and events is None:
@@ -67,4 +81,5 @@ def simulate(
         schedules = replaying.replay_all(workload, asked)
     else:
         schedules = [replaying.simulate_logged(workload, asked, events)]
-    replaying.show(schedules, output_format, output, png)
+    course = None if events is None else partial(moments.course_of, events, moment)
+    replaying.show(schedules, output_format, output, png, course)

@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 
 from foresail.control.loop import Controller
-from foresail.model.decision import Instruction, Placement, Start, WakeAt, Withdraw
+from foresail.model.decision import Instruction, Placement, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import Ended, Event, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reservation import Reservation
 from foresail.traces import schema
 
 GOES_BACK = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
@@ -23,8 +24,8 @@ class Ledger:
 
     To be read by others: ``now`` (time of the last step), ``submitted`` (jobs in order),
     ``attempts`` (how many were started, by job id), ``wakes`` (when a running job's estimate
-    expires), ``ended`` (the last outcome of jobs that are done with), ``withdrawn`` (why a job will
-    never run), ``outcomes`` (every attempt's end).
+    expires), ``ticks`` (when a job's reservation begins), ``ended`` (the last outcome of jobs that
+    are done with), ``withdrawn`` (why a job will never run), ``outcomes`` (every attempt's end).
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Ledger:
         self.submitted: dict[str, Job] = {}
         self.attempts: dict[str, int] = {}
         self.wakes: dict[str, float] = {}
+        self.ticks: dict[str, float] = {}
         self.ended: dict[str, Outcome] = {}
         self.withdrawn: dict[str, str] = {}
         self.outcomes: list[tuple[Job, Outcome]] = []
@@ -42,6 +44,7 @@ class Ledger:
     def take_events(self, now: float, events: Iterable[Event], controller: Controller) -> None:
         """Note what is about to be handed to the controller's next step."""
         self.now = now
+        self.ticks = {job_id: time for job_id, time in self.ticks.items() if time > now}
         for event in events:
             if isinstance(event, Submitted):
                 self.submitted[event.job.job_id] = event.job
@@ -60,8 +63,11 @@ class Ledger:
                     del self._waiting[job_id]
                 case WakeAt(job_id, time):
                     self.wakes[job_id] = time
+                case TickAt(job_id, time):
+                    self.ticks[job_id] = time
                 case Withdraw(job_id, because):
                     self.withdrawn[job_id] = because
+                    self.ticks.pop(job_id, None)
                     del self._waiting[job_id]
 
     def schedule(self) -> pl.DataFrame:
@@ -74,6 +80,7 @@ class Ledger:
         job_id = outcome.job_id
         job = self.submitted[job_id]
         running = controller.running[job_id]
+        answer = running.reservation
         self.outcomes.append((job, outcome))
         self.wakes.pop(job_id, None)
         if outcome.ended_because in GOES_BACK:
@@ -81,6 +88,7 @@ class Ledger:
             self._waiting = {each: None for each in self.submitted if each in self._waiting}
         else:
             self.ended[job_id] = outcome
+            self.ticks.pop(job_id, None)
         self._rows.append(
             {
                 "job_id": job_id,
@@ -99,6 +107,7 @@ class Ledger:
                 "placement": _placement_text(running.placement),
                 "ended_because": outcome.ended_because.value,
                 "deadline_seconds": job.deadline_seconds,
+                "accepted": None if answer is None else isinstance(answer, Reservation),
             }
         )
         self._overtook.discard(job_id)

@@ -170,7 +170,7 @@ class LocalCluster:
     def _is_finished(self) -> bool:
         if self._attempts or self._unspawned:
             return False
-        return self.controller.draining or self._lines is None
+        return self.controller.draining or (self._lines is None and not self.ledger.ticks)
 
     def _step(self, events: Sequence[Event]) -> None:
         """Hand events to the controller and carry out its answer."""
@@ -319,12 +319,15 @@ class LocalCluster:
                 events += self._read_lines(now)
         events += self._obey_interrupts(now)
         events += self._expired(events, now)
+        if any(time <= now for time in self.ledger.ticks.values()):
+            events.append(Tick(now))
         return events
 
     def _timeout_seconds(self) -> float:
         if self._unspawned:
             return 0.0
-        next_wake = min(self.ledger.wakes.values(), default=math.inf) - time.time()
+        awaited = (*self.ledger.wakes.values(), *self.ledger.ticks.values())
+        next_wake = min(awaited, default=math.inf) - time.time()
         wait = min(next_wake, self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS)
         return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
 

@@ -13,13 +13,15 @@ from foresail.clusters.ledger import Ledger
 from foresail.control.log import DurableLog, EventLog
 from foresail.control.log_text import parse_record, record_line
 from foresail.control.loop import Controller
-from foresail.control.records import EventTaken, Manifest, Record
+from foresail.control.records import EventTaken, Manifest, Record, Solved
 from foresail.control.state import ImpossibleTransition
 from foresail.model.errors import InputError
 from foresail.model.event import Event
 
 _DRAINED: Final = "drained"
 _REOPENED: Final = "reopened"
+_SOLUTION: Final = "solution"
+"""Depends on how quick the machine was: it is not made again."""
 
 
 class RunLog:
@@ -34,7 +36,8 @@ class RunLog:
     def append(self, record: Record) -> None:
         """Take one record."""
         if self._file is None:
-            self._lines.append(record_line(record))
+            if not isinstance(record, Solved):
+                self._lines.append(record_line(record))
         else:
             self._file.append(record)
 
@@ -159,6 +162,8 @@ def _logged_steps(path: Path) -> Iterator[_LoggedStep]:
             raise InputError(
                 "not a record of an event log", source=path, line=number, value=line[:80]
             ) from error
+        if kind == _SOLUTION:
+            continue
         if at != current:
             if step.lines:
                 yield step

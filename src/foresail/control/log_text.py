@@ -24,13 +24,20 @@ _KINDS: Final[Mapping[str, type]] = {
     "manifest": records.Manifest,
     "event": records.EventTaken,
     "prediction": records.Predicted,
+    "reservation": records.ReservationAnswered,
     "decision": records.Decided,
+    "solution": records.Solved,
     "refusal": records.Refused,
     "reason": records.ReasonChanged,
     "instruction": records.Instructed,
     "correction": records.Corrected,
     "drained": records.Drained,
     "reopened": records.Reopened,
+}
+_SILENT: Final[Mapping[type, Mapping[str, object]]] = {
+    records.Predicted: {"belief": []},
+    records.Solved: {"failure": ""},
+    records.Decided: {"places": {}, "dropped": [], "slides": False},
 }
 _KIND_OF: Final = {record: kind for kind, record in _KINDS.items()}
 
@@ -44,7 +51,13 @@ _EVENTS: Final = (
     event.NodeUp,
     event.Tick,
 )
-_INSTRUCTIONS: Final = (decision.Start, decision.Preempt, decision.WakeAt, decision.Withdraw)
+_INSTRUCTIONS: Final = (
+    decision.Start,
+    decision.Preempt,
+    decision.WakeAt,
+    decision.Withdraw,
+    decision.TickAt,
+)
 _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
     "event": {each.__name__: each for each in _EVENTS},
     "instruction": {each.__name__: each for each in _INSTRUCTIONS},
@@ -53,9 +66,18 @@ _BUILT_APART: Final = (*_TYPES, "job")
 
 
 def record_line(record: Record) -> str:
-    """The record as one line of JSON, with its line end."""
-    plain = {"kind": _KIND_OF[type(record)], **_plain_fields(record)}
-    return json.dumps(plain, separators=(",", ":")) + "\n"
+    """The record as one line of JSON, with its line end.
+
+    Fields that say nothing (they are as ``_SILENT`` has them) are left out.
+    """
+    silent = _SILENT.get(type(record), {})
+    plain = {
+        name: value
+        for name, value in _plain_fields(record).items()
+        if name not in silent or value != silent[name]
+    }
+    kind = {"kind": _KIND_OF[type(record)]}
+    return json.dumps(kind | plain, separators=(",", ":")) + "\n"
 
 
 def read_log(path: Path) -> Iterator[Record]:

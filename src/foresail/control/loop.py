@@ -9,13 +9,15 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.control import records
+from foresail.control.beliefs import differ, in_short, kept
 from foresail.control.capacity import Capacity
+from foresail.control.changes import Changes
 from foresail.control.check import Verdict, check_decision
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.log import EventLog, NullLog
 from foresail.control.state import State, Withdrawn
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Instruction, WakeAt, Withdraw
+from foresail.model.decision import Decision, Instruction, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
@@ -34,10 +36,13 @@ from foresail.model.protocols import (
     PlansRuntimes,
     Predictor,
     RefreshesPredictions,
+    ReportsCycles,
     Scheduler,
+    TakesReservations,
     WatchesStarts,
 )
 from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 
 _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
@@ -119,6 +124,9 @@ class Controller:
         self.conventions = conventions
         self.counters = Counters()
         self._plans_runtimes = scheduler if isinstance(scheduler, PlansRuntimes) else None
+        self._takes_reservations = scheduler if isinstance(scheduler, TakesReservations) else None
+        self._reservations: dict[str, Reservation | Rejection] = {}
+        self._reports_cycles = scheduler if isinstance(scheduler, ReportsCycles) else None
         self._watches_starts = predictor if isinstance(predictor, WatchesStarts) else None
         self._refreshes = predictor if isinstance(predictor, RefreshesPredictions) else None
         self._learned_of: set[str | None] = set()
@@ -133,7 +141,7 @@ class Controller:
         self._plan: Mapping[str, float] = {}
         self._head: str | None = None
         self._reasons: Mapping[str, Reason] = {}
-        self._logged_reasons: dict[str, tuple[ReasonCode, object]] = {}
+        self._changes = Changes()
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
 
@@ -156,6 +164,11 @@ class Controller:
     def plan(self) -> Mapping[str, float]:
         """Planned start (seconds) by job id, as the last scheduling pass left it."""
         return self._plan
+
+    @property
+    def reservations(self) -> Mapping[str, Reservation | Rejection]:
+        """The answer to every job that has asked for a reservation, by id; to be read only."""
+        return self._reservations
 
     @property
     def draining(self) -> bool:
@@ -273,7 +286,9 @@ class Controller:
             case Submitted():
                 self._submit(event)
             case Cancelled():
-                self._withdraw(self._state.cancel(event.job_id, self._now))
+                withdrawn = self._state.cancel(event.job_id, self._now)
+                self._release(event.job_id)
+                self._withdraw(withdrawn)
             case HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
@@ -292,21 +307,57 @@ class Controller:
         if self._plans_runtimes is not None:
             planned = self._plans_runtimes.planned_seconds(pending)
             pending = replace(pending, planned_seconds=planned)
+        pending = self._reserved(pending)
         withdrawn = self._state.submit(pending, self._now)
-        if self._recording:
-            self._log.append(
-                records.Predicted(
-                    step=self._steps,
-                    time=self._now,
-                    job_id=job.job_id,
-                    mean_seconds=prediction.mean(),
-                    low_seconds=prediction.quantile(0.10),
-                    median_seconds=prediction.quantile(0.50),
-                    high_seconds=prediction.quantile(0.90),
-                    planned_seconds=pending.planned_seconds,
-                )
-            )
+        self._tell_belief(pending)
+        self._tell_reservation(job.job_id)
         self._withdraw(withdrawn)
+
+    def _tell_belief(self, pending: PendingJob) -> None:
+        """Record what is believed of a pending job's runtime."""
+        if not self._recording:
+            return
+        belief = pending.prediction
+        self._log.append(
+            records.Predicted(
+                step=self._steps,
+                time=self._now,
+                job_id=pending.job.job_id,
+                mean_seconds=belief.mean(),
+                low_seconds=belief.quantile(0.10),
+                median_seconds=belief.quantile(0.50),
+                high_seconds=belief.quantile(0.90),
+                planned_seconds=pending.planned_seconds,
+                belief=kept(belief),
+            )
+        )
+
+    def _reserved(self, pending: PendingJob) -> PendingJob:
+        """The job with the answer to its request for a reservation, if it makes one."""
+        if self._takes_reservations is None or pending.job.deadline_seconds is None:
+            return pending
+        cluster = self._state.cluster
+        answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
+        if self._state.capacity.could_hold(pending.job):
+            answer = self._takes_reservations.reserve(pending, self._now, cluster)
+        if answer is not None:
+            self._reservations[pending.job.job_id] = answer
+        return replace(pending, reservation=answer)
+
+    def _tell_reservation(self, job_id: str) -> None:
+        """Record the answer to a job's request, and be there when what is promised begins."""
+        answer = self._reservations.get(job_id)
+        if answer is None:
+            return
+        if isinstance(answer, Reservation):
+            self._instructions.append(TickAt(job_id, answer.start_seconds))
+        if self._recording:
+            self._log.append(records.ReservationAnswered(self._steps, self._now, job_id, answer))
+
+    def _release(self, job_id: str) -> None:
+        """Whatever is left of a job's reservation is free again."""
+        if self._takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
+            self._takes_reservations.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
@@ -314,9 +365,11 @@ class Controller:
         if outcome.ended_because in _GOES_BACK:
             self._state.requeue(outcome.job_id, self._now)
         else:
-            self._withdraw(self._state.end(outcome.job_id, outcome.ended_because, self._now))
+            withdrawn = self._state.end(outcome.job_id, outcome.ended_because, self._now)
+            self._release(outcome.job_id)
+            self._withdraw(withdrawn)
         if running is not None:
-            self.predictor.observe(running.job, outcome)
+            self.predictor.observe(running.job, replace(outcome, slowdown=running.slowdown))
             self._learned_of.add(running.job.user)
 
     def _refresh_predictions(self) -> None:
@@ -326,6 +379,8 @@ class Controller:
                 if pending.job.user in self._learned_of:
                     belief = self._refreshes.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
+                    if self._recording and differ(belief, pending.prediction):
+                        self._tell_belief(replace(pending, prediction=belief))
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -333,6 +388,7 @@ class Controller:
             because = (
                 f"job {each.predecessor}, which it depends on, ended: {each.predecessor_ended}"
             )
+            self._release(each.job.job_id)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
     def _correct(self, job_id: str) -> None:
@@ -344,11 +400,14 @@ class Controller:
         running = state.running.get(job_id)
         if running is None or running.expected_end_seconds > self._now:
             return
-        initial = state.submitted_job(job_id).planned_seconds
+        initial = running.slowdown * state.submitted_job(job_id).planned_seconds
+        prediction = running.prediction
+        if running.slowdown != 1.0:
+            prediction = prediction.scaled(running.slowdown)
         while running.expected_end_seconds <= self._now:
             current = state.estimates[job_id]
             estimate = self.correction.correct(
-                running.job, running.prediction, initial, current, running.corrections
+                running.job, prediction, initial, current, running.corrections
             )
             if estimate <= current:
                 return
@@ -384,13 +443,15 @@ class Controller:
             running=running,
             plan=MappingProxyType(self._plan),
             free_nodes=capacity.free_by_node(),
+            blocked=tuple(state.waiting_for.values()),
         )
         decision = self.scheduler.decide(view)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
-        earlier = self._note_plan(decision)
+        self._note_plan(decision)
         if self._recording:
+            change = self._changes.of_plan(decision.plan, self._now)
             self._log.append(
                 records.Decided(
                     step=self._steps,
@@ -400,16 +461,33 @@ class Controller:
                     free_cpus=sum(room.cpus for room in view.free.values()),
                     starts=tuple(start.job_id for start in decision.starts),
                     preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
-                    plan={
-                        job_id: start
-                        for job_id, start in self._plan.items()
-                        if earlier.get(job_id) != start
-                    },
+                    plan=change.plan,
+                    places=change.places,
+                    dropped=change.dropped,
+                    slides=change.slides,
                 )
             )
+            self._tell_solution()
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
         self._carry_out(verdict)
+
+    def _tell_solution(self) -> None:
+        """Record how well the scheduler says that it solved the pass."""
+        last = None if self._reports_cycles is None else self._reports_cycles.last
+        if last is not None:
+            self._log.append(
+                records.Solved(
+                    step=self._steps,
+                    time=self._now,
+                    value=in_short(last.value),
+                    bound=in_short(last.bound),
+                    gap=in_short(last.gap),
+                    columns=last.columns,
+                    cycle_seconds=in_short(last.cycle_seconds),
+                    failure=last.solver_failure,
+                )
+            )
 
     def _carry_out(self, verdict: Verdict) -> None:
         for start in verdict.starts:
@@ -436,8 +514,8 @@ class Controller:
             capacity.give_back(job.job, job.placement)
         return capacity, tuple(job for job in running if job.expected_end_seconds > self._now)
 
-    def _note_plan(self, decision: Decision) -> Mapping[str, float]:
-        """Keep the plan and the reasons of a pass; returns the plan of the pass before."""
+    def _note_plan(self, decision: Decision) -> None:
+        """Keep the plan and the reasons of a pass."""
         earlier = self._plan
         self._plan = {planned.job_id: planned.start_seconds for planned in decision.plan}
         self._reasons = decision.reasons
@@ -445,14 +523,8 @@ class Controller:
         if head is not None and head.job_id == self._head:
             self.counters.delayed_heads += head.start_seconds > earlier[head.job_id]
         self._head = None if head is None else head.job_id
-        return earlier
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""
-        known: dict[str, tuple[ReasonCode, object]] = {}
-        for job_id, reason in self.reasons().items():
-            promised = reason.code is ReasonCode.RESERVED and reason.numbers.get("start")
-            known[job_id] = (reason.code, promised)
-            if self._logged_reasons.get(job_id) != known[job_id]:
-                self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))
-        self._logged_reasons = known
+        for job_id, reason in self._changes.of_reasons(self.reasons()).items():
+            self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))

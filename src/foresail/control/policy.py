@@ -43,11 +43,13 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
         "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
         "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
+        "rayon-cs": f"capacity,requested,{_BUMP}",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
-ablations and baselines; TetriSched and its ablations (``docs/concepts/plan-ahead.md``)."""
+ablations and baselines; TetriSched, its ablations and the stack that it is compared with
+(``docs/concepts/plan-ahead.md``)."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

@@ -11,6 +11,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction
 from foresail.model.event import Event
 from foresail.model.reason import Reason
+from foresail.model.reservation import Rejection, Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,11 @@ class EventTaken:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The belief about a job's runtime at its submission, and the runtime planned with."""
+    """The belief about a job's runtime, and the runtime planned with.
+
+    The first of a job is the one at its submission; a further one is what is believed from then on,
+    while it waits. ``belief`` holds quantiles (``foresail.control.beliefs``); none of a point.
+    """
 
     step: int
     time: float
@@ -59,13 +64,27 @@ class Predicted:
     median_seconds: float
     high_seconds: float
     planned_seconds: float
+    belief: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationAnswered:
+    """What a job with a deadline was promised at its submission, or why nothing."""
+
+    step: int
+    time: float
+    job_id: str
+    answer: Reservation | Rejection
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """One scheduling pass: what the scheduler saw in numbers, what it started and plans anew.
 
-    ``plan`` holds the planned starts (seconds by job id) that differ from the pass before.
+    ``plan`` holds the planned starts (seconds by job id) that differ from the pass before, and
+    ``places`` the tasks by partition of those planned elsewhere than before or anew; ``dropped``
+    are planned no more. All others are planned as before or, if the plan ``slides``, by as much
+    later as this pass is later than that one.
     """
 
     step: int
@@ -76,6 +95,29 @@ class Decided:
     starts: tuple[str, ...]
     preemptions: tuple[str, ...]
     plan: Mapping[str, float]
+    places: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    slides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """How well the plan of a pass was solved, as the scheduler says.
+
+    ``value`` is what the plan is worth, ``bound`` what no plan exceeds, ``gap`` by what share of
+    its value the best one may be better, ``columns`` the size of the last program (0: none was
+    needed), ``failure`` what the solver said if it failed. All depends on how quick the machine
+    was: runs that are equal otherwise differ in it.
+    """
+
+    step: int
+    time: float
+    value: float
+    bound: float
+    gap: float
+    columns: int
+    cycle_seconds: float
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +178,9 @@ Record = (
     Manifest
     | EventTaken
     | Predicted
+    | ReservationAnswered
     | Decided
+    | Solved
     | Refused
     | ReasonChanged
     | Instructed

@@ -14,6 +14,7 @@ from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
+from foresail.model.slowdown import Slowdowns
 from foresail.model.view import PendingJob, RunningJob
 
 
@@ -83,6 +84,7 @@ class State:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.capacity = Capacity(cluster)
+        self._slowdowns = Slowdowns(cluster)
         self.startable: dict[str, PendingJob] = {}
         self.waiting_for: dict[str, PendingJob] = {}
         self.too_wide: dict[str, PendingJob] = {}
@@ -145,21 +147,25 @@ class State:
         self.startable[job_id] = replace(self.startable[job_id], prediction=prediction)
 
     def start(self, job_id: str, placement: Placement, now: float) -> RunningJob:
-        """Pending to running, with the planned estimate."""
+        """Pending to running, with the planned estimate of the runtime there."""
         self._require(job_id, "start", now)
         pending = self.startable.pop(job_id)
         self.capacity.take(pending.job, placement)
+        slowdown = self._slowdowns.of(pending.job, placement)
+        estimate = slowdown * pending.planned_seconds
         running = RunningJob(
             job=pending.job,
             start_seconds=now,
             start_order=self._starts,
             placement=placement,
             prediction=pending.prediction,
-            expected_end_seconds=now + pending.planned_seconds,
+            expected_end_seconds=now + estimate,
+            slowdown=slowdown,
+            reservation=pending.reservation,
         )
         self._starts += 1
         self.running[job_id] = running
-        self.estimates[job_id] = pending.planned_seconds
+        self.estimates[job_id] = estimate
         return running
 
     def correct(self, job_id: str, estimate_seconds: float) -> RunningJob:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from foresail.experiments.measuring import Measured
+from foresail.experiments.processes import WorkerLostError
 from foresail.experiments.results import Results, Run
-from foresail.experiments.running import WorkerLostError, replayed
+from foresail.experiments.running import replayed
 from foresail.model.errors import InputError
 from foresail.traces.folder import read_folder
 from foresail.traces.workload import Workload, WorkloadMeta

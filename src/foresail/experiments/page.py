@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from foresail.experiments import published
 from foresail.experiments.findings import Findings
+from foresail.experiments.keys import key_of_figure
 from foresail.experiments.selection import SCORE, candidates, ranking
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, behind, document, section
-from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.figure import Figure
 
 HEADINGS: Final[Mapping[str, str]] = {
     "easy": "EASY",
@@ -27,14 +28,6 @@ HEADINGS: Final[Mapping[str, str]] = {
     "chosen": "chosen",
 }
 """Columns of the main table, and how people call them."""
-
-_STROKES: Final = {"solid": "none", "dash": "8 4", "dot": "3 3", "dashdot": "9 3 3 3"}
-_SHAPES: Final = {
-    "circle": "<circle r='5'/>",
-    "diamond": "<path d='M0-6L6 0 0 6-6 0Z'/>",
-    "square": "<rect x='-5' y='-5' width='10' height='10'/>",
-    "triangle-up": "<path d='M0-5L6 5H-6Z'/>",
-}
 
 
 def page(found: Findings, command: str | None = None) -> str:
@@ -56,7 +49,7 @@ def page(found: Findings, command: str | None = None) -> str:
         "<main id='numbers'>",
         _slowdowns(found),
         _choices(found),
-        *(section(part, _key(part), command) for part in found.parts),
+        *(section(part, key_of_figure(part), command) for part in found.parts),
         _errors(found),
         "</main>",
         _footer(found, command),
@@ -173,30 +166,6 @@ def _table_section(
         f"role='region' aria-label='{escape(title)}'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{behind(name)}</section>"
     )
-
-
-def _key(part: Figure | MissingFigure) -> str:
-    """What the colours mean; the shapes and dashes are seen in the figure and named in the PNG."""
-    if isinstance(part, MissingFigure):
-        return ""
-    entries = "".join(
-        f"<li>{_swatch(trace)} {as_html(trace['name'])}</li>"
-        for trace in part.traces
-        if trace.get("showlegend")
-    )
-    return f"<ul class='key'>{entries}</ul>" if entries else ""
-
-
-def _swatch(trace: Mapping[str, Any]) -> str:
-    if "line" in trace:
-        dash = _STROKES[trace["line"]["dash"]]
-        stroke = f"stroke='var(--{trace['line']['color'][1:]})'"
-        mark = f"<line y1='6' x2='22' y2='6' {stroke} stroke-width='3' stroke-dasharray='{dash}'/>"
-    else:
-        marker = trace["marker"]
-        shape = _SHAPES[marker.get("symbol", "circle")]
-        mark = f"<g fill='var(--{marker['color'][1:]})' transform='translate(11 6)'>{shape}</g>"
-    return f"<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{mark}</svg>"
 
 
 def _footer(found: Findings, command: str | None) -> str:

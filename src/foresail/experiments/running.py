@@ -10,17 +10,12 @@ from foresail.control.policy import parse_policy
 from foresail.experiments.measuring import Measured, measure
 from foresail.experiments.plan import LogSource, Plan
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
-from foresail.model.errors import ForesailError
 from foresail.model.short_form import part_of
 from foresail.simulator.simulate import simulate
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import Choice, apply_filters
 from foresail.traces.folder import load_workload, write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-
-class WorkerLostError(ForesailError):
-    """Workers died, and the campaign cannot go on; what was finished is kept."""
 
 
 class Pool(Protocol):

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from foresail.control.beliefs import belief_of
+from foresail.control.chances import chance_of_start
+from foresail.control.log_clock import LogClock
 from foresail.control.records import (
     Corrected,
+    Decided,
     EventTaken,
     Instructed,
     Manifest,
@@ -16,17 +20,26 @@ from foresail.control.records import (
     ReasonChanged,
     Record,
     Refused,
+    ReservationAnswered,
 )
-from foresail.model.decision import Instruction, Preempt, Start, Withdraw
+from foresail.explain.replanning import PlanTeller
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
+from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import ReasonCode
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration
+from foresail.reports.plan_words import NOT_ASKED, reason_words
 
-_EARLIEST_UNIX_SECONDS: Final = 1e9
-"""September 2001: no simulation lasts from its second zero to such a time."""
+_NEWS: Final = 0.25
+"""By what share an expected runtime must change to be told again."""
+
+_MOST_PLACES: Final = 8
 
 _IN_VAIN: Final = {EndedBecause.PREEMPTED: "Stopped", EndedBecause.LOST: "Lost"}
 """What is said of an attempt that was not the job's last."""
@@ -114,61 +127,109 @@ class _Teller:
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
-        self._zero: float | None = None
-        self.start_unix_seconds: float | None = None
+        self._clock = LogClock()
+        self._slowdowns = Slowdowns(Cluster(()))
+        self._replanning = PlanTeller(job_id)
         self._waits_since = 0.0
-        self._deadline: float | None = None
+        self._job: Job | None = None
+        self._belief: Distribution | None = None
+        self._told_mean: float | None = None
+        self._told_estimate = 0.0
+        self._reason: ReasonCode | None = None
+        self._is_asked = False
         self._starts = 0
+
+    @property
+    def start_unix_seconds(self) -> float | None:
+        """Unix time of the run's start, where the log knows it."""
+        return self._clock.start_unix_seconds
 
     def lines(self, record: Record) -> Iterator[Line]:
         """What the record says about the job: one line or none."""
+        self._clock.see(record)
         if isinstance(record, Manifest):
-            if self._zero is None:
-                self.start_unix_seconds = record.origin_unix_seconds
+            self._slowdowns = Slowdowns(record.cluster)
             return
-        time = getattr(record, "time", None)
-        if time is not None and self._zero is None:
-            self._begin(time)
         sentence = self._sentence(record)
         if sentence is not None:
-            since = (time or 0.0) - (self._zero or 0.0)
+            since = getattr(record, "time", self._clock.zero) - self._clock.zero
             yield Line(since, elapsed(since), sentence)
-
-    def _begin(self, first: float) -> None:
-        """Take the first time of the log for what it is."""
-        live = self.start_unix_seconds is None and first >= _EARLIEST_UNIX_SECONDS
-        self._zero = first if live else 0.0
-        if live:
-            self.start_unix_seconds = first
 
     def _sentence(self, record: Record) -> str | None:
         match record:
             case EventTaken(event=event):
+                self._replanning.happened(event)
                 return self._of_event(event)
             case Instructed(time=now, instruction=instruction):
                 return self._of_instruction(instruction, now)
+            case Decided():
+                self._is_asked = True
+                return self._replanning.sentence(record)
             case Refused(refusal=refusal) if refusal.job_id == self._job_id:
                 return f"The scheduler's wish was refused: {refusal.sentence}."
             case Predicted(job_id=self._job_id):
-                return _of_prediction(record)
-            case ReasonChanged(job_id=self._job_id, reason=reason):
-                return f"Pending: {_of_reason(reason, record.time)}."
-            case Corrected(job_id=self._job_id):
-                return (
-                    f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
-                    f"on; {duration(record.next_seconds)} are expected now (correction "
-                    f"{record.count})."
-                )
+                return self._of_belief(record)
+            case ReservationAnswered(job_id=self._job_id, answer=answer):
+                return _of_answer(answer, record.time)
+            case ReasonChanged(job_id=self._job_id):
+                return self._of_reason(record)
+            case Corrected():
+                return self._of_correction(record)
         return None
+
+    def _of_reason(self, record: ReasonChanged) -> str | None:
+        """Why it waits; that a plan moves is told where the plan is."""
+        same = record.reason.code is self._reason is ReasonCode.RESERVED
+        self._reason = record.reason.code
+        if same and self._replanning.is_told:
+            return None
+        if record.reason.code is ReasonCode.NOT_CHOSEN and not self._is_asked:
+            return f"Pending: {NOT_ASKED}."
+        return f"Pending: {reason_words(record.reason, record.time)}."
+
+    def _of_belief(self, record: Predicted) -> str | None:
+        """What is believed; later only if that is quite another thing."""
+        belief = self._belief = belief_of(record)
+        if self._told_mean is None:
+            self._told_mean = record.mean_seconds
+            return _of_prediction(record) + self._if_started(belief, record.time)
+        if abs(record.mean_seconds - self._told_mean) < _NEWS * self._told_mean:
+            return None
+        self._told_mean = record.mean_seconds
+        return f"Meanwhile something else is believed. {_of_prediction(record)}"
+
+    def _if_started(self, belief: Distribution, now: float) -> str:
+        chance = None if self._job is None else chance_of_start(self._job, belief, now)
+        if chance is None:
+            return ""
+        return (
+            f" Started at once, it would meet its deadline with {100 * chance:.0f} % probability."
+        )
+
+    def _of_correction(self, record: Corrected) -> str | None:
+        self._replanning.outlived(record.job_id)
+        if record.job_id != self._job_id:
+            return None
+        if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._told_estimate:
+            return None
+        self._told_estimate = record.next_seconds
+        return (
+            f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
+            f"on; {duration(record.next_seconds)} are expected now (correction "
+            f"{record.count})."
+        )
 
     def _of_event(self, event: Event) -> str | None:
         match event:
             case Submitted(time=now, job=job) if job.job_id == self._job_id:
                 self._waits_since = now
-                self._deadline = job.deadline_seconds
+                self._is_asked = False
+                self._job = job
                 return _of_submission(job)
             case Ended(time=now, outcome=outcome) if outcome.job_id == self._job_id:
                 self._waits_since = now
+                self._is_asked = False
+                self._reason = None
                 return self._of_end(outcome)
             case Cancelled(job_id=self._job_id):
                 return "Cancelled before it started."
@@ -182,24 +243,35 @@ class _Teller:
                 "and it goes back to its place in the queue."
             )
         code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-        margin = "" if self._deadline is None else _margin(self._deadline - outcome.end_seconds)
+        deadline = None if self._job is None else self._job.deadline_seconds
+        margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
         return f"Ended ({outcome.ended_because}{code}) after running for {ran}{margin}."
+
+    def _at_start(self, start: Start, now: float) -> str:
+        """The chance of the deadline where it runs, and what that place costs."""
+        if self._job is None or self._belief is None:
+            return ""
+        slowdown = self._slowdowns.of(self._job, start.placement)
+        chance = chance_of_start(self._job, self._belief, now, slowdown)
+        slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
+        if chance is None:
+            return slow
+        return f"{slow}; it should meet its deadline with {100 * chance:.0f} % probability"
 
     def _of_instruction(self, instruction: Instruction, now: float) -> str | None:
         if instruction.job_id != self._job_id:
             return None
         match instruction:
             case Start(placement=placement):
-                places = ", ".join(
-                    f"{count(tasks, 'task')} on {place}"
-                    for place, tasks in placement.tasks_by_node or placement.tasks_by_partition
-                )
                 self._starts += 1
                 again = f" again (attempt {self._starts})" if self._starts > 1 else ""
                 waited = duration(now - self._waits_since)
-                return f"Started{again} after {waited} of waiting: {places}."
+                self._replanning.forget()
+                self._reason = None
+                chance = self._at_start(instruction, now)
+                return f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
             case Preempt():
-                return "Told to stop, to make room."
+                return f"Told to stop, to make room{self._replanning.for_whom()}."
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
@@ -210,17 +282,6 @@ def _margin(seconds: float) -> str:
     if seconds >= 0:
         return f", {duration(seconds)} before its deadline"
     return f", {duration(-seconds)} after its deadline"
-
-
-def _of_reason(reason: Reason, now: float) -> str:
-    """The reason in words; a time in it is said as how far off it is."""
-    start = reason.numbers.get("start")
-    if not isinstance(start, float | int):
-        return reason.sentence
-    later = duration(max(start - now, 0.0))
-    if reason.code is ReasonCode.RESERVED:
-        return f"next in line: {reason.numbers['cpus']:g} cpus should be free in {later}"
-    return f"would delay job {reason.numbers['head']}, which should start in {later}"
 
 
 def _where(preference: Preference) -> str:
@@ -259,6 +320,31 @@ def _of_submission(job: Job) -> str:
         f"Submitted{user}: {count(job.tasks, 'task')}, {job.cpus:g} cpus, "
         f"{limit}{deadline}{after}.{best}"
     )
+
+
+def _places(placement: Placement) -> str:
+    """Where tasks run: node by node, or where these are many, in which partitions."""
+    named = placement.tasks_by_node or placement.tasks_by_partition
+    if len(named) <= _MOST_PLACES:
+        return ", ".join(f"{count(tasks, 'task')} on {place}" for place, tasks in named)
+    tasks = sum(tasks for _, tasks in named)
+    partitions = placement.tasks_by_partition
+    where = ", ".join(f"{tasks:,} in {place}" for place, tasks in partitions[:_MOST_PLACES])
+    if len(partitions) > _MOST_PLACES:
+        where += f" and in {count(len(partitions) - _MOST_PLACES, 'further partition')}"
+    places = "nodes" if placement.tasks_by_node else "partitions"
+    return f"{count(tasks, 'task')} on {len(named):,} {places}, {where}"
+
+
+def _of_answer(answer: Reservation | Rejection, now: float) -> str:
+    match answer:
+        case Reservation(start_seconds=start, end_seconds=end, containers=containers):
+            return (
+                f"Reservation accepted: {count(containers, 'container')} for "
+                f"{duration(end - start)}, from {duration(max(start - now, 0.0))} after now."
+            )
+        case Rejection(because=because):
+            return f"Reservation rejected: {because}."
 
 
 def _of_prediction(belief: Predicted) -> str:

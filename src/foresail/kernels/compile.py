@@ -30,6 +30,11 @@ def bare_kernel(function: Function) -> Function:
     return cast("Function", numba.njit(cache=True, **_BARE)(function))
 
 
+def unlocked_kernel(function: Function) -> Function:
+    """As ``bare_kernel``, and other Python threads run meanwhile."""
+    return cast("Function", numba.njit(cache=True, nogil=True, **_BARE)(function))
+
+
 def inlined(function: Function) -> Function:
     """A part of one kernel, written into it where it is called.
 

@@ -36,7 +36,23 @@ def take(
 
 
 @kernel
-def _best_option(
+def take_all(
+    chosen_group: NDArray[np.int64],
+    chosen_slot: NDArray[np.int64],
+    group_set: NDArray[np.int64],
+    consumption: NDArray[np.float64],
+    cover: NDArray[np.bool_],
+    left: NDArray[np.float64],
+) -> None:
+    """Subtract what the chosen groups of all jobs need; -1 where a job has none."""
+    for job in range(chosen_group.size):
+        if chosen_group[job] != NOT_PLANNED:
+            group, slot = chosen_group[job], chosen_slot[job]
+            take(group, slot, 1.0, group_set, consumption, cover, left)
+
+
+@kernel
+def best_option(
     first: int,
     end: int,
     group_set: NDArray[np.int64],
@@ -104,7 +120,7 @@ def fill_plan(
         if chosen_group[job] != NOT_PLANNED:
             take(chosen_group[job], chosen_slot[job], -1.0, group_set, consumption, cover, left)
         first, end = first_group[job], first_group[job + 1]
-        group, slot = _best_option(first, end, group_set, consumption, score, cover, left, least)
+        group, slot = best_option(first, end, group_set, consumption, score, cover, left, least)
         chosen_group[job] = group
         chosen_slot[job] = slot
         if group != NOT_PLANNED:

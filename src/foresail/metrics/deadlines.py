@@ -29,6 +29,12 @@ class DeadlineMetrics:
         them that never ran.
     slo_miss_rate
         Share of one; NaN where no job has a deadline.
+    accepted_slo_jobs
+        SLO jobs that were promised nodes at submission.
+    slo_attainment, accepted_slo_attainment, unreserved_slo_attainment
+        Shares of SLO jobs that completed by their deadline: of all; of those that were promised
+        nodes; of those that asked for that in vain. NaN where there are none (spec tetrisched
+        section 10).
     goodput_hours, slo_goodput_hours, slo_on_time_goodput_hours, best_effort_goodput_hours
         Of all jobs; of those with deadlines; of those that met theirs; of the others.
     best_effort_latency_seconds
@@ -46,6 +52,10 @@ class DeadlineMetrics:
     slo_missed: int
     slo_never_started: int
     slo_miss_rate: float
+    accepted_slo_jobs: int
+    slo_attainment: float
+    accepted_slo_attainment: float
+    unreserved_slo_attainment: float
     goodput_hours: float
     slo_goodput_hours: float
     slo_on_time_goodput_hours: float
@@ -65,6 +75,7 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
     on_time = done.filter(pl.col("end_seconds") <= pl.col("deadline_seconds"))
     slo_jobs = _jobs(rows.filter(slo))
     missed = slo_jobs - _jobs(on_time)
+    accepted, rejected = (rows.filter(slo, accepted=answer) for answer in (True, False))
     best_effort = done.filter(~slo)
     latency = (best_effort["end_seconds"] - best_effort["submit_seconds"]).to_numpy()
     return DeadlineMetrics(
@@ -72,6 +83,10 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
         slo_missed=missed,
         slo_never_started=_jobs(rows.filter(slo & pl.col("start_seconds").is_null())),
         slo_miss_rate=missed / slo_jobs if slo_jobs else math.nan,
+        accepted_slo_jobs=_jobs(accepted),
+        slo_attainment=_attainment(on_time, rows.filter(slo)),
+        accepted_slo_attainment=_attainment(on_time.filter(accepted=True), accepted),
+        unreserved_slo_attainment=_attainment(on_time.filter(accepted=False), rejected),
         goodput_hours=_hours(done),
         slo_goodput_hours=_hours(done.filter(slo)),
         slo_on_time_goodput_hours=_hours(on_time),
@@ -100,6 +115,11 @@ def effective_load(schedule: Schedule) -> float:
 
 def _jobs(rows: pl.DataFrame) -> int:
     return rows["job_id"].n_unique()
+
+
+def _attainment(on_time: pl.DataFrame, rows: pl.DataFrame) -> float:
+    jobs = _jobs(rows)
+    return _jobs(on_time) / jobs if jobs else math.nan
 
 
 def _hours(rows: pl.DataFrame) -> float:

@@ -64,6 +64,10 @@ class Summary:
     slo_missed: int
     slo_never_started: int
     slo_miss_rate: float
+    accepted_slo_jobs: int
+    slo_attainment: float
+    accepted_slo_attainment: float
+    unreserved_slo_attainment: float
     goodput_hours: float
     slo_goodput_hours: float
     slo_on_time_goodput_hours: float

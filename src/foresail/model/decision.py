@@ -71,4 +71,12 @@ class Withdraw:
     because: str
 
 
-Instruction = Start | Preempt | WakeAt | Withdraw
+@dataclass(frozen=True, slots=True)
+class TickAt:
+    """Report a ``Tick`` at this time: what this job is promised begins then."""
+
+    job_id: str
+    time: float
+
+
+Instruction = Start | Preempt | WakeAt | Withdraw | TickAt

@@ -19,7 +19,10 @@ class EndedBecause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One ended attempt; times in seconds from the workload's origin."""
+    """One ended attempt; times in seconds from the workload's origin.
+
+    ``slowdown`` is how many times longer it ran where it was than where the job runs best.
+    """
 
     job_id: str
     start_seconds: float
@@ -27,8 +30,14 @@ class Outcome:
     ended_because: EndedBecause = EndedBecause.COMPLETED
     exit_code: int | None = None
     attempt: int = 1
+    slowdown: float = 1.0
 
     @property
     def runtime_seconds(self) -> float:
         """Seconds the attempt really ran."""
         return self.end_seconds - self.start_seconds
+
+    @property
+    def preferred_runtime_seconds(self) -> float:
+        """Seconds it would have run where the job runs best: what there is to learn from it."""
+        return self.runtime_seconds / self.slowdown

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol, runtime_checkable
 
+from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
 
 
@@ -67,6 +69,69 @@ class PlansRuntimes(Protocol):
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """Runtime to plan with, asked once at submission, when ``pending`` carries the mean."""
+        ...
+
+
+@runtime_checkable
+class TakesReservations(Protocol):
+    """A scheduler that promises capacity to jobs with deadlines when they are submitted.
+
+    What it has promised is its own; the answers stand on the jobs of every view. Its decisions
+    follow from these, not from its memory.
+    """
+
+    def reserve(
+        self, pending: PendingJob, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job with a deadline, asked once at submission; None: it takes none."""
+        ...
+
+    def release(self, job_id: str, now: float) -> None:
+        """A job that was promised something has ended, or never will run."""
+        ...
+
+
+class CycleReport(Protocol):
+    """How well a plan was solved: its worth, what none exceeds, and what finding it took."""
+
+    @property
+    def value(self) -> float:
+        """What the plan is worth."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """What no plan exceeds."""
+        ...
+
+    @property
+    def gap(self) -> float:
+        """By what share of its value the best plan may be better."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """Size of the last program, 0 if none was needed."""
+        ...
+
+    @property
+    def cycle_seconds(self) -> float:
+        """Of the whole decision, on the wall."""
+        ...
+
+    @property
+    def solver_failure(self) -> str:
+        """What the solver said if it failed; empty if it did not."""
+        ...
+
+
+@runtime_checkable
+class ReportsCycles(Protocol):
+    """A scheduler that says how well it solved its last decision; None if nobody waited."""
+
+    @property
+    def last(self) -> CycleReport | None:
+        """Of the decision made last."""
         ...
 
 

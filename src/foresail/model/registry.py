@@ -31,6 +31,8 @@ FAMILIES = MappingProxyType(
         "generator": "foresail.traces.generators",
         "analysis": "foresail.analysis.studies",
         "solver": "foresail.milp",
+        "price_source": "foresail.cloud.sources",
+        "study": "foresail.experiments.studies",
     }
 )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from foresail.model.errors import InputError
 
 
 @runtime_checkable
@@ -17,10 +20,20 @@ class ValueFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineValue:
-    """Full value up to the deadline, nothing after it (an SLO job)."""
+    """Full value up to the deadline, nothing after it (an SLO job).
+
+    Raises
+    ------
+    InputError
+        If the deadline is no number, or the value negative or no number.
+    """
 
     deadline_seconds: float
     value: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require(not math.isnan(self.deadline_seconds), "deadline_seconds", self.deadline_seconds)
+        _require(0.0 <= self.value < math.inf, "value", self.value)
 
     def at(self, completion_seconds: float) -> float:
         """Value of completing at this time (seconds from the workload's origin)."""
@@ -29,14 +42,39 @@ class DeadlineValue:
 
 @dataclass(frozen=True, slots=True)
 class DecayingValue:
-    """Value that falls linearly from ``value`` at ``start_seconds`` to zero (a best-effort job)."""
+    """Value that falls linearly from ``value`` at ``start_seconds`` to zero (a best-effort job).
+
+    Raises
+    ------
+    InputError
+        If it does not fall (zero not after the start), or is negative or no number.
+    """
 
     start_seconds: float
     zero_seconds: float
     value: float = 1.0
+
+    def __post_init__(self) -> None:
+        falls = -math.inf < self.start_seconds < self.zero_seconds < math.inf
+        _require(falls, "zero_seconds", self.zero_seconds)
+        _require(0.0 <= self.value < math.inf, "value", self.value)
 
     def at(self, completion_seconds: float) -> float:
         """Value of completing at this time (seconds from the workload's origin)."""
         span = self.zero_seconds - self.start_seconds
         left = (self.zero_seconds - completion_seconds) / span
         return self.value * min(1.0, max(0.0, left))
+
+
+_EXPECTED = {
+    "deadline_seconds": "seconds from the workload's origin",
+    "zero_seconds": "a finite time after start_seconds",
+    "value": "a finite number, 0 or above",
+}
+
+
+def _require(holds: bool, field: str, value: float) -> None:
+    if not holds:
+        raise InputError(
+            "not a value function", field=field, value=value, expected=_EXPECTED[field]
+        )

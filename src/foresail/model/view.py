@@ -9,6 +9,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
 
 
@@ -17,22 +18,25 @@ class PendingJob:
     """A job that waits; ``arrival`` numbers submissions, so that ties have one order.
 
     ``planned_seconds`` is the runtime to plan with: the scheduler's own choice where it has one
-    (``PlansRuntimes``), else the prediction's mean.
+    (``PlansRuntimes``), else the prediction's mean. ``reservation`` is the answer to its request
+    for one (``TakesReservations``); None if it never asked.
     """
 
     job: Job
     arrival: int
     prediction: Distribution
     planned_seconds: float
+    reservation: Reservation | Rejection | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
     """A job that runs, with what is believed of its total runtime.
 
-    ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``);
+    ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``), of the
+    runtime where it runs best; ``slowdown`` is how many times longer it takes where it is;
     ``expected_end_seconds`` is the current point estimate, after corrections.
-    ``start_order`` numbers starts.
+    ``start_order`` numbers starts; ``reservation`` is that of the pending job.
     """
 
     job: Job
@@ -42,6 +46,8 @@ class RunningJob:
     prediction: Distribution
     expected_end_seconds: float
     corrections: int = 0
+    slowdown: float = 1.0
+    reservation: Reservation | Rejection | None = None
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""
@@ -66,6 +72,8 @@ class ClusterView:
         Planned start seconds by job id, as the last decision stated them.
     free_nodes
         Unused resources by node name, of the nodes that are up; empty where nodes are not known.
+    blocked
+        Waiting jobs that may not start yet: others that they depend on have not ended.
     """
 
     now: float
@@ -75,3 +83,4 @@ class ClusterView:
     running: tuple[RunningJob, ...]
     plan: Mapping[str, float] = field(default_factory=dict)
     free_nodes: Mapping[str, Resources] = field(default_factory=dict)
+    blocked: tuple[PendingJob, ...] = ()

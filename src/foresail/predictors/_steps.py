@@ -193,10 +193,11 @@ class SteppedPredictor:
         """Learn from an attempt that ended.
 
         One of an earlier run, never predicted here, is learned as if it had been submitted at its
-        start.
+        start. One that ran where it is slow teaches what it would have taken where it runs best
+        (spec 3sigma-distsched A-8).
         """
         teaches = outcome.ended_because not in _TEACHES_NOTHING
-        self.learn(job, outcome, outcome.runtime_seconds if teaches else math.nan)
+        self.learn(job, outcome, outcome.preferred_runtime_seconds if teaches else math.nan)
 
     def learn(self, job: Job, outcome: Outcome, value: float) -> None:
         """As ``observe``, with what is to be learned instead of the runtime; nan: nothing."""

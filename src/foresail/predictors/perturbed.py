@@ -28,8 +28,10 @@ class PerturbedParameters:
     Parameters
     ----------
     shift_percent
-        By how much of the real runtime beliefs are off, on average; each job's own shift is normal
-        about it with a deviation of 10 %.
+        By how much of the real runtime beliefs are off, on average.
+    deviation_percent
+        Standard deviation of the jobs' own shifts about it; 0: all are shifted alike, which is how
+        TetriSched's estimates are wrong (spec tetrisched section 2).
     spread_percent
         Standard deviation of a belief in per cent of the real runtime; 0 for points.
     seed
@@ -37,6 +39,7 @@ class PerturbedParameters:
     """
 
     shift_percent: float = 0.0
+    deviation_percent: float = 10.0
     spread_percent: float = 20.0
     seed: int = 0
 
@@ -44,6 +47,8 @@ class PerturbedParameters:
         require(math.isfinite(self.shift_percent), "shift_percent", self.shift_percent, "a number")
         spread = self.spread_percent
         require(0.0 <= spread < math.inf, "spread_percent", spread, "a number not below 0")
+        own = self.deviation_percent
+        require(0.0 <= own < math.inf, "deviation_percent", own, "a number not below 0")
         require(self.seed >= 0, "seed", self.seed, "0 or more")
 
 
@@ -67,6 +72,7 @@ class Perturbed:
             told.shift_percent,
             told.spread_percent,
             np.random.default_rng(told.seed),
+            told.deviation_percent / 100.0,
         )
         pairs = zip(off.mean_seconds.tolist(), off.deviation_seconds.tolist(), strict=True)
         self._beliefs = {

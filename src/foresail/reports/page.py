@@ -13,6 +13,7 @@ from foresail.metrics.prediction import worst_predicted_users
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.plan_page import RunCourse
 from foresail.reports.prediction_figures import coverage
 from foresail.reports.sentences import (
     against_baseline,
@@ -38,7 +39,10 @@ _STROKES: Final = {
 
 
 def page(
-    view: ReportView, parts: Sequence[Figure | MissingFigure], command: str | None = None
+    view: ReportView,
+    parts: Sequence[Figure | MissingFigure],
+    command: str | None = None,
+    course: RunCourse | None = None,
 ) -> str:
     """The whole page as text.
 
@@ -50,9 +54,12 @@ def page(
         Figures in the order in which they are shown.
     command
         The command that made it.
+    course
+        What the event log says of a moment, and of why jobs waited.
     """
     title = f"{view.baseline.workload}: {_subject(view)}"
     drawn = [part for part in parts if isinstance(part, Figure)]
+    drawn += [] if course is None else course.figures
     body = [
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
         _words(view),
@@ -60,6 +67,7 @@ def page(
         "<main id='numbers'>",
         _summary_section(view, command),
         *(_part(part, view.styles, command) for part in parts),
+        "" if course is None else course.html(command),
         _coverage_section(view),
         _worst_predicted_section(view, command),
         _movers_section(view),

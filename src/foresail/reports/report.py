@@ -14,6 +14,7 @@ from foresail.reports.distribution_figures import slowdown_distribution, wait_di
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.files import make_folder, write_whole
 from foresail.reports.page import page
+from foresail.reports.plan_page import RunCourse
 from foresail.reports.prediction_figures import (
     coverage,
     prediction_error,
@@ -28,18 +29,23 @@ from foresail.traces.schedule import Schedule
 
 @dataclass(frozen=True)
 class Report:
-    """All a report shows; the first schedule of the view is the baseline."""
+    """All a report shows; the first schedule of the view is the baseline.
+
+    ``course`` is what the event log of the only schedule says of it, if there is one.
+    """
 
     view: ReportView
     parts: tuple[Figure | MissingFigure, ...]
+    course: RunCourse | None = None
 
     @property
     def figures(self) -> tuple[Figure, ...]:
         """The figures that this report has."""
-        return tuple(part for part in self.parts if isinstance(part, Figure))
+        further = () if self.course is None else self.course.figures
+        return (*(part for part in self.parts if isinstance(part, Figure)), *further)
 
 
-def report_of(schedules: Sequence[Schedule]) -> Report:
+def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) -> Report:
     """Compute a report; the first schedule is the baseline of every comparison.
 
     Raises
@@ -60,11 +66,15 @@ def report_of(schedules: Sequence[Schedule]) -> Report:
         prediction_error(view),
         *([prediction_sharpness(view)] if coverage(view).height else []),
     )
-    return Report(view, parts)
+    return Report(view, parts, course)
 
 
 def write_report(
-    schedules: Sequence[Schedule], folder: Path, *, command: str | None = None
+    schedules: Sequence[Schedule],
+    folder: Path,
+    *,
+    command: str | None = None,
+    course: RunCourse | None = None,
 ) -> Report:
     """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder.
 
@@ -76,15 +86,19 @@ def write_report(
         Made unless it is there.
     command
         The command that made it, printed beneath each figure.
+    course
+        A moment of the only schedule and why its jobs waited, from its event log.
 
     Raises
     ------
     InputError
         As ``report_of``, or if the folder cannot be written to.
     """
-    report = report_of(schedules)
+    report = report_of(schedules, course)
     make_folder(folder)
     tables = {figure.name: figure.table for figure in report.figures}
+    if course is not None:
+        tables |= course.plan.tables
     tables["summary"] = as_table(report.view.summaries)
     if coverage(report.view).height:
         tables["worst-predicted-users"] = worst_predicted(report.view)
@@ -94,5 +108,5 @@ def write_report(
         tables[f"by-size{number}"] = by_size(jobs)
     for name, table in tables.items():
         write_whole(folder / f"{name}.csv", table.write_csv().encode())
-    write_whole(folder / "report.html", page(report.view, report.parts, command).encode())
+    write_whole(folder / "report.html", page(report.view, report.parts, command, course).encode())
     return report

@@ -37,10 +37,20 @@ _DEADLINE_COLUMNS: Final[tuple[Column, ...]] = (
     ("preemptions", "stopped", number, 0),
 )
 """What is shown besides where jobs have deadlines."""
+_RESERVATION_COLUMNS: Final[tuple[Column, ...]] = (
+    ("slo_attainment", "deadlines\nmet", percent, 1),
+    ("accepted_slo_jobs", "requests\naccepted", number, 0),
+    ("accepted_slo_attainment", "of these\nmet", percent, 1),
+    ("unreserved_slo_attainment", "of rejected\nones met", percent, 1),
+    ("best_effort_completed", "best-effort\ndone", number, 1),
+)
+"""What is shown besides where jobs have asked for reservations."""
 
 
 def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
-    """Waits and use, and deadlines where there are any: a row per policy, 100 characters wide.
+    """Waits and use, deadlines and reservations where there are any; a row per policy.
+
+    Tables are 100 characters wide.
 
     ``*`` marks the best of each column as it is printed: values that read the same are all best,
     and no mark is set where all are.
@@ -48,6 +58,9 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
     tables = [_terminal_table(summaries, _COLUMNS, _caption(summaries))]
     if any(summary.slo_jobs for summary in summaries):
         tables.append(_terminal_table(summaries, _DEADLINE_COLUMNS, _deadline_caption(summaries)))
+    if any(_has_reservations(summary) for summary in summaries):
+        caption = "requests for reservations by jobs with a deadline, at submission"
+        tables.append(_terminal_table(summaries, _RESERVATION_COLUMNS, caption))
     return tables
 
 
@@ -118,6 +131,10 @@ def _deadline_caption(summaries: Sequence[Summary]) -> str:
         f"{count(summaries[0].slo_jobs, 'job')} with a deadline; goodput is the work of jobs that "
         "completed"
     )
+
+
+def _has_reservations(summary: Summary) -> bool:
+    return summary.accepted_slo_jobs > 0 or math.isfinite(summary.unreserved_slo_attainment)
 
 
 def _best(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Literal
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Preempt, Start
 from foresail.model.job import Job
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import Reason
 from foresail.model.registry import NoParameters, register
-from foresail.model.view import ClusterView, RunningJob
+from foresail.model.view import ClusterView
+from foresail.schedulers._making_room import make_room, no_room, start
 from foresail.schedulers._placing import FreeRoom, Places
-
-_ROUNDING: Final = 1e-9
 
 
 @register("scheduler", "prio")
@@ -47,12 +45,12 @@ class Prio:
             job = pending.job
             if not _has_deadline(job):
                 patient.append(job)
-            elif not _start(job, room, starts):
-                reasons[job.job_id] = _no_room(job.cpus, max(room.cpus, 0.0))
-                stopped += _make_room(job, room, victims)
+            elif not start(job, room, starts):
+                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+                stopped += make_room(job, room, victims)
         for job in patient:
-            if not _start(job, room, starts):
-                reasons[job.job_id] = _no_room(job.cpus, max(room.cpus, 0.0))
+            if not start(job, room, starts):
+                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
         return Decision(tuple(starts), tuple(stopped), reasons=reasons)
 
     def _places_of(self, cluster: Cluster) -> Places:
@@ -63,47 +61,3 @@ class Prio:
 
 def _has_deadline(job: Job) -> bool:
     return job.deadline_seconds is not None
-
-
-def _start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
-    placement = room.placement(job)
-    if placement is None:
-        return False
-    room.take(job, placement)
-    starts.append(Start(job.job_id, placement))
-    return True
-
-
-def _make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
-    """Stop the youngest victims until the job would fit; nobody if it never would.
-
-    They hold their nodes until the cluster reports that they have ended, and what the job is to
-    have of these is nobody else's: it starts in the pass after that.
-    """
-    cpus = job.cpus - room.cpus
-    chosen: list[RunningJob] = []
-    returned = 0
-    placement = None
-    for victim in reversed(victims):
-        chosen.append(victim)
-        cpus -= victim.job.cpus
-        if cpus > _ROUNDING * job.cpus:
-            continue
-        for each in chosen[returned:]:
-            room.add(each.job, each.placement)
-        returned = len(chosen)
-        placement = room.placement(job)
-        if placement is not None:
-            break
-    for each in chosen[:returned]:
-        room.take(each.job, each.placement)
-    if placement is None:
-        return []
-    room.take(job, placement)
-    del victims[len(victims) - len(chosen) :]
-    return [Preempt(victim.job.job_id) for victim in chosen]
-
-
-@lru_cache(maxsize=4096)
-def _no_room(cpus: float, free: float) -> Reason:
-    return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from foresail.model.registry import register
 from foresail.schedulers._planning.core import PlanAhead
@@ -17,6 +18,7 @@ class TetriSchedParameters(PlanAheadParameters):
     distribution: bool = False
     over_estimates: OverEstimates = "off"
     preemption: bool = False
+    reservations: Literal["off", "latest", "earliest"] = "latest"
     cycle_seconds: float = 4.0
     solver_share: float = 0.5
     relative_gap: float = 0.1

@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,8 +14,16 @@ import polars as pl
 
 from foresail.control.capacity import Capacity
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster, Node
-from foresail.model.decision import Instruction, Placement, Preempt, Start, WakeAt, Withdraw
+from foresail.model.cluster import Cluster
+from foresail.model.decision import (
+    Instruction,
+    Placement,
+    Preempt,
+    Start,
+    TickAt,
+    WakeAt,
+    Withdraw,
+)
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Ended,
@@ -28,8 +36,9 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.preference import PreferenceKind
 from foresail.model.protocols import NeedsTruth
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.slowdown import Slowdowns
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -75,6 +84,7 @@ class _SimulatedCluster:
     runtime_seconds: dict[str, float]
     enforces_limits: bool
     surroundings: Surroundings
+    reservations: Mapping[str, Reservation | Rejection]
     arrival: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     running: dict[str, _Attempt] = field(default_factory=dict)
@@ -87,17 +97,14 @@ class _SimulatedCluster:
     next_tick: float = -math.inf
     vain_ticks: int = 0
     capacity: Capacity = field(init=False)
-    nodes: dict[str, tuple[Node, str]] = field(init=False)
+    slowdowns: Slowdowns = field(init=False)
 
     def __post_init__(self) -> None:
         self.capacity = Capacity(self.cluster)
-        self.nodes = {
-            node.name: (node, partition.name)
-            for partition in self.cluster.partitions
-            for node in partition.nodes
-        }
+        self.slowdowns = Slowdowns(self.cluster)
+        nodes = {node.name for partition in self.cluster.partitions for node in partition.nodes}
         for outage in self.surroundings.outages:
-            if outage.node not in self.nodes:
+            if outage.node not in nodes:
                 raise InputError("no such node", field="outages", value=outage.node)
             self.push(_NODE, NodeDown(outage.down_seconds, outage.node))
             self.push(_NODE, NodeUp(outage.up_seconds, outage.node))
@@ -188,6 +195,13 @@ class _SimulatedCluster:
                 withdrawn = self.waiting.pop(instruction.job_id, None)
                 if withdrawn is not None:
                     self.withdrawn.append(withdrawn)
+            case TickAt():
+                self.push(_TICK, Tick(max(self.cycle_from(instruction.time), now)))
+
+    def cycle_from(self, time: float) -> float:
+        """When the scheduler is asked at that time, or next after it."""
+        cycle = self.surroundings.cycle_seconds
+        return time if cycle is None else math.ceil(time / cycle - 1e-9) * cycle
 
     def start(self, start: Start, now: float) -> None:
         job_id = start.job_id
@@ -199,7 +213,7 @@ class _SimulatedCluster:
             runtime, because = limit, EndedBecause.LIMIT
         self.attempts[job_id] = self.attempts.get(job_id, 0) + 1
         number = self.attempts[job_id]
-        runtime *= self.slowdown(job, start.placement)
+        runtime *= self.slowdowns.of(job, start.placement)
         attempt = _Attempt(
             job=job,
             number=number,
@@ -211,20 +225,6 @@ class _SimulatedCluster:
         )
         self.running[job_id] = attempt
         self.push(_END, Ended(attempt.end_seconds, attempt.outcome()))
-
-    def slowdown(self, job: Job, placement: Placement) -> float:
-        """How many times longer the job runs there than where it runs best.
-
-        A pool of processors without named nodes is all alike to every job.
-        """
-        if job.preference is None or not self.nodes:
-            return 1.0
-        placed = [(*self.nodes[name], tasks) for name, tasks in placement.tasks_by_node]
-        if not placed and job.preference.kind is PreferenceKind.PARTITION:
-            held = all(name in job.preference.names for name, _ in placement.tasks_by_partition)
-        else:
-            held = bool(placed) and job.preference.holds(placed)
-        return 1.0 if held else job.preference.slowdown
 
     def preempt(self, job_id: str, now: float) -> None:
         """The attempt ends at once and its work is lost; the job's next one starts anew."""
@@ -265,6 +265,7 @@ class _SimulatedCluster:
 
     def specified(self, job: Job) -> dict[str, Any]:
         """What a row says of a job whatever has become of it."""
+        answer = self.reservations.get(job.job_id)
         return {
             "job_id": job.job_id,
             "submit_seconds": job.submit_seconds,
@@ -273,6 +274,7 @@ class _SimulatedCluster:
             "requested_seconds": job.requested_seconds,
             "deadline_seconds": job.deadline_seconds,
             "nominal_runtime_seconds": self.runtime_seconds[job.job_id],
+            "accepted": None if answer is None else isinstance(answer, Reservation),
         }
 
     def all_rows(self) -> list[dict[str, Any]]:
@@ -332,6 +334,7 @@ def simulate_events(
         runtime_seconds=truth,
         enforces_limits=enforce_limits,
         surroundings=surroundings,
+        reservations=controller.reservations,
     )
     while cluster.heap:
         now, events = cluster.happened()

@@ -17,7 +17,7 @@ from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import is_compiled, replay
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.simulator.truth import real_runtimes
-from foresail.traces.nodes import cluster_of
+from foresail.traces.nodes import cluster_of, require_known_preferences
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -33,7 +33,7 @@ def simulate(
 
     Parameters and errors are those of ``foresail.simulator.replay.replay``, but any policy will do.
     """
-    if is_compiled(policy):
+    if is_compiled(policy) and not workload.has_dependencies:
         return replay(workload, policy, conventions, enforce_limits=enforce_limits)
     return simulate_by_events(workload, policy, conventions, enforce_limits=enforce_limits)
 
@@ -72,7 +72,7 @@ def simulate_on_nodes(
     Raises
     ------
     InputError
-        If the workload has no nodes table, or a runtime is unknown.
+        If the workload has no nodes table, a runtime is unknown, or a job prefers what no node has.
     """
     real_runtimes(workload)
     if workload.nodes is None:
@@ -82,6 +82,7 @@ def simulate_on_nodes(
             expected="a workload folder with a nodes table",
         )
     cluster = cluster_of(workload.nodes)
+    require_known_preferences(workload.jobs, cluster, workload.meta.source)
     controller = Controller(cluster, *policy.build(), _conventions(surroundings), log=log)
     return simulate_events(workload, controller, policy.label, surroundings=surroundings)
 

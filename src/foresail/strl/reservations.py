@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from foresail.model import words
 from foresail.model.errors import InputError
+from foresail.model.reservation import Reservation
 from foresail.strl.rdl import Window
 
 _ROUNDING = 1e-9
@@ -22,16 +23,6 @@ class Alignment(Enum):
 
     LATEST = "latest"
     EARLIEST = "earliest"
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Containers promised to a job from one time up to another."""
-
-    job_id: str
-    start_seconds: float
-    end_seconds: float
-    containers: int
 
 
 @dataclass(frozen=True, slots=True)

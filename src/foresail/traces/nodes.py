@@ -9,6 +9,7 @@ import polars as pl
 
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
+from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 
 _ONE_PARTITION = "all"
@@ -43,6 +44,63 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
             for name, members in by_partition.items()
         )
     )
+
+
+def unknown_preferences(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, list[str]]:
+    """Preferences that name what the cluster does not have, or are none at all.
+
+    Parameters
+    ----------
+    jobs
+        Table with the column ``preferred``.
+    cluster
+        With the nodes that the jobs are to run on.
+
+    Returns
+    -------
+    dict
+        What a job prefers (as the table has it) to the names there are of that kind.
+    """
+    partitions = sorted(partition.name for partition in cluster.partitions)
+    offered = {
+        attribute
+        for partition in cluster.partitions
+        for node in partition.nodes
+        for attribute in node.attributes
+    }
+    unknown: dict[str, list[str]] = {}
+    for text in jobs["preferred"].drop_nulls().unique(maintain_order=True).to_list():
+        try:
+            preference = Preference.parse(text)
+        except InputError:
+            unknown[text] = [f"{kind}:name,..." for kind in PreferenceKind]
+            continue
+        of_partitions = preference.kind is PreferenceKind.PARTITION
+        known = partitions if of_partitions else sorted(offered)
+        if not set(preference.names) <= set(known):
+            unknown[text] = known
+    return unknown
+
+
+def require_known_preferences(jobs: pl.DataFrame, cluster: Cluster, source: str) -> None:
+    """Refuse jobs that prefer what the cluster does not have.
+
+    Raises
+    ------
+    InputError
+        Naming the first such job.
+    """
+    unknown = unknown_preferences(jobs, cluster)
+    if unknown:
+        text, known = next(iter(unknown.items()))
+        job_id = jobs.filter(pl.col("preferred") == text)["job_id"][0]
+        raise InputError(
+            f"job {job_id} prefers what the cluster does not have",
+            source=source,
+            field="preferred",
+            value=text,
+            expected=f"one of {', '.join(known)}",
+        )
 
 
 def _nodes_of(row: Mapping[str, Any], partition: str) -> Iterator[Node]:

@@ -47,6 +47,7 @@ def perturbed(
     shift_percent: float,
     spread_percent: float,
     random: np.random.Generator,
+    shift_deviation: float = SHIFT_DEVIATION,
 ) -> Perturbed:
     """Beliefs N(runtime (1 + shift), runtime x spread), the shift drawn for each job.
 
@@ -60,6 +61,8 @@ def perturbed(
         Standard deviation in percent of the runtime (the coefficient of variation); 0 for points.
     random
         Where chance comes from.
+    shift_deviation
+        Standard deviation of the jobs' shifts, as a fraction; 0: all are shifted alike.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def perturbed(
         raise InputError("negative", field="spread_percent", value=spread_percent, expected=">= 0")
     if not (runtime_seconds > 0.0).all():
         raise InputError("a runtime is not positive", field="runtime_seconds", expected="> 0")
-    shift = random.normal(shift_percent / 100.0, SHIFT_DEVIATION, runtime_seconds.size)
+    shift = random.normal(shift_percent / 100.0, shift_deviation, runtime_seconds.size)
     count = max(shift.size, 1)
     return Perturbed(
         mean_seconds=runtime_seconds * np.maximum(1.0 + shift, LEAST_SHARE),

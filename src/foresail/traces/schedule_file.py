@@ -51,6 +51,8 @@ def read_schedule(path: Path) -> Schedule:
         raise InputError(
             "not a schedule", source=path, expected="a file written by a run"
         ) from error
+    if jobs.columns == list(schema.SCHEDULE)[:-1]:  # as it was before there were reservations
+        jobs = jobs.with_columns(accepted=pl.lit(None, pl.Boolean))
     if jobs.schema != pl.Schema(schema.SCHEDULE):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     return Schedule(jobs, ScheduleMeta(**json.loads(meta)))

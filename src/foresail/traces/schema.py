@@ -27,6 +27,7 @@ JOBS: Final[dict[str, pl.DataType]] = {
     "executable": pl.String(),
     "after_job_id": pl.String(),
     "think_seconds": pl.Float64(),
+    "after_jobs": pl.String(),
     "deadline_seconds": pl.Float64(),
     "value": pl.Float64(),
     "preferred": pl.String(),
@@ -35,7 +36,9 @@ JOBS: Final[dict[str, pl.DataType]] = {
 }
 """One row a job. ``runtime_seconds``, the recorded wait, the status and what was used are the
 truth; all else is the specification. ``used_cpu_seconds`` is the average over processors, as SWF
-has it; ``used_memory_bytes`` is per task. ``preferred`` says where the job runs best, and
+has it; ``used_memory_bytes`` is per task. ``after_jobs`` names the jobs that must have completed
+before it may start (comma-separated), whenever that is; ``after_job_id`` is one whose end a
+recorded submission has already waited for. ``preferred`` says where the job runs best, and
 ``slowdown_elsewhere`` how many times longer it runs where that is not given: ``partition:a,b`` (all
 tasks in these partitions), ``attribute:gpu`` (on nodes that have it), ``same:rack`` (all tasks in
 one rack), ``spread:rack`` (no two tasks in one rack). ``extra`` keeps what the source had beyond
@@ -100,8 +103,10 @@ SCHEDULE: Final[dict[str, pl.DataType]] = {
     "ended_because": pl.String(),
     "deadline_seconds": pl.Float64(),
     "nominal_runtime_seconds": pl.Float64(),
+    "accepted": pl.Boolean(),
 }
 """One row per attempt that ended, and one without attempt, start and end for a job that never
 started. ``predicted_*`` is the belief at submission (mean, 10 % and 90 % quantile). The nominal
 runtime is the real one where the job runs best, without noise and limits: it says how much work was
-done, however slowly; null where only what happened is known (a live cluster)."""
+done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
+whether the job's request for a reservation was; null where it made none."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import polars as pl
 
 from foresail.traces import schema
+from foresail.traces.nodes import cluster_of, unknown_preferences
 from foresail.traces.workload import Workload
 
 LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
@@ -77,6 +79,8 @@ def validate(workload: Workload) -> Report:
     findings = [
         *_of_reading(workload),
         *_of_whole(workload),
+        *_of_nodes(workload),
+        *_of_dependencies(workload),
         *(found for check in _checks(workload) if (found := _look(workload, check))),
     ]
     return Report(workload.meta.source, len(workload), tuple(findings))
@@ -99,6 +103,56 @@ def _of_whole(workload: Workload) -> Iterator[Finding]:
     if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
         meaning = "no job has a requested time"
         yield Finding("no_requested_times", meaning, 1, "use a predictor that learns from runtimes")
+
+
+def _of_nodes(workload: Workload) -> Iterator[Finding]:
+    if workload.nodes is None or not workload.nodes.height:
+        return
+    for text, known in unknown_preferences(workload.jobs, cluster_of(workload.nodes)).items():
+        jobs = workload.jobs.filter(pl.col("preferred") == text)
+        yield Finding(
+            "unknown_preference",
+            f"the job prefers what the nodes do not have; there are {', '.join(known)}",
+            jobs.height,
+            "correct the source",
+            job_id=jobs["job_id"][0],
+            value=f"preferred = {text}",
+        )
+
+
+def _of_dependencies(workload: Workload) -> Iterator[Finding]:
+    if not workload.has_dependencies:
+        return
+    links = (
+        workload.jobs.select("job_id", before=pl.col("after_jobs").str.split(","))
+        .drop_nulls("before")
+        .explode("before")
+    )
+    unknown = links.join(workload.jobs, left_on="before", right_on="job_id", how="anti")
+    if unknown.height:
+        yield Finding(
+            "unknown_dependency",
+            "the job waits for one that is not in the workload: simulations do not wait for it",
+            unknown.height,
+            "correct the source, or keep both jobs",
+            job_id=unknown["job_id"][0],
+            value=f"after_jobs = {unknown['before'][0]}",
+        )
+    after: dict[str, list[str]] = {}
+    for job_id, before in links.iter_rows():
+        after.setdefault(job_id, []).append(before)
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        yield Finding(
+            "circular_dependency",
+            "the job waits for jobs that wait for it: none of them will ever start",
+            len(circle) - 1,
+            "correct the source",
+            job_id=circle[0],
+            value=f"after_jobs = {' < '.join(circle)}",
+        )
 
 
 def _look(workload: Workload, check: _Check) -> Finding | None:
@@ -175,6 +229,20 @@ def _checks(workload: Workload) -> Iterator[_Check]:
         "the job ran for more than a year",
         runtime > LONGEST_RUNTIME_SECONDS,
         "runtime_seconds",
+        "correct the source",
+    )
+    yield _Check(
+        "deadline_before_submission",
+        "the job's deadline has passed when it is submitted: it cannot be met",
+        pl.col("deadline_seconds") <= submit,
+        "deadline_seconds",
+        "correct the source",
+    )
+    yield _Check(
+        "not_a_value",
+        "what the job is worth is negative or no finite number",
+        (pl.col("value") < 0) | ~pl.col("value").is_finite(),
+        "value",
         "correct the source",
     )
     some_requested = requested.is_not_null().any()

@@ -146,21 +146,39 @@ class Workload:
         """Columns beyond the canonical ones."""
         return tuple(name for name in self.jobs.columns if name not in schema.JOBS)
 
+    @property
+    def has_dependencies(self) -> bool:
+        """Whether jobs wait for others to end before they may start."""
+        return self.jobs["after_jobs"].null_count() < self.jobs.height
+
     def specifications(self) -> Iterator[Job]:
         """The jobs as schedulers and predictors may know them, in order of submission.
 
         Recorded submit times already hold what a job waited for, so ``after_job_id`` is not made a
-        dependency again. Where tasks are known, a job has the stages that its tasks name.
+        dependency again; ``after_jobs`` is, of jobs that are in the workload. Where tasks are
+        known, a job has the stages that its tasks name.
 
         Raises
         ------
         InputError
-            If a stage waits for one that does not come before it in the tasks table.
+            If a stage waits for one that does not come before it in the tasks table, or a deadline,
+            a value or a preference is none.
         """
         features = self.feature_names
         stages = {} if self.tasks is None else _stage_rows(self.tasks)
+        known = frozenset(self.jobs["job_id"].to_list()) if self.has_dependencies else frozenset()
         for row in self.jobs.iter_rows(named=True):
-            yield _specification(row, features, stages.get(row["job_id"]))
+            try:
+                job = _specification(row, features, stages.get(row["job_id"]), known)
+            except InputError as error:
+                raise InputError(
+                    f"job {row['job_id']}: {error.problem}",
+                    source=self.meta.source,
+                    field=error.field,
+                    value=error.value,
+                    expected=error.expected,
+                ) from error
+            yield job
 
     def truth(self) -> dict[str, float]:
         """Real runtime by job id, for the simulator and for oracles."""
@@ -226,7 +244,10 @@ def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage
 
 
 def _specification(
-    row: Mapping[str, Any], features: tuple[str, ...], stages: list[Mapping[str, Any]] | None
+    row: Mapping[str, Any],
+    features: tuple[str, ...],
+    stages: list[Mapping[str, Any]] | None,
+    known: frozenset[str],
 ) -> Job:
     request = Resources(
         cpus=row["cpus_per_task"] or 0.0,
@@ -246,10 +267,15 @@ def _specification(
         queue=row["queue"],
         partition=row["partition"],
         name=row["executable"],
-        value=None if deadline is None else DeadlineValue(deadline, row["value"] or 1.0),
+        after=tuple(name for name in (row["after_jobs"] or "").split(",") if name in known),
+        value=None if deadline is None else _deadline_value(deadline, row["value"]),
         preference=_preference(row),
         attributes=MappingProxyType(attributes),
     )
+
+
+def _deadline_value(deadline_seconds: float, value: float | None) -> DeadlineValue:
+    return DeadlineValue(deadline_seconds, 1.0 if value is None else value)
 
 
 def _preference(row: Mapping[str, Any]) -> Preference | None:

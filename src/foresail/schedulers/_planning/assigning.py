@@ -89,8 +89,11 @@ def _placement(
         spread = room.placement(job)
         return spread if spread is not None and places.prefers(preference, spread) else None
     cells = [(places.nodes_of(cell), int(share[cell])) for cell in np.flatnonzero(share).tolist()]
-    whole = [(frozenset().union(*(places.nodes_of(cell) for cell in bits(space.cells))), job.tasks)]
-    return room.within(job, cells) or room.within(job, whole)
+    found = room.within(job, cells)
+    if found is None:
+        nodes = frozenset().union(*(places.nodes_of(cell) for cell in bits(space.cells)))
+        found = room.within(job, [(nodes, job.tasks)])
+    return found
 
 
 def _shares(

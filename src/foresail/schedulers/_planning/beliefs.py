@@ -17,6 +17,7 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.kernels.limited_mean import fill_limited_means
+from foresail.kernels.scenarios import fill_quantiles
 from foresail.model.distribution import Distribution
 
 Floats = NDArray[np.float64]
@@ -100,6 +101,25 @@ class Beliefs:
             means,
         )
         return means * slowdown
+
+    def quantiles(self, levels: Floats, elapsed: ArrayLike = 0.0) -> Floats:
+        """Each job's quantiles at its own levels, given that it has run for some seconds.
+
+        Where nothing is left beyond those, these. Shapes (jobs, n).
+        """
+        packed = self._pieces
+        values = np.empty(levels.shape)
+        fill_quantiles(
+            packed.first_component,
+            packed.first_row,
+            packed.weights,
+            packed.shifts,
+            packed.rows,
+            np.full(len(packed), elapsed, np.float64),
+            np.ascontiguousarray(levels),
+            values,
+        )
+        return values
 
 
 def as_point(belief: Distribution) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from foresail.schedulers._placing import Places
 
 Floats = NDArray[np.float64]
 
+Known = TypeVar("Known")
+
+_MOST_REMEMBERED: Final = 10_000
 _MOST_UNIONS: Final = 256
 """Beyond so many, unions are left out: the later part of a plan may then be too hopeful."""
 
@@ -65,7 +68,13 @@ class CellMap:
             self._partition_cells[name] = self._partition_cells.get(name, 0) | 1 << cell
         self._preferred: dict[Preference, tuple[int, ...]] = {}
         self._sizes: dict[int, float] = {}
-        self._nodes_of: dict[int, frozenset[str]] = {}
+        self._spaces: dict[tuple[Preference, float, int, bool], list[Space]] = {}
+        self._held: dict[int, tuple[Job, Placement, Floats]] = {}
+        self._prefers: dict[int, tuple[Preference, Placement, bool]] = {}
+        names: list[list[str]] = [[] for _ in totals]
+        for name, cell in self.cell_of_node.items():
+            names[cell].append(name)
+        self._nodes_of: Final = [frozenset(each) for each in names]
 
     def _add(self, partition: str, node: Node | None, totals: list[float]) -> int:
         self.partitions.append(partition)
@@ -98,13 +107,18 @@ class CellMap:
             return []
         if preference is None:
             return [Space(self.everywhere, 1.0)]
+        key = (preference, job.cpus, job.tasks, soft_constraints)
+        if key not in self._spaces:
+            self._spaces[key] = self._preferred_first(*key)
+        return self._spaces[key]
+
+    def _preferred_first(
+        self, preference: Preference, cpus: float, tasks: int, soft_constraints: bool
+    ) -> list[Space]:
         spaces: list[Space] = []
         if soft_constraints:
-            spaces = [
-                Space(cells, 1.0)
-                for cells in self._sets_of(preference, job.tasks)
-                if job.cpus <= self.size(cells)
-            ]
+            sets = self._sets_of(preference, tasks)
+            spaces = [Space(cells, 1.0) for cells in sets if cpus <= self.size(cells)]
         if Space(self.everywhere, 1.0) not in spaces:
             spaces.append(Space(self.everywhere, preference.slowdown))
         return spaces
@@ -148,20 +162,29 @@ class CellMap:
 
     def prefers(self, preference: Preference, placement: Placement) -> bool:
         """Whether a placement on named nodes is a preferred one."""
-        return preference.holds(
-            (self.nodes[name], self.partitions[self.cell_of_node[name]], tasks)
-            for name, tasks in placement.tasks_by_node
-        )
+        known = self._prefers.get(id(placement))
+        if known is None or known[0] is not preference or known[1] is not placement:
+            holds = preference.holds(
+                (self.nodes[name], self.partitions[self.cell_of_node[name]], tasks)
+                for name, tasks in placement.tasks_by_node
+            )
+            known = (preference, placement, holds)
+            _remember(self._prefers, id(placement), known)
+        return known[2]
 
     def nodes_of(self, cell: int) -> frozenset[str]:
         """Names of the nodes of a cell."""
-        if cell not in self._nodes_of:
-            names = (name for name, at in self.cell_of_node.items() if at == cell)
-            self._nodes_of[cell] = frozenset(names)
         return self._nodes_of[cell]
 
     def held(self, job: Job, placement: Placement) -> Floats:
-        """Cpus of every cell that a running job holds; shape (cells,)."""
+        """Cpus of every cell that a running job holds; shape (cells,), not to be written to."""
+        known = self._held.get(id(placement))
+        if known is None or known[0] is not job or known[1] is not placement:
+            known = (job, placement, self._counted(job, placement))
+            _remember(self._held, id(placement), known)
+        return known[2]
+
+    def _counted(self, job: Job, placement: Placement) -> Floats:
         held = np.zeros(self.totals.size)
         each = job.cpus / job.tasks
         for name, tasks in placement.tasks_by_node:
@@ -172,6 +195,13 @@ class CellMap:
                 share = self.totals[cells] / self.totals[cells].sum()
                 held[cells] += each * tasks * share
         return held
+
+
+def _remember(known: dict[int, Known], key: int, value: Known) -> None:
+    """Keep what is asked about running jobs every cycle, and not for ever."""
+    if len(known) >= _MOST_REMEMBERED:
+        known.clear()
+    known[key] = value
 
 
 def bits(cells: int) -> Iterator[int]:

@@ -2,32 +2,75 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
 import numpy as np
 
+from foresail.milp.solver import find_solver
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start
 from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reservation import Rejection, Reservation
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import likely_placement, placements
 from foresail.schedulers._planning.beliefs import longest_seconds
+from foresail.schedulers._planning.carrying import (
+    Carried,
+    carried_from,
+    hint_from,
+    moved_on,
+)
 from foresail.schedulers._planning.cell_map import CellMap
-from foresail.schedulers._planning.demands import Demands, demands_of, free_cells_of
+from foresail.schedulers._planning.checking import require_numbers, require_runtimes
+from foresail.schedulers._planning.cycle_record import CycleRecord
+from foresail.schedulers._planning.demands import Demands, demands_of
+from foresail.schedulers._planning.fairness import Ledger
 from foresail.schedulers._planning.filling import filled, needed_now
+from foresail.schedulers._planning.overflow import charged, within_risk
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import Choice, value_of
-from foresail.schedulers._planning.solving import Solved, solve_problem
+from foresail.schedulers._planning.problem import Choice, Problem, value_of
+from foresail.schedulers._planning.scenarios import Futures, best_in_futures
+from foresail.schedulers._planning.solving import Effort, Solved, solve_problem
+from foresail.schedulers._reserving import Admission
+from foresail.strl.reservations import Alignment
 
 
 class PlanAhead:
     """Chooses starts, now and later, of all waiting jobs together by their expected value.
+
+    It begins each cycle with the plan and the prices of the last one. The same views one after the
+    other get the same decisions, unless the time limit cuts a plan short. ``last`` says what the
+    last decision cost; None if nobody waited.
 
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
 
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self.parameters = parameters
+        self.last: CycleRecord | None = None
         self._places = CellMap(Cluster(()))
+        self._carried: tuple[Carried, ...] = ()
+        find_solver(parameters.solver)
+        self._ledger = Ledger(parameters)
+        self._admission: Admission | None = None
+        if parameters.reservations != "off":
+            alignment = Alignment(parameters.reservations)
+            self._admission = Admission(alignment, parameters.cycle_seconds)
+
+    def reserve(
+        self, pending: PendingJob, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job with a deadline; None where reservations are off."""
+        if self._admission is None:
+            return None
+        return self._admission.reserve(pending, now, cluster)
+
+    def release(self, job_id: str, now: float) -> None:
+        """A job that was promised something has ended, or never will run."""
+        if self._admission is not None:
+            self._admission.release(job_id, now)
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The estimate whose expiry a correction answers: the longest runtime believed possible."""
@@ -38,33 +81,95 @@ class PlanAhead:
     def decide(self, view: ClusterView) -> Decision:
         """Start who is to start now, plan the others, and stop those who have to make room."""
         if not view.pending:
+            self.last = None
             return Decision()
+        began = time.perf_counter()
+        require_runtimes(view)
         demands = self.demands(view)
-        return self._decision(view, demands, self.solved(demands).choice)
+        require_numbers(demands)
+        built = time.perf_counter()
+        slot_seconds = self.parameters.slot_seconds
+        earlier = self._earlier(view.now)
+        moved = None if earlier is None else moved_on(earlier, view.now, slot_seconds)
+        solved = self.solved(demands, moved)
+        choice = solved.choice
+        carried = carried_from(demands, solved, view.now, slot_seconds)
+        self._carried = (carried,) if earlier is None else (earlier, carried)
+        if self.parameters.scenarios:
+            futures = Futures(view, demands, self._places, self.parameters)
+            choice = futures.choice(best_in_futures(demands, futures, choice))
+        decision = self._decision(view, demands, choice)
+        if self.parameters.keeps_accounts:
+            planned = {each.job.job_id: each for each in view.pending}
+            for start in decision.starts:
+                started = planned[start.job_id]
+                self._ledger.started(started.job, started.planned_seconds)
+        self.last = CycleRecord(
+            now=view.now,
+            pending=len(view.pending),
+            running=len(view.running),
+            options=int(np.count_nonzero(demands.problem.worth)),
+            columns=solved.columns,
+            rows=solved.rows,
+            value=solved.value,
+            bound=solved.bound,
+            greedy_value=solved.greedy_value,
+            cycle_seconds=time.perf_counter() - began,
+            building_seconds=built - began,
+            greedy_seconds=solved.greedy_seconds,
+            pricing_seconds=solved.pricing_seconds,
+            search_seconds=solved.search_seconds,
+            solver_seconds=solved.solver_seconds,
+            solver_failure=solved.failure,
+        )
+        return decision
+
+    def _earlier(self, now: float) -> Carried | None:
+        """What the last cycle before now handed on; asked again at the same moment, the same."""
+        earlier = [each for each in self._carried if each.now < now]
+        return earlier[-1] if earlier else None
 
     def demands(self, view: ClusterView) -> Demands:
         """The question that a view asks."""
         if self._places.cluster is not view.cluster:
             self._places = CellMap(view.cluster)
-        return demands_of(view, self._places, self.parameters)
+            self._carried = ()
+        if not self.parameters.keeps_accounts:
+            return demands_of(view, self._places, self.parameters)
+        self._ledger.note(view)
+        factors = self._ledger.factors([each.job for each in view.pending])
+        return demands_of(view, self._places, self.parameters, factors)
 
-    def solved(self, demands: Demands) -> Solved:
-        """The best choice that is found in time."""
+    def solved(self, demands: Demands, earlier: Carried | None = None) -> Solved:
+        """The best choice that is found, from scratch or from what an earlier cycle handed on."""
+        risk = self.parameters.overflow_risk
+        if risk is None:
+            return self._solved(demands, demands.problem, earlier)
+        return within_risk(demands, self._solved(demands, charged(demands, risk), earlier), risk)
+
+    def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> Solved:
         parameters = self.parameters
         if parameters.placing == "in_order":
-            return self._one_by_one(demands)
-        return solve_problem(
-            demands.problem,
+            return self._one_by_one(demands, problem)
+        effort = Effort(
             parameters.solver,
             parameters.cycle_seconds * parameters.solver_share,
             parameters.relative_gap,
+            parameters.most_options,
         )
+        hint = None if earlier is None else partial(hint_from, earlier, demands)
+        return solve_problem(problem, effort, hint)
 
-    def _one_by_one(self, demands: Demands) -> Solved:
-        """Each job the best that those before it have left: by kind, then by arrival."""
-        problem = demands.problem
-        patient = [not _has_deadline(each) for each in demands.pending]
-        order = np.argsort(patient, kind="stable")
+    def _one_by_one(self, demands: Demands, problem: Problem) -> Solved:
+        """Each job the best that those before it have left: by kind, then by arrival.
+
+        Jobs that a deadline waits for go with those that have one.
+        """
+        queue = [
+            0 if claims else _queue(each)
+            for each, claims in zip(demands.pending, demands.claims, strict=True)
+        ]
+        order = np.argsort(queue, kind="stable")
         choice = filled(problem, order, problem.worth, Choice.nothing(problem))
         value = value_of(problem, choice)
         return Solved(choice, value, np.inf, value)
@@ -86,7 +191,7 @@ class PlanAhead:
             [pending[job].job for job in now],
             [demands.spaces[group] for group in groups],
             demands.problem.worth[groups, 0],
-            free_cells_of(view, places),
+            demands.free_cells,
             np.sum([np.zeros(places.totals.size), *freed], axis=0),
             view,
             places,
@@ -131,5 +236,8 @@ class PlanAhead:
         return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
 
 
-def _has_deadline(pending: PendingJob) -> bool:
-    return isinstance(pending.job.value, DeadlineValue)
+def _queue(pending: PendingJob) -> int:
+    """0 for jobs with a deadline, 1 for those of them that are promised nothing, 2 for others."""
+    if not isinstance(pending.job.value, DeadlineValue):
+        return 2
+    return 1 if isinstance(pending.reservation, Rejection) else 0

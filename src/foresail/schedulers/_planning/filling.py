@@ -70,14 +70,14 @@ def priced(problem: Problem, reduced: Floats, stopped: Booleans) -> Choice:
 def improved(problem: Problem, choice: Choice) -> Choice:
     """No worse: starts moved to where they are worth more, and others given what is left.
 
-    Of equal jobs the earlier arrival starts first, and nobody is stopped for nothing.
+    Nobody is stopped for nothing.
     """
     planned = choice.planned
     order = planned[np.argsort(choice.slot[planned], kind="stable")]
     choice = filled(problem, order, problem.worth, choice)
     waiting = _descending(densities(problem))
     choice = filled(problem, waiting[choice.group[waiting] < 0], problem.worth, choice)
-    return _in_order_of_arrival(problem, _spared(problem, choice))
+    return _spared(problem, choice)
 
 
 def _descending(by: Floats) -> Integers:
@@ -111,8 +111,8 @@ def _needed(problem: Problem, left: Floats, stopped: Booleans) -> Booleans:
     return needed
 
 
-def _in_order_of_arrival(problem: Problem, choice: Choice) -> Choice:
-    """Exchange the options of jobs that differ in nothing."""
+def in_order_of_arrival(problem: Problem, choice: Choice) -> Choice:
+    """The same, but of jobs that differ in nothing the earlier arrival starts first."""
     alike: dict[tuple[bytes, ...], list[int]] = {}
     for job in range(problem.jobs):
         at = slice(problem.first_group[job], problem.first_group[job + 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,10 +36,14 @@ class PlanAheadParameters:
     soft_constraints
         Know where a job runs best; otherwise every job is planned as if it ran elsewhere.
     placing
-        ``globally``: all jobs at once. ``in_order``: one after the other, those with a deadline
-        first, by arrival.
-    slo_value, best_effort_value
-        What a job with a deadline is worth until then, and one without at its submission.
+        ``globally``: all jobs at once. ``in_order``: one after the other by arrival, those with a
+        deadline first, of these the ones whose reservation was rejected last.
+    reservations
+        Whether a job with a deadline asks for a reservation at its submission, and when it is
+        promised nodes: as late as its deadline allows, or as early as nodes can be promised.
+    slo_value, unreserved_value, best_effort_value
+        What a job with a deadline is worth until then; one whose request for a reservation was
+        rejected; one without a deadline at its submission.
     best_effort_horizon_seconds
         How long after its submission a job without a deadline is worth nothing.
     leftover_value
@@ -50,6 +55,30 @@ class PlanAheadParameters:
         When a plan is good enough: by what share of its value the best one may be better.
     solver
         Name of the solver.
+    most_options
+        A program is given to it only if no more starts than these could be in a better plan than
+        the one that was found without: of more, it needs long to find little.
+    overflow_risk
+        With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
+        ``none``: capacity is kept in expectation. Starts now are certain to fit in either case.
+    scenarios
+        How many drawn futures to compare plans in, by what they are really worth there when a job
+        starts as soon as those before it let it. 0: a plan is worth what its program says.
+    end_to_end
+        A job that others wait for is also worth what these are worth, if it lets them be in time.
+    fair_share
+        How much less a user's jobs are worth the more of the cluster the user has had lately: their
+        worth is divided by one plus this times what the user has had, as a multiple of the user's
+        share. 0: not at all.
+    budget_cpu_hours
+        How much a user may have had lately: jobs are worth the less the less is left of it, and
+        nothing but what is left over once it is spent. ``none``: no end.
+    fair_by
+        Whether shares and budgets belong to users or to groups.
+    shares
+        Shares of those who have more or less than one: ``[alice:3,bob:0.5]``.
+    share_half_life_seconds
+        How long ago what somebody has had counts for half.
     """
 
     window_slots: int = 24
@@ -61,7 +90,9 @@ class PlanAheadParameters:
     preemption_cost: float = 10.0
     soft_constraints: bool = True
     placing: Literal["globally", "in_order"] = "globally"
+    reservations: Literal["off", "latest", "earliest"] = "off"
     slo_value: float = 1000.0
+    unreserved_value: float = 25.0
     best_effort_value: float = 1.0
     best_effort_horizon_seconds: float = 18_000.0
     leftover_value: float = 0.001
@@ -69,20 +100,51 @@ class PlanAheadParameters:
     solver_share: float = 0.25
     relative_gap: float = 0.02
     solver: str = "highs"
+    most_options: int = 100
+    overflow_risk: float | None = None
+    scenarios: int = 0
+    end_to_end: bool = False
+    fair_share: float = 0.0
+    budget_cpu_hours: float | None = None
+    fair_by: Literal["user", "group"] = "user"
+    shares: tuple[str, ...] = ()
+    share_half_life_seconds: float = 86_400.0
 
     def __post_init__(self) -> None:
         self._require(1 <= self.window_slots <= 1000, "window_slots", "from 1 to 1000")
         for name in (
             "slot_seconds",
             "slo_value",
+            "unreserved_value",
             "best_effort_value",
             "best_effort_horizon_seconds",
             "cycle_seconds",
+            "share_half_life_seconds",
         ):
             self._require(0.0 < getattr(self, name) < math.inf, name, "above 0")
-        for name in ("hopeless_below", "preemption_cost", "leftover_value", "relative_gap"):
+        for name in (
+            "hopeless_below",
+            "preemption_cost",
+            "leftover_value",
+            "relative_gap",
+            "fair_share",
+        ):
             self._require(0.0 <= getattr(self, name) < math.inf, name, "0 or above")
         self._require(0.0 < self.solver_share <= 1.0, "solver_share", "above 0, at most 1")
+        self._require(self.most_options >= 0, "most_options", "0 or above")
+        risk = self.overflow_risk
+        self._require(risk is None or 0.0 < risk <= 0.5, "overflow_risk", "above 0, at most 0.5")
+        self._require(0 <= self.scenarios <= 10_000, "scenarios", "from 0 to 10,000")
+        budget = self.budget_cpu_hours
+        self._require(
+            budget is None or 0.0 < budget < math.inf, "budget_cpu_hours", "above 0, or none"
+        )
+        shares_by_name(self.shares)
+
+    @property
+    def keeps_accounts(self) -> bool:
+        """Whether what users have had counts."""
+        return self.fair_share > 0.0 or self.budget_cpu_hours is not None
 
     def _require(self, holds: bool, field: str, expected: str) -> None:
         if not holds:
@@ -92,3 +154,24 @@ class PlanAheadParameters:
                 value=getattr(self, field),
                 expected=expected,
             )
+
+
+def shares_by_name(texts: Sequence[str]) -> dict[str, float]:
+    """Shares by user or group from texts such as ``alice:3``.
+
+    Raises
+    ------
+    InputError
+        If a text is not of this form, a share is not above 0, or a name comes twice.
+    """
+    shares: dict[str, float] = {}
+    for text in texts:
+        name, _, share = text.rpartition(":")
+        try:
+            value = float(share)
+        except ValueError:
+            value = math.nan
+        if not name or name in shares or not 0.0 < value < math.inf:
+            raise InputError("not a share", field="shares", value=text, expected="name:share")
+        shares[name] = value
+    return shares

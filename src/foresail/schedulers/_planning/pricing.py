@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,15 +35,24 @@ class Prices:
         How much of every running job the linear program stops, 0 to 1.
     bound
         No choice is worth more.
+    of_rows
+        What a cpu is worth in every row and slot; shape (rows, slots).
     """
 
+    of_rows: Floats
     reduced: Floats
     stopped: Floats
     bound: float
 
 
+def prices_by(problem: Problem, of_rows: Floats, stopped: Floats) -> Prices:
+    """What prices of rows, whichever they are, say about options, and the bound they prove."""
+    reduced = _reduced(problem, of_rows)
+    return Prices(of_rows, reduced, stopped, _bound(problem, of_rows, reduced))
+
+
 def prices(
-    problem: Problem, solver: GrowingSolver, plan: Choice, gap: float, seconds: float
+    problem: Problem, solver: GrowingSolver, plans: Sequence[Choice], gap: float, seconds: float
 ) -> Prices | None:
     """Solve the linear program over ever more options, until its bound is as good as it gets.
 
@@ -50,8 +60,8 @@ def prices(
     ----------
     problem, solver
         The question, and who answers.
-    plan
-        Its options are the first ones.
+    plans
+        Their options are the first ones.
     gap
         Stop as near to the bound as this share of the program's objective.
     seconds
@@ -63,10 +73,10 @@ def prices(
         None if the time did not do for the first solve.
     """
     until = time.perf_counter() + seconds
-    planned = plan.planned
-    groups, slots = plan.group[planned], plan.slot[planned]
     taken = np.zeros(problem.worth.shape, np.bool_)
-    taken[groups, slots] = True
+    for plan in plans:
+        taken[plan.group[plan.planned], plan.slot[plan.planned]] = True
+    groups, slots = np.nonzero(taken)
     relaxation = solver.relaxation(program_of(problem, groups, slots))
     best: Prices | None = None
     for _ in range(_ROUNDS):
@@ -77,14 +87,15 @@ def prices(
         if found.prices is None or found.values is None:
             break
         of_rows = np.maximum(found.prices[problem.jobs :], 0.0).reshape(problem.capacity.shape)
-        reduced = _reduced(problem, of_rows)
-        bound = _bound(problem, of_rows, reduced)
-        if best is None or bound < best.bound:
-            best = Prices(reduced, found.values[: problem.victim_cost.size], bound)
+        now = prices_by(problem, of_rows, found.values[: problem.victim_cost.size])
+        if best is None or now.bound < best.bound:
+            best = now
         if relative_gap(found.objective, best.bound) <= gap:
             break
         job_prices = np.maximum(found.prices[: problem.jobs], 0.0)
-        groups, slots = _wanted(problem, reduced - job_prices[problem.group_job, np.newaxis], taken)
+        groups, slots = _wanted(
+            problem, now.reduced - job_prices[problem.group_job, np.newaxis], taken
+        )
         if not groups.size:
             break
         taken[groups, slots] = True

@@ -8,16 +8,19 @@ union, those that must run within it need no more than it has (Hall's theorem). 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.plan_filling import NOT_PLANNED, take
+from foresail.kernels.plan_filling import NOT_PLANNED, take_all
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+
+_ROUNDING: Final = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +107,22 @@ def room_with(problem: Problem, stopped: Booleans) -> Floats:
 def left_by(problem: Problem, choice: Choice) -> Floats:
     """What a choice leaves of every row in every slot; shape (rows, slots)."""
     left = room_with(problem, choice.stopped)
-    for job in choice.planned:
-        group, slot = choice.group[job], choice.slot[job]
-        take(group, slot, 1.0, problem.group_set, problem.consumption, problem.cover, left)
+    take_all(choice.group, choice.slot, problem.group_set, problem.consumption, problem.cover, left)
     return left
+
+
+def fitting(problem: Problem) -> Problem:
+    """The same with worth 0 for options that do not fit even alone, with everybody stopped.
+
+    No choice loses by it, and the bound of the linear program, which would take a part of such an
+    option, gains.
+    """
+    room = room_with(problem, np.ones(problem.victim_cost.size, np.bool_))
+    of_sets = np.array([room[rows].min(axis=0) for rows in problem.cover]).reshape(
+        -1, problem.slots
+    )
+    too_much = np.zeros(problem.worth.shape, np.bool_)
+    for slot in range(problem.slots):
+        needs = problem.consumption[:, : problem.slots - slot]
+        too_much[:, slot] = (needs > of_sets[problem.group_set, slot:] + _ROUNDING).any(axis=1)
+    return replace(problem, worth=np.where(too_much, 0.0, problem.worth))

@@ -1,8 +1,15 @@
-"""The best choice that is found in time: greedy, prices, greedy on prices, a small program."""
+"""The best choice that is found in time: greedy, prices, greedy on prices, search, a small program.
+
+Every step stops by a count or at a gap, so that the same question gets the same answer. The time
+limit only keeps a cycle from being late: it is looked at between steps and given to the solver, and
+where it cuts something short, the answer depends on how quick the machine is.
+"""
 
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
@@ -12,18 +19,29 @@ from numpy.typing import NDArray
 
 from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import GrowingSolver, Limits, Solver, find_solver, relative_gap
-from foresail.schedulers._planning.filling import best_of_groups, greedy, improved, priced
-from foresail.schedulers._planning.pricing import Prices, best_options, prices
-from foresail.schedulers._planning.problem import Choice, Problem, value_of
+from foresail.schedulers._planning.filling import (
+    best_of_groups,
+    greedy,
+    improved,
+    in_order_of_arrival,
+    priced,
+)
+from foresail.schedulers._planning.pricing import Prices, prices, prices_by
+from foresail.schedulers._planning.problem import Choice, Problem, fitting, value_of
 from foresail.schedulers._planning.program import choice_of, program_of, values_of
+from foresail.schedulers._planning.searching import searched
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _FOR_PRICES: Final = 0.5
-_OPTIONS: Final = 300
-_LEAST_OPTIONS_A_JOB: Final = 8
-_MOST_JOBS: Final = 500
+_LEAST_SECONDS: Final = 1e-3
+_NOTHING_LEFT: Final = 1e-4
+_NEARLY_AS_GOOD: Final = 1.1
+"""Prices handed on are good enough if the gap is hardly wider than when they were new."""
+_FAR: Final = 0.5
+"""From a gap beyond this, prices are always made anew."""
+_LEVELS: Final = (0.5, 0.999)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,8 +56,15 @@ class Solved:
         What it is worth, what no choice exceeds, and what greedy's was worth.
     columns, rows
         Size of the last program; 0 if none was needed.
-    greedy_seconds, pricing_seconds, solver_seconds
-        Of planning without a solver, of the linear programs, of the last program.
+    greedy_seconds, pricing_seconds, search_seconds, solver_seconds
+        Of planning without a solver, of the linear programs and planning by their prices, of
+        searching, and of the last program.
+    prices
+        What a cpu is worth in every row and slot; None if nobody asked.
+    priced_gap
+        How far the plan was from the bound in the cycle in which the prices were new.
+    failure
+        What the solver said when it failed; empty if it did not.
     """
 
     choice: Choice
@@ -50,7 +75,11 @@ class Solved:
     rows: int = 0
     greedy_seconds: float = 0.0
     pricing_seconds: float = 0.0
+    search_seconds: float = 0.0
     solver_seconds: float = 0.0
+    prices: Floats | None = None
+    priced_gap: float = 0.0
+    failure: str = ""
 
     @property
     def gap(self) -> float:
@@ -58,69 +87,186 @@ class Solved:
         return relative_gap(self.value, self.bound)
 
 
-def solve_problem(problem: Problem, solver_name: str, seconds: float, gap: float) -> Solved:
-    """The best choice that is found in some seconds.
+@dataclass(frozen=True, slots=True, eq=False)
+class Hint:
+    """Where to begin: a plan, and prices of rows in slots, shape (rows, slots), if known.
+
+    ``gap`` is how near the plan was to the bound when the prices were new; 0 if there are none.
+    """
+
+    choice: Choice
+    prices: Floats | None
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to try.
 
     Parameters
     ----------
-    problem
-        The question.
     solver_name
         A registered solver; one that cannot add columns is given a program without prices.
-    seconds, gap
-        When to stop: after so long, or this near to the bound, as a share of the value.
+    seconds
+        When to stop at the latest.
+    relative_gap
+        When a choice is good enough, as a share of its value.
+    most_options
+        A program is made if no more options than these could be in a better choice.
     """
-    solver = _ready_solver(solver_name)
-    began = time.perf_counter()
-    until = began + seconds
-    quick = greedy(problem)
-    greedy_value = value_of(problem, quick)
-    best, value = quick, greedy_value
-    most = np.maximum(best_of_groups(problem, problem.worth.max(axis=1, initial=0.0)), 0.0)
-    bound = float(most.sum())
-    filled_at = time.perf_counter()
-    if relative_gap(value, bound) <= min(gap, 1e-4):
-        return Solved(best, value, bound, greedy_value, greedy_seconds=filled_at - began)
-    found: Prices | None = None
-    if solver.capabilities.column_addition:
-        growing = cast("GrowingSolver", solver)
-        found = prices(problem, growing, quick, 0.1 * gap, _FOR_PRICES * (until - filled_at))
-    if found is not None:
-        bound = min(bound, found.bound)
-        for stopped in {tuple((found.stopped > level).tolist()) for level in (0.5, 0.999)}:
-            plan = priced(problem, found.reduced, np.array(stopped, np.bool_))
-            if value_of(problem, plan) > value:
-                best, value = plan, value_of(problem, plan)
-    priced_at = time.perf_counter()
-    columns = rows = 0
-    left = until - priced_at
-    if relative_gap(value, bound) > gap and left > 0.0:
-        few = max(_OPTIONS // problem.jobs, _LEAST_OPTIONS_A_JOB)
-        missing = bound - value
-        score = problem.worth if found is None else found.reduced
+
+    solver_name: str
+    seconds: float
+    relative_gap: float
+    most_options: int
+
+
+def solve_problem(
+    asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None = None
+) -> Solved:
+    """The best choice that is found.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    effort
+        How hard to try.
+    hint
+        Says where to begin besides greedy, if that is asked for.
+    """
+    return _Attempt(asked, effort, hint).solved()
+
+
+class _Attempt:
+    """One answer in the making: the best choice so far, and the least bound."""
+
+    def __init__(
+        self, asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None
+    ) -> None:
+        self._solver = _ready_solver(effort.solver_name)
+        self._began = time.perf_counter()
+        self._effort = effort
+        self._hint = hint
+        self._problem = fitting(asked)
+        self._best = greedy(self._problem)
+        self._value = self._greedy_value = value_of(self._problem, self._best)
+        self._plans = [self._best]
+        worth = best_of_groups(self._problem, self._problem.worth.max(axis=1, initial=0.0))
+        self._bound = float(np.maximum(worth, 0.0).sum())
+        self._prices: Prices | None = None
+        self._priced_gap: float | None = None
+        self._columns = self._rows = 0
+        self._failure = ""
+
+    def solved(self) -> Solved:
+        """The answer, step by step, until it is good enough."""
+        target = self._effort.relative_gap
+        marks = [self._began, time.perf_counter()]
+        for step, enough in (
+            (self._by_prices, min(target, _NOTHING_LEFT)),
+            (self._by_search, target),
+            (self._by_program, target),
+        ):
+            if relative_gap(self._value, self._bound) > enough and self._left() > 0.0:
+                step()
+            marks.append(time.perf_counter())
+        seconds = np.diff(marks).tolist()
+        gap = relative_gap(self._value, self._bound)
+        return Solved(
+            choice=in_order_of_arrival(self._problem, self._best),
+            value=self._value,
+            bound=max(self._bound, self._value),
+            greedy_value=self._greedy_value,
+            columns=self._columns,
+            rows=self._rows,
+            greedy_seconds=seconds[0],
+            pricing_seconds=seconds[1],
+            search_seconds=seconds[2],
+            solver_seconds=seconds[3],
+            prices=None if self._prices is None else self._prices.of_rows,
+            priced_gap=gap if self._priced_gap is None else self._priced_gap,
+            failure=self._failure,
+        )
+
+    def _left(self) -> float:
+        """Seconds until the answer is due."""
+        return self._began + self._effort.seconds - time.perf_counter()
+
+    def _offer(self, choice: Choice) -> None:
+        value = value_of(self._problem, choice)
+        self._plans.append(choice)
+        if value > self._value + _NOTHING_LEFT * 1e-5 * abs(self._value):
+            self._best, self._value = choice, value
+
+    def _price(self, found: Prices) -> None:
+        """Take over a bound, and plan by the prices."""
+        self._prices = found
+        self._bound = min(self._bound, found.bound)
+        for stopped in {tuple((found.stopped > level).tolist()) for level in _LEVELS}:
+            self._offer(priced(self._problem, found.reduced, np.array(stopped, np.bool_)))
+
+    def _by_prices(self) -> None:
+        if self._hint is not None:
+            hint = self._hint(self._problem)
+            self._offer(hint.choice)
+            if hint.prices is not None:
+                stopped = hint.choice.stopped.astype(np.float64)
+                self._price(prices_by(self._problem, hint.prices, stopped))
+                self._priced_gap = hint.gap if hint.gap <= _FAR else 0.0
+        enough = max(0.5 * self._effort.relative_gap, _NEARLY_AS_GOOD * (self._priced_gap or 0.0))
+        if relative_gap(self._value, self._bound) <= enough:
+            return
+        if not self._solver.capabilities.column_addition:
+            return
+        growing = cast("GrowingSolver", self._solver)
+        gap, seconds = 0.1 * self._effort.relative_gap, _FOR_PRICES * self._left()
+        try:
+            found = prices(self._problem, growing, self._plans, gap, seconds)
+        except RuntimeError as error:
+            self._fail(error)
+        else:
+            if found is not None:
+                self._price(found)
+                self._priced_gap = None
+
+    def _by_search(self) -> None:
+        until = self._began + self._effort.seconds
+        self._offer(searched(self._problem, self._best, self._bound, until))
+
+    def _by_program(self) -> None:
+        problem = self._problem
+        missing = self._bound - self._value
+        score = problem.worth if self._prices is None else self._prices.reduced
         score = np.where(problem.worth > 0.0, score, -np.inf)
         promising = int((score > -missing).sum())
-        groups, slots = _options(problem, score, best, missing, few)
+        if promising > self._effort.most_options:
+            return
+        groups, slots = _options(problem, score, self._best, missing)
         program = program_of(problem, groups, slots)
-        columns, rows = program.size.columns, program.size.rows
-        start = values_of(problem, groups, slots, best)
-        answer = solver.solve(program, Limits(left, gap), start)
-        if groups.size >= promising:  # no option that could be in a better choice is missing
-            bound = min(bound, max(answer.bound, value))
+        self._columns, self._rows = program.size.columns, program.size.rows
+        start = values_of(problem, groups, slots, self._best)
+        limits = Limits(max(self._left(), _LEAST_SECONDS), self._effort.relative_gap)
+        try:
+            answer = self._solver.solve(program, limits, start)
+        except RuntimeError as error:
+            self._fail(error)
+            return
+        self._bound = min(self._bound, max(answer.bound, self._value))
         if answer.values is not None:
-            plan = improved(problem, choice_of(problem, groups, slots, answer.values))
-            if value_of(problem, plan) > value:
-                best, value = plan, value_of(problem, plan)
-    return Solved(
-        choice=best,
-        value=value,
-        bound=max(bound, value),
-        greedy_value=greedy_value,
-        columns=columns,
-        rows=rows,
-        greedy_seconds=filled_at - began,
-        pricing_seconds=priced_at - filled_at,
-        solver_seconds=time.perf_counter() - priced_at,
+            self._offer(improved(problem, choice_of(problem, groups, slots, answer.values)))
+
+    def _fail(self, error: RuntimeError) -> None:
+        self._failure = str(error)
+        _warn_once(self._effort.solver_name, self._failure)
+
+
+@cache
+def _warn_once(solver_name: str, failure: str) -> None:
+    warnings.warn(
+        f"solver {solver_name} failed ({failure}); plans are made without it",
+        RuntimeWarning,
+        stacklevel=2,
     )
 
 
@@ -135,16 +281,14 @@ def _ready_solver(name: str) -> Solver:
 
 
 def _options(
-    problem: Problem, score: Floats, plan: Choice, missing: float, count: int
+    problem: Problem, score: Floats, plan: Choice, missing: float
 ) -> tuple[Integers, Integers]:
-    """The plan's options, and the most promising few of each job.
+    """The plan's options, and all that could be in a better one.
 
     An option whose price exceeds its worth by all that is missing to the bound is in no better
     choice.
     """
-    best = best_of_groups(problem, score.max(axis=1, initial=-np.inf))
-    jobs = np.argsort(-best, kind="stable")[:_MOST_JOBS]
-    groups, slots = best_options(problem, score, jobs, count, -missing)
+    groups, slots = np.nonzero(score > -missing)
     planned = plan.planned
     chosen = plan.group[planned] * problem.slots + plan.slot[planned]
     both = np.union1d(groups * problem.slots + slots, chosen)

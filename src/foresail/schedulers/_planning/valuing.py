@@ -1,19 +1,23 @@
 """What a start in a slot is worth in expectation: before its deadline, after it, and without one.
 
-Every value falls in a straight line from full to nothing (or at once, at a deadline), so that its
-expectation needs no integral but the limited mean of the runtime. 3Sigma equation 4.1.
+Our own values fall in a straight line from full to nothing (or at once, at a deadline), so that
+their expectation needs no integral but the limited mean of the runtime. Those of users may have any
+shape and are averaged over the runtime's quantiles. 3Sigma equation 4.1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.value import DeadlineValue, DecayingValue
+from foresail.model.errors import InputError
+from foresail.model.reservation import Rejection
+from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, RunningJob
 from foresail.schedulers._planning.beliefs import Beliefs, longest_seconds
 from foresail.schedulers._planning.parameters import PlanAheadParameters
@@ -23,6 +27,9 @@ Floats = NDArray[np.float64]
 _LATER: Final = 1e-6
 """By what share of its worth a start is worth less for every slot that it is later (T-5)."""
 
+
+_QUANTILES: Final = 50
+"""Over how many equally likely runtimes a user's own value function is averaged."""
 
 _WORTHLESS: Final = 1e-6
 """A share of the full worth that is as good as nothing: such starts are left out."""
@@ -36,13 +43,49 @@ class Fall:
     begin_seconds: float
     end_seconds: float
 
+    def times(self, factor: float) -> Fall:
+        """The same, worth so much more or less."""
+        return self if factor == 1.0 else replace(self, full=self.full * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Fall):
+    """Any other value function, beside the fall that stands for it where only falls will do."""
+
+    job_id: str
+    value: ValueFunction
+    factor: float
+
+    def times(self, factor: float) -> Told:
+        """The same, worth so much more or less."""
+        return replace(self, full=self.full * factor, factor=self.factor * factor)
+
+    def at(self, completion_seconds: float) -> float:
+        """What the function says of a moment.
+
+        Raises
+        ------
+        InputError
+            If that is negative or no finite number.
+        """
+        worth = self.value.at(completion_seconds)
+        if not 0.0 <= worth < math.inf:
+            raise InputError(
+                f"the value function of job {self.job_id} cannot be planned with",
+                field=f"value at {completion_seconds:g} s",
+                value=worth,
+                expected="a finite number, 0 or above",
+            )
+        return worth * self.factor
+
 
 def fall_of(pending: PendingJob, parameters: PlanAheadParameters) -> Fall:
     """How a pending job's worth falls, seen from its submission."""
     job, value = pending.job, pending.job.value
     match value:
         case DeadlineValue(deadline, full):
-            worth = parameters.slo_value * full
+            rejected = isinstance(pending.reservation, Rejection)
+            worth = full * (parameters.unreserved_value if rejected else parameters.slo_value)
             allowed = deadline - job.submit_seconds
             if not _counts_late(pending, allowed, parameters):
                 return Fall(worth, deadline, deadline)
@@ -52,10 +95,12 @@ def fall_of(pending: PendingJob, parameters: PlanAheadParameters) -> Fall:
             return Fall(worth, deadline, deadline + max(allowed, window + longest))
         case DecayingValue(start, zero, full):
             return Fall(parameters.best_effort_value * full, start, zero)
-        case _:
-            begin = job.submit_seconds
-            end = begin + parameters.best_effort_horizon_seconds
-            return Fall(parameters.best_effort_value, begin, end)
+    begin, worth = job.submit_seconds, parameters.best_effort_value
+    end = begin + parameters.best_effort_horizon_seconds
+    if value is None:
+        return Fall(worth, begin, end)
+    told = Told(worth, begin, end, job.job_id, value, worth)
+    return replace(told, full=told.at(begin))
 
 
 def _counts_late(pending: PendingJob, allowed: float, parameters: PlanAheadParameters) -> bool:
@@ -80,6 +125,26 @@ def expected_worth(
     numpy.ndarray
         Shape (jobs, slots); 0 where a start is worth nothing.
     """
+    worth = worth_of_falls(beliefs, falls, slowdown, now, parameters)
+    leftover = parameters.leftover_value * parameters.best_effort_value
+    at_least: Floats = np.maximum(worth, leftover)
+    return at_least * rather_earlier(parameters)
+
+
+def rather_earlier(parameters: PlanAheadParameters) -> Floats:
+    """What of its worth a start keeps by slot, so that of equal starts the earliest is chosen."""
+    later: Floats = 1.0 - _LATER * np.arange(parameters.window_slots, dtype=np.float64)
+    return later
+
+
+def worth_of_falls(
+    beliefs: Beliefs,
+    falls: Sequence[Fall],
+    slowdown: float,
+    now: float,
+    parameters: PlanAheadParameters,
+) -> Floats:
+    """The same without the least that any start is worth; shape (beliefs, slots)."""
     step, slots = parameters.slot_seconds, parameters.window_slots
     full = np.array([fall.full for fall in falls])
     begin = np.array([fall.begin_seconds - now for fall in falls])
@@ -94,10 +159,24 @@ def expected_worth(
         worth[straight] = 1.0 - lost[straight] / width[straight, np.newaxis]
     worth = full[:, np.newaxis] * np.maximum(worth, 0.0)
     worth = np.where(worth < _WORTHLESS * full[:, np.newaxis], 0.0, worth)
-    leftover = parameters.leftover_value * parameters.best_effort_value
-    later: Floats = 1.0 - _LATER * np.arange(slots, dtype=np.float64)
-    at_least: Floats = np.maximum(worth, leftover)
-    return at_least * later
+    told = [at for at, fall in enumerate(falls) if isinstance(fall, Told)]
+    if told:
+        levels = np.tile((np.arange(_QUANTILES) + 0.5) / _QUANTILES, (len(falls), 1))
+        runtimes = beliefs.quantiles(levels) * slowdown
+        moments: Floats = now + np.arange(slots, dtype=np.float64) * step
+        for at in told:
+            worth[at] = _mean_worth(falls[at], runtimes[at], moments)
+    return worth
+
+
+def _mean_worth(fall: Fall, runtimes: Floats, starts: Floats) -> Floats:
+    """Mean of a told value over equally likely runtimes, by start."""
+    assert isinstance(fall, Told)
+    ends = starts[:, np.newaxis] + runtimes
+    different, back = np.unique(ends, return_inverse=True)
+    worth = np.array([fall.at(end) for end in different.tolist()])
+    mean: Floats = worth[back].reshape(ends.shape).mean(axis=1)
+    return mean
 
 
 def stopping_cost(

@@ -1,0 +1,173 @@
+"""Simulated runs of schedulers that plan ahead, with what every cycle cost."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.control.conventions import IN_CYCLES
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision
+from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor
+from foresail.model.registry import find
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._planning.core import PlanAhead
+from foresail.schedulers._planning.cycle_record import CycleRecord
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.surroundings import Surroundings
+from foresail.traces.generating import generate
+from foresail.traces.nodes import cluster_of
+from foresail.traces.workload import Workload
+
+Floats = NDArray[np.float64]
+
+
+class Watched:
+    """A scheduler that plans ahead, with the record and the processor time of every cycle."""
+
+    def __init__(self, inner: PlanAhead) -> None:
+        self._inner = inner
+        self.records: list[CycleRecord] = []
+        self.processor_seconds: list[float] = []
+
+    def planned_seconds(self, pending: PendingJob) -> float:
+        """As the scheduler has it."""
+        return self._inner.planned_seconds(pending)
+
+    def reserve(
+        self, pending: PendingJob, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """As the scheduler has it."""
+        return self._inner.reserve(pending, now, cluster)
+
+    def release(self, job_id: str, now: float) -> None:
+        """As the scheduler has it."""
+        self._inner.release(job_id, now)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """As the scheduler has it, timed."""
+        began = time.thread_time()
+        decision = self._inner.decide(view)
+        seconds = time.thread_time() - began
+        if self._inner.last is not None:
+            self.records.append(self._inner.last)
+            self.processor_seconds.append(seconds)
+        return decision
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """A run.
+
+    Parameters
+    ----------
+    name, workload
+        What was run.
+    records
+        Of every cycle in which jobs waited.
+    processor_seconds
+        Of these cycles, without what other processes took; shape (cycles,).
+    run_processor_seconds
+        Of the whole run: simulator, controller, predictor and scheduler.
+    """
+
+    name: str
+    workload: Workload
+    records: tuple[CycleRecord, ...]
+    processor_seconds: Floats
+    run_processor_seconds: float
+
+    def of(self, field: str) -> Floats:
+        """A field of all records; shape (cycles,)."""
+        return np.array([getattr(each, field) for each in self.records])
+
+    def sentence(self) -> str:
+        """Cycle times in processor time, gaps and shares, for people."""
+        median, slow = 1e3 * np.quantile(self.processor_seconds, (0.5, 0.99))
+        wall = self.of("cycle_seconds").sum()
+        shares = ", ".join(
+            f"{name} {self.of(f'{name}_seconds').sum() / wall:.0%}"
+            for name in ("building", "greedy", "pricing", "search", "solver")
+        )
+        below = int((self.of("value") < self.of("greedy_value")).sum())
+        return (
+            f"{self.name}: {len(self.records)} cycles, {np.median(self.of('pending')):.0f} jobs "
+            f"waiting (at most {self.of('pending').max():.0f}); processor time a cycle: median "
+            f"{median:.1f} ms, p99 {slow:.1f} ms, most {1e3 * self.processor_seconds.max():.1f} "
+            f"ms; gap median {np.median(self.of('gap')):.2%}, p90 "
+            f"{np.quantile(self.of('gap'), 0.9):.2%}; below greedy in {below}; of the time: "
+            f"{shares}; whole run {self.run_processor_seconds:.1f} s of processor time"
+        )
+
+
+def e2e(hours: float = 1.0, cycle_seconds: float = 10.0, seed: int = 1) -> Cycles:
+    """3Sigma's E2E at load 1.4 on 256 nodes."""
+    return _trained("e2e", cycle_seconds, seed, hours=hours)
+
+
+def scalability(hours: float = 0.3, cycle_seconds: float = 10.0) -> Cycles:
+    """4,000 jobs an hour on 12,583 nodes."""
+    return _trained("scalability", cycle_seconds, 1, jobs_per_hour=4000, hours=hours)
+
+
+def gs_het(load: float = 1.2) -> Cycles:
+    """TetriSched's GS_HET on 10,000 nodes in 40 racks, ten of them with gpus; jobs of 1 to 100."""
+    entry = find("generator", "gs_het")
+    parameters = entry.parameters(
+        nodes=10_000,
+        racks=40,
+        gpu_racks=10,
+        hours=0.15,
+        load=load,
+        narrowest_share=0.0001,
+        widest_share=0.01,
+    )
+    workload = generate("gs_het", parameters, 1)
+    policy = "tetrisched(relative_gap=0.02,reservations=off)"
+    return cycles_of(f"gs_het, load {load}", workload, policy, 4.0)
+
+
+def _trained(name: str, cycle_seconds: float, seed: int, **settings: Any) -> Cycles:
+    entry = find("generator", name)
+    workload = generate(name, entry.parameters(**settings), seed)
+    history = generate(name, entry.parameters(part="history", **settings), seed)
+    return cycles_of(f"{name}, {cycle_seconds:g} s", workload, "3sigma", cycle_seconds, history)
+
+
+def cycles_of(
+    name: str, workload: Workload, text: str, cycle_seconds: float, history: Workload | None = None
+) -> Cycles:
+    """The run of a policy whose predictor has learned from a history."""
+    assert workload.nodes is not None
+    scheduler, predictor, correction = parse_policy(text).build()
+    assert isinstance(scheduler, PlanAhead)
+    if history is not None:
+        _train(predictor, history)
+    watched = Watched(scheduler)
+    cluster = cluster_of(workload.nodes)
+    controller = Controller(cluster, watched, predictor, correction, IN_CYCLES)
+    began = time.process_time()
+    simulate_events(workload, controller, text, surroundings=Surroundings(cycle_seconds))
+    return Cycles(
+        name,
+        workload,
+        tuple(watched.records),
+        np.array(watched.processor_seconds),
+        time.process_time() - began,
+    )
+
+
+def _train(predictor: Predictor, history: Workload) -> None:
+    truth = history.truth()
+    for job in history.specifications():
+        predictor.predict(job, job.submit_seconds)
+        end = job.submit_seconds + truth[job.job_id]
+        predictor.observe(job, Outcome(job.job_id, job.submit_seconds, end))

@@ -1,0 +1,82 @@
+"""What ``explain`` and ``simulate`` share: which moment of a run is meant, read from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.control.moment import Moment
+    from foresail.control.records import Record
+    from foresail.reports.plan_page import RunCourse
+
+
+def require_time(text: str, option: str) -> float:
+    """Seconds since the start of a run that an option names.
+
+    Raises
+    ------
+    InputError
+        If it is no such time.
+    """
+    from foresail.traces.durations import DURATION_FORMS, parse_duration
+
+    if text.strip() in {"0", "0s"}:
+        return 0.0
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InputError(
+            "is no time since the start of the run",
+            field=option,
+            value=text,
+            expected=DURATION_FORMS,
+        ) from error
+
+
+def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> Moment:
+    """The moment that a time since the run's start names, or the busiest one.
+
+    Raises
+    ------
+    InputError
+        If the time is none, or outside the run, or nothing was ever scheduled.
+    """
+    from foresail.control.moment import extent_of, moment_of
+    from foresail.model.words import duration
+
+    extent = extent_of(records, log)
+    if at is None:
+        return moment_of(records, extent.busiest_seconds)
+    seconds = require_time(at, option)
+    last = extent.end_seconds - extent.zero_seconds
+    if seconds > last:
+        raise InputError(
+            "is after the end of the run",
+            source=log,
+            field=option,
+            value=at,
+            expected=f"at most {duration(last)} ({last:.0f} s)",
+        )
+    return moment_of(records, extent.zero_seconds + seconds)
+
+
+def course_of(log: Path, at: str | None) -> RunCourse | None:
+    """What the event log of a simulation adds to its report; raises as ``moment_at``.
+
+    Nothing if no time is named and nothing was ever scheduled.
+    """
+    from foresail.control.log_text import read_log
+    from foresail.control.records import Decided
+    from foresail.control.waits import waits_by_reason
+    from foresail.reports.plan_page import PlanPart, RunCourse
+    from foresail.reports.waiting_figure import waiting_by_reason
+
+    records = list(read_log(log))
+    if at is None and not any(isinstance(record, Decided) for record in records):
+        return None
+    plan = PlanPart.of(moment_at(records, at, log, "--moment"))
+    return RunCourse(plan, waiting_by_reason(waits_by_reason(records)))

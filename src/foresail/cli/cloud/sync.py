@@ -1,0 +1,266 @@
+"""``foresail cloud sync``: what waiting for each other costs workers of differing speed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from foresail.cli.cloud._options import Config, Format, FormatOption, Output, made_by
+from foresail.model.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from foresail.cloud.synchronization.costing import Costs
+    from foresail.cloud.synchronization.monte_carlo import Drawn
+    from foresail.cloud.synchronization.setting import Setting
+    from foresail.model.distribution import Distribution
+    from foresail.model.short_form import Part
+
+STANDARD: Final = (
+    "on_demand",
+    "transient",
+    "replicas(count=k)",
+    "partial(dropped=k/2)",
+    "fsp(dropped=k-1)",
+)
+"""What is compared when no model is named."""
+
+_LOWEST: Final = 0.05
+_MODEL_HELP: Final = f'Such as "replicas(count=2)"; may be repeated [{", ".join(STANDARD)}].'
+_LOWEST_HELP: Final = f"Slower workers count as this fast [{_LOWEST} where speeds are drawn]."
+
+
+def command(
+    workers: Annotated[
+        str, typer.Option(metavar="FIRST:LAST", help="Numbers of workers, or 4,8,16.")
+    ] = "1:64",
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help=_MODEL_HELP,
+        ),
+    ] = None,
+    operations: Annotated[float, typer.Option(help="All work; one worker does one a second.")] = (
+        8_000.0
+    ),
+    barriers: Annotated[int, typer.Option(help="How often all workers synchronise.")] = 500,
+    network: Annotated[
+        float, typer.Option(metavar="SECONDS", help="A worker's messages at one barrier.")
+    ] = 0.175,
+    discount: Annotated[
+        float, typer.Option(metavar="SHARE", help="How much cheaper transient workers are.")
+    ] = 0.9,
+    speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="Speeds as a record of a distribution [uniform, 0 to 1]."
+        ),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(metavar="HISTORIES", help="Speeds measured: workers work while one is up."),
+    ] = None,
+    market: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which market of the histories.")
+    ] = None,
+    lowest_speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SPEED",
+            help=_LOWEST_HELP,
+        ),
+    ] = None,
+    monte_carlo: Annotated[
+        int,
+        typer.Option(metavar="RUNS", min=0, help="Draw speeds so often; 0: expected speeds."),
+    ] = 0,
+    speed_intervals: Annotated[
+        int, typer.Option(min=1, help="Intervals that a drawn speed lasts.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 1,
+    config: Config = None,
+    output_format: FormatOption = Format.TABLE,
+    output: Output = None,
+) -> None:
+    """Time and cost of ways to synchronise, against the number of workers.
+
+    A model may say its numbers by the number of workers k: fsp(dropped=k-1),
+    partial(dropped=k/2), replicas(count=k), hybrid(dropped=k-1,replicas=2),
+    staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
+    draws them.
+    """
+    from foresail.cloud.synchronization.models import model_of
+    from foresail.cloud.synchronization.setting import Setting
+
+    del config
+    setting = Setting(operations, barriers, network, discount)
+    counts = _workers(workers)
+    parts = [model_of(text) for text in models or STANDARD]
+    for part in parts:
+        part.build().rules(counts)
+    interval = operations / barriers
+    given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
+    found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
+    if output_format is Format.JSON:
+        _print_json(found)
+    else:
+        _print_table(found)
+    if output is not None:
+        from foresail.reports.cloud_page import write_cloud_page
+        from foresail.reports.synchronization_page import synchronization_page
+
+        drawn = f"; drawn {monte_carlo} times" if monte_carlo else ""
+        page = synchronization_page(setting, found, how + drawn)
+        path = write_cloud_page(page, output, command=made_by())
+        typer.echo(f"report: {path}", err=True)
+
+
+def _workers(text: str) -> NDArray[np.int64]:
+    import numpy as np
+
+    try:
+        first, colon, last = text.partition(":")
+        if colon:
+            counts = np.arange(int(first), int(last) + 1)
+        else:
+            counts = np.array([int(each) for each in text.split(",")])
+    except ValueError:
+        counts = np.empty(0, dtype=np.int64)
+    if not counts.size or counts.min() < 1:
+        raise InputError(
+            "no numbers of workers",
+            field="--workers",
+            value=text,
+            expected="1 or more, such as 1:64 or 4,8,16",
+        )
+    return counts
+
+
+def _speeds(
+    file: Path | None,
+    prices: str | None,
+    market: str | None,
+    interval_seconds: float,
+    lowest: float | None,
+    drawn: bool,
+) -> tuple[Distribution | None, str]:
+    """Speeds of transient workers, None for the published ones; and what they are in words."""
+    from foresail.cloud.synchronization.speeds import at_least
+    from foresail.distributions.uniform import Uniform
+
+    if file is not None and prices is not None:
+        raise InputError(
+            "speeds are given twice", field="--prices", value=prices, expected="or --speeds"
+        )
+    if file is None and prices is None and lowest is None and not drawn:
+        return None, "their speeds are uniform from 0 to 1"
+    raised = _LOWEST if lowest is None else lowest
+    bound = f", and at least {raised:g}"
+    if file is not None:
+        return at_least(_recorded(file), raised), f"their speeds are those of {file.name}{bound}"
+    if prices is not None:
+        speeds, name = _measured(prices, market, interval_seconds)
+        return at_least(speeds, raised), f"their speeds are measured in {name}{bound}"
+    return at_least(Uniform(0.0, 1.0), raised), f"their speeds are uniform from 0 to 1{bound}"
+
+
+def _recorded(path: Path) -> Distribution:
+    import json
+
+    from foresail.distributions.records import from_record
+
+    try:
+        return from_record(json.loads(path.read_text("utf-8")), path)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", source=path) from error
+
+
+def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple[Distribution, str]:
+    from foresail.cloud.prices_reading import load_histories
+    from foresail.cloud.synchronization.speeds import measured_speeds
+
+    histories = {each.market: each for each in load_histories(prices)}
+    name = next(iter(histories)) if market is None else market
+    if name not in histories:
+        raise UnknownNameError("market", name, histories)
+    return measured_speeds(histories[name], interval_seconds), name
+
+
+def _found(
+    parts: Sequence[Part],
+    setting: Setting,
+    counts: NDArray[np.int64],
+    speeds: Distribution | None,
+    runs: int,
+    intervals: int,
+    seed: int,
+) -> list[Costs | Drawn]:
+    import numpy as np
+
+    from foresail.cloud.synchronization.costing import costs
+    from foresail.cloud.synchronization.monte_carlo import drawn_costs
+    from foresail.cloud.synchronization.speeds import AnySpeeds
+
+    if not runs or speeds is None:
+        ranked = None if speeds is None else AnySpeeds(speeds)
+        return [costs(part.text, part.build(), setting, counts, ranked) for part in parts]
+    random = np.random.default_rng(seed)
+    return [
+        drawn_costs(
+            part.text,
+            part.build(),
+            setting,
+            counts,
+            speeds,
+            runs=runs,
+            random=random,
+            intervals_per_draw=intervals,
+        )
+        for part in parts
+    ]
+
+
+def _print_table(found: Sequence[Costs | Drawn]) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.synchronization_page import best_table
+
+    table = best_table([_costs(each) for each in found])
+    print_table(table.headings, table.rows, right=5)
+
+
+def _print_json(found: Sequence[Costs | Drawn]) -> None:
+    import json
+
+    from foresail.cloud.synchronization.monte_carlo import Drawn
+
+    content: list[dict[str, Any]] = []
+    for each in found:
+        costs = _costs(each)
+        told = {
+            "model": costs.name,
+            "workers": costs.workers.tolist(),
+            "seconds": costs.seconds.tolist(),
+            "speedup": costs.speedup.tolist(),
+            "cost": costs.cost.tolist(),
+            "speedup_per_cost": costs.ratio.tolist(),
+            "fastest_workers": int(costs.workers[costs.fastest]),
+            "best_value_workers": int(costs.workers[costs.best_value]),
+        }
+        if isinstance(each, Drawn):
+            told["half_interval_seconds"] = each.half_interval_seconds.tolist()
+        content.append(told)
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def _costs(found: Costs | Drawn) -> Costs:
+    from foresail.cloud.synchronization.monte_carlo import Drawn
+
+    return found.costs if isinstance(found, Drawn) else found

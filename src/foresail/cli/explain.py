@@ -1,0 +1,133 @@
+"""``foresail explain``: a moment of a run, or the story of one of its jobs, from its event log."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.cli import _moments as moments
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.reports.plan_page import PlanPart
+
+app = typer.Typer(add_completion=False)
+
+_LOG: Final = "events.jsonl"
+_MOST_ROWS: Final = 30
+
+
+@app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or its event log.")],
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Id of a job: what happened to it.")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Moment since the run's start, such as 1h20m. [when most jobs were planned]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="DIR", help="Write the plan as a page, with tables."),
+    ] = None,
+    png: Annotated[
+        bool, typer.Option("--png", help="With --output: the plan as a PNG as well.")
+    ] = False,
+) -> None:
+    """The plan at one moment of a run and why jobs waited, or what happened to one job."""
+    log = _log_of(run)
+    if job_id is not None:
+        _require_alone(job_id, {"--at": at, "--output": output, "--png": png or None})
+        _tell(log, job_id)
+        return
+    if png and output is None:
+        raise InputError("only with --output", field="--png")
+    _show(log, run, at, output, png)
+
+
+def _log_of(run: Path) -> Path:
+    """The event log of a run."""
+    if not run.is_dir():
+        return run
+    if not (run / _LOG).is_file():
+        raise InputError(
+            "holds no event log", source=run, expected=f"the folder of a run, with {_LOG} in it"
+        )
+    return run / _LOG
+
+
+def _require_alone(job_id: str, options: dict[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                "a job's story has no such option", field=name, value=value, expected=job_id
+            )
+
+
+def _tell(log: Path, job_id: str) -> None:
+    from foresail.control.log_text import read_log
+    from foresail.explain.story import story
+
+    told = story(read_log(log), job_id)
+    if not told.lines:
+        raise InputError("the log does not know this job", source=log, value=job_id)
+    typer.echo(told.heading)
+    width = max(len(line.when) for line in told.lines)
+    for line in told.lines:
+        typer.echo(f"{line.when:>{width}}  {line.sentence}")
+
+
+def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:
+    import shlex
+
+    from foresail.control.log_text import read_log
+    from foresail.reports.plan_page import PlanPart, write_plan
+
+    records = list(read_log(log))
+    part = PlanPart.of(moments.moment_at(records, at, log, "--at"))
+    if output is not None:
+        command = shlex.join(["foresail", *sys.argv[1:]])
+        write_plan(part, output, run.name or str(run), command)
+        if png:
+            from foresail.reports.images import write_images
+
+            write_images([part.figure], output)
+    _print(part)
+    if output is not None:
+        typer.echo(f"plan: {output / 'plan.html'}", err=True)
+
+
+def _print(part: PlanPart) -> None:
+    """What the page says, as text."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from foresail.model.words import count, duration
+    from foresail.reports.plan_part import in_order, waiting_columns
+    from foresail.reports.plan_words import solver_words
+
+    view = part.view
+    typer.echo(f"{duration(view.moment.since_start)} after the start of the run:")
+    for sentence in (*part.figure.findings, f"Solver: {solver_words(view.moment.solved)}"):
+        typer.echo(textwrap.fill(sentence, 100, initial_indent="  ", subsequent_indent="    "))
+    waiting = in_order(view)
+    if not waiting:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = waiting_columns(view, waiting[:_MOST_ROWS])
+    for name, is_number, _ in columns:
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in zip(*(cells for *_, cells in columns), strict=True):
+        table.add_row(*row)
+    width = None if sys.stdout.isatty() else 100
+    Console(width=width, highlight=False, markup=False).print(table)
+    if len(waiting) > _MOST_ROWS:
+        typer.echo(f"and {count(len(waiting) - _MOST_ROWS, 'further job')}; all with --output DIR")

@@ -1,0 +1,1 @@
+"""Renting: prices, waiting, purchasing, transient capacity, cost of synchronisation."""

@@ -1,0 +1,355 @@
+"""Price and availability histories of transient machines: how much of the time one is to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_HOUR_SECONDS: Final = 3600.0
+
+
+@dataclass(frozen=True, eq=False)
+class MarketHistory:
+    """What one market (an instance type in a zone) offered over time, as steps.
+
+    Exactly one of ``prices`` and ``units`` is given.
+
+    Parameters
+    ----------
+    market
+        Its name, such as ``us-east-1a/c3.xlarge``; different for every market.
+    instance_type, zone
+        The parts of the name.
+    times_seconds
+        When each step begins, ascending, in seconds from the history's origin; shape (steps,).
+    end_seconds
+        When the last step ends.
+    prices
+        Price per hour in each step, above 0.
+    units
+        Instances that could be had (or were kept) in each step, 0 or more.
+    requested_units
+        How many instances were asked for, where ``units`` is given.
+    on_demand_per_hour
+        What the type costs on demand: the usual bid.
+    origin_unix_seconds
+        Unix time of second zero.
+    currency
+        Of the prices.
+
+    Raises
+    ------
+    InputError
+        If times do not ascend, a price is not above 0, units are not within 0 and those requested,
+        or arrays differ in length.
+    """
+
+    market: str
+    instance_type: str
+    zone: str
+    times_seconds: Floats
+    end_seconds: float
+    prices: Floats | None = None
+    units: Floats | None = None
+    requested_units: float = 1.0
+    on_demand_per_hour: float | None = None
+    origin_unix_seconds: float | None = None
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def span_seconds(self) -> float:
+        """Length of the history."""
+        return self.end_seconds - float(self.times_seconds[0])
+
+    def step_seconds(self) -> Floats:
+        """How long each step holds; shape (steps,)."""
+        return np.diff(self.times_seconds, append=self.end_seconds)
+
+    def up(self, bid_per_hour: float | None = None) -> Flags:
+        """Whether a machine is to be had in each step; shape (steps,).
+
+        With prices: the price is at most the bid, by default the price on demand. With units: as
+        many as were requested.
+
+        Raises
+        ------
+        InputError
+            If there are prices but neither a bid nor a price on demand, or the bid is not above 0.
+        """
+        if self.prices is None:
+            assert self.units is not None
+            return self.units >= self.requested_units
+        bid = self.on_demand_per_hour if bid_per_hour is None else bid_per_hour
+        if bid is None or not bid > 0.0:
+            raise InputError(
+                "no bid to compare prices with",
+                source=self.market,
+                field="bid_per_hour",
+                value=bid,
+                expected="a price above 0, or a history with the price on demand",
+            )
+        return self.prices <= bid
+
+    def share_up(self, bid_per_hour: float | None = None) -> Floats:
+        """Share of the requested that is up in each step, 0 or 1 with prices; shape (steps,)."""
+        if self.units is not None:
+            return np.minimum(self.units / self.requested_units, 1.0)
+        return self.up(bid_per_hour).astype(np.float64)
+
+
+def _check(history: MarketHistory) -> None:
+    values = history.prices if history.units is None else history.units
+    field = "prices" if history.units is None else "units"
+    if values is None or (history.prices is not None and history.units is not None):
+        raise InputError("either prices or units", source=history.market, expected="one of them")
+    times = history.times_seconds
+    if not times.size or values.shape != times.shape:
+        raise InputError(
+            "not one value per time",
+            source=history.market,
+            field=field,
+            value=f"{values.size} values, {times.size} times",
+            expected="at least one, and as many values as times",
+        )
+    late = np.flatnonzero(~(np.diff(times, append=history.end_seconds) > 0.0))
+    if late.size:
+        raise InputError(
+            "times do not ascend",
+            source=history.market,
+            field="times_seconds",
+            value=float(times[late[0]]),
+            expected="every step to begin after the one before, the last before the end",
+        )
+    if history.units is None:
+        bad = ~(np.isfinite(values) & (values > 0.0))
+        expected = "a number above 0"
+    else:
+        bad = ~((values >= 0.0) & (values <= history.requested_units))
+        expected = f"0 to {history.requested_units:g}, so that availability is 0 to 1"
+    if bad.any():
+        raise InputError(
+            "a value that cannot be",
+            source=history.market,
+            field=field,
+            value=float(values[np.argmax(bad)]),
+            expected=expected,
+        )
+
+
+def _area(history: MarketHistory, values: Floats, at: Floats) -> Floats:
+    """Integral of a step function from the history's beginning to each time; shape of ``at``."""
+    areas = np.concatenate([[0.0], np.cumsum(values * history.step_seconds())])
+    edges = np.append(history.times_seconds, history.end_seconds)
+    return np.asarray(np.interp(at, edges, areas))
+
+
+def _mean_between(
+    history: MarketHistory, values: Floats, start_seconds: ArrayLike, end_seconds: ArrayLike
+) -> Floats:
+    """Time average over periods, as far as the history covers them; nan where it does not."""
+    first, last = float(history.times_seconds[0]), history.end_seconds
+    start = np.clip(np.asarray(start_seconds, np.float64), first, last)
+    end = np.clip(np.asarray(end_seconds, np.float64), first, last)
+    covered = end - start
+    area = _area(history, values, end) - _area(history, values, start)
+    mean = np.full(covered.shape, np.nan)
+    np.divide(area, covered, out=mean, where=covered > 0.0)
+    return mean
+
+
+def availability(
+    history: MarketHistory,
+    start_seconds: float = -np.inf,
+    end_seconds: float = np.inf,
+    bid_per_hour: float | None = None,
+) -> float:
+    """Share of a period in which a machine is up (spec section 2.5); nan if it is not covered."""
+    up = history.up(bid_per_hour).astype(np.float64)
+    return float(_mean_between(history, up, start_seconds, end_seconds))
+
+
+def trailing_availability(
+    history: MarketHistory,
+    at_seconds: Floats,
+    window_seconds: float,
+    bid_per_hour: float | None = None,
+) -> Floats:
+    """Share of the time up in the window before each moment (spec section 2.5).
+
+    Parameters
+    ----------
+    history
+        The market.
+    at_seconds
+        The moments; shape (moments,).
+    window_seconds
+        Length of the window; at the beginning only the part that the history covers counts.
+    bid_per_hour
+        As for ``MarketHistory.up``.
+
+    Returns
+    -------
+    Floats
+        Shape (moments,); nan where the history covers nothing of the window.
+
+    Raises
+    ------
+    InputError
+        If the window is not above 0.
+    """
+    if not window_seconds > 0.0:
+        raise InputError(
+            "not a window", field="window_seconds", value=window_seconds, expected="above 0"
+        )
+    up = history.up(bid_per_hour).astype(np.float64)
+    return _mean_between(history, up, at_seconds - window_seconds, at_seconds)
+
+
+def mean_price(
+    history: MarketHistory, start_seconds: float = -np.inf, end_seconds: float = np.inf
+) -> float:
+    """Time average of the price per hour over a period; nan if it is not covered.
+
+    Raises
+    ------
+    InputError
+        If the history has no prices.
+    """
+    return float(_mean_between(history, _prices(history), start_seconds, end_seconds))
+
+
+def mean_price_while_up(history: MarketHistory, bid_per_hour: float | None = None) -> float:
+    """Time average of the price per hour while it was at most the bid; nan if it never was.
+
+    Raises
+    ------
+    InputError
+        If the history has no prices.
+    """
+    seconds = history.step_seconds() * history.up(bid_per_hour)
+    held = float(seconds.sum())
+    return float(seconds @ _prices(history)) / held if held > 0.0 else float("nan")
+
+
+def _prices(history: MarketHistory) -> Floats:
+    if history.prices is None:
+        raise InputError("a history of units has no prices", source=history.market)
+    return history.prices
+
+
+@dataclass(frozen=True, eq=False)
+class Lifetimes:
+    """How long machines lived, each from when it could be had until it was revoked.
+
+    Parameters
+    ----------
+    hours
+        Length of each life; shape (lives,).
+    revoked
+        Whether it ended with a revocation; False: the history ended first.
+    """
+
+    hours: Floats
+    revoked: Flags
+
+    @property
+    def mean_hours(self) -> float:
+        """Hours lived per revocation (the estimate for exponential lifetimes); inf without any."""
+        revocations = int(self.revoked.sum())
+        return float(self.hours.sum()) / revocations if revocations else float("inf")
+
+
+def lifetimes(history: MarketHistory, bid_per_hour: float | None = None) -> Lifetimes:
+    """Lives of machines that are asked for whenever there are none: the stretches of being up."""
+    up = history.up(bid_per_hour)
+    change = np.flatnonzero(np.diff(up, prepend=False, append=False))
+    edges = np.append(history.times_seconds, history.end_seconds)
+    begin, end = change[0::2], change[1::2]
+    return Lifetimes((edges[end] - edges[begin]) / _HOUR_SECONDS, end < up.size)
+
+
+def joint_up(
+    histories: Sequence[MarketHistory],
+    step_seconds: float,
+    bid_per_hour: float | None = None,
+) -> tuple[Floats, Flags]:
+    """Which markets are up at the same moments, over the time that all histories cover.
+
+    Parameters
+    ----------
+    histories
+        The markets.
+    step_seconds
+        Between two moments.
+    bid_per_hour
+        As for ``MarketHistory.up``.
+
+    Returns
+    -------
+    times, up
+        Moments on the clock of the histories' origins (Unix time where they have one), shape
+        (moments,); and whether each market is up, shape (markets, moments).
+
+    Raises
+    ------
+    InputError
+        If there are no histories, they share no time, only some have an origin, or the step is not
+        above 0.
+    """
+    if not histories or not step_seconds > 0.0:
+        raise InputError(
+            "nothing to compare",
+            field="step_seconds",
+            value=step_seconds,
+            expected="at least one history and a step above 0",
+        )
+    origins = [history.origin_unix_seconds for history in histories]
+    known = [origin for origin in origins if origin is not None]
+    if known and len(known) < len(origins):
+        raise InputError("only some histories say when they begin", expected="all, or none")
+    offsets = known or [0.0] * len(histories)
+    pairs = list(zip(histories, offsets, strict=True))
+    first = max(float(history.times_seconds[0]) + offset for history, offset in pairs)
+    last = min(history.end_seconds + offset for history, offset in pairs)
+    if not first < last:
+        raise InputError("the histories share no time", value=(first, last))
+    times = np.arange(first, last, step_seconds)
+    up = np.empty((len(histories), times.size), np.bool_)
+    for row, (history, offset) in enumerate(pairs):
+        step = np.searchsorted(history.times_seconds, times - offset, side="right") - 1
+        up[row] = history.up(bid_per_hour)[step]
+    return times, up
+
+
+def correlations(up: Flags) -> Floats:
+    """Pairwise correlation of being up (spec section 11, item 34); shape (markets, markets).
+
+    Parameters
+    ----------
+    up
+        Shape (markets, moments).
+
+    Returns
+    -------
+    Floats
+        1 on the diagonal; nan between markets of which one never changed.
+    """
+    centred = up - up.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred**2).sum(axis=1))
+    product = np.outer(spread, spread)
+    result = np.full(product.shape, np.nan)
+    np.divide(centred @ centred.T, product, out=result, where=product > 0.0)
+    np.fill_diagonal(result, 1.0)
+    return result

@@ -1,0 +1,496 @@
+"""Price catalogues: instance types and what each purchasing option of them costs (spec section 1).
+
+Money is in the catalogue's currency per hour of one instance, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from foresail.model.errors import InputError, UnknownNameError
+
+GIB: Final = float(1 << 30)
+
+
+class Option(StrEnum):
+    """The ways to buy capacity."""
+
+    ON_DEMAND = "on-demand"
+    RESERVED = "reserved"
+    TRANSIENT = "transient"
+    SPOT_BLOCK = "spot-block"
+    SUSTAINED_USE = "sustained-use"
+    CUSTOMISED = "customised"
+    SCHEDULED = "scheduled-reserved"
+
+
+def checked_price(value: float, name: str, *, of: str | None = None) -> float:
+    """The price, if it is a number above 0.
+
+    Raises
+    ------
+    InputError
+        If it is not; the message names the field and whose price it is.
+    """
+    if not (math.isfinite(value) and value > 0.0):
+        raise InputError(
+            "not a price", source=of, field=name, value=value, expected="a number above 0"
+        )
+    return value
+
+
+def checked_share(value: float, name: str, *, of: str | None = None) -> float:
+    """The share, if it is within 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if not 0.0 <= value <= 1.0:
+        raise InputError("not a share", source=of, field=name, value=value, expected="0 to 1")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """A machine that can be rented.
+
+    Parameters
+    ----------
+    name, provider, region
+        Name and region together are unique within a catalogue.
+    cores
+        As the provider counts them (virtual ones on most).
+    memory_bytes, gpus
+        What it has of them.
+    """
+
+    name: str
+    provider: str
+    region: str
+    cores: float
+    memory_bytes: float
+    gpus: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("an instance type without a name", field="name", expected="a name")
+        for quantity in ("cores", "memory_bytes"):
+            if not 0.0 < getattr(self, quantity) < math.inf:
+                raise InputError(
+                    "not a size",
+                    source=self.name,
+                    field=quantity,
+                    value=getattr(self, quantity),
+                    expected="above 0",
+                )
+        if not 0.0 <= self.gpus < math.inf:
+            raise InputError(
+                "not a number of GPUs", source=self.name, field="gpus", value=self.gpus
+            )
+
+    @property
+    def memory_gib(self) -> float:
+        """Memory in GiB."""
+        return self.memory_bytes / GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A commitment for a term, paid for its whole length.
+
+    Parameters
+    ----------
+    years
+        The term.
+    price_per_hour
+        All payments of the term over its hours.
+    plan
+        The provider's name of the way to pay.
+    """
+
+    years: int
+    price_per_hour: float
+    plan: str = ""
+
+    def __post_init__(self) -> None:
+        checked_price(self.price_per_hour, f"reserved_{self.years}y")
+        if self.years not in (1, 3):
+            raise InputError("not a term", field="years", value=self.years, expected="1 or 3 years")
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """Capacity that the provider may take back.
+
+    Parameters
+    ----------
+    price_per_hour
+        On average.
+    availability
+        Share of the time in which it is to be had; None where unknown.
+    mean_lifetime_hours
+        Until it is taken back; None where unknown.
+    lifetime_cap_hours
+        It is taken back after so long in any case.
+    """
+
+    price_per_hour: float
+    availability: float | None = None
+    mean_lifetime_hours: float | None = None
+    lifetime_cap_hours: float = math.inf
+
+    def __post_init__(self) -> None:
+        checked_price(self.price_per_hour, "transient")
+        if self.availability is not None:
+            checked_share(self.availability, "availability")
+        for name in ("mean_lifetime_hours", "lifetime_cap_hours"):
+            hours = getattr(self, name)
+            if hours is not None and not hours > 0.0:
+                raise InputError("not a length", field=name, value=hours, expected="above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class SpotBlock:
+    """Capacity for a fixed number of hours.
+
+    ``prices_per_hour[h - 1]`` is the price of each hour of a block of h hours.
+    """
+
+    prices_per_hour: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.prices_per_hour:
+            raise InputError("no blocks", field="spot_block", expected="at least one price")
+        for hours, price in enumerate(self.prices_per_hour, start=1):
+            checked_price(price, f"spot_block_{hours}h")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledReserved:
+    """A commitment to a daily, weekly or monthly schedule on whole hours, for a year.
+
+    Parameters
+    ----------
+    peak_per_hour, off_peak_per_hour
+        Price of hours from Monday to Friday, and of those of the weekend.
+    minimum_hours_per_year
+        The least that a schedule must hold.
+    """
+
+    peak_per_hour: float
+    off_peak_per_hour: float
+    minimum_hours_per_year: float = 1200.0
+
+    def __post_init__(self) -> None:
+        checked_price(self.peak_per_hour, "scheduled_peak")
+        checked_price(self.off_peak_per_hour, "scheduled_off_peak")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one instance type costs, by purchasing option; None (or empty): not offered."""
+
+    instance: InstanceType
+    on_demand_per_hour: float
+    reserved: tuple[Reserved, ...] = ()
+    transient: Transient | None = None
+    spot_block: SpotBlock | None = None
+    scheduled: ScheduledReserved | None = None
+
+    def __post_init__(self) -> None:
+        checked_price(self.on_demand_per_hour, "on_demand", of=self.instance.name)
+
+    def reserved_for(self, years: int) -> Reserved | None:
+        """The cheapest commitment of this term, if there is any."""
+        terms = [each for each in self.reserved if each.years == years]
+        return min(terms, key=lambda each: each.price_per_hour, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SustainedUse:
+    """Discount for use within a calendar month, without asking.
+
+    ``tiers[k]`` is the price, relative to on demand, of the k-th part (of equal parts) of a month
+    that a unit is used.
+    """
+
+    tiers: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4)
+
+    def __post_init__(self) -> None:
+        if not self.tiers:
+            raise InputError("no tiers", field="sustained_use", expected="at least one share")
+        for tier in self.tiers:
+            checked_share(tier, "sustained_use.tiers")
+
+
+@dataclass(frozen=True, slots=True)
+class Customised:
+    """Machines of any size.
+
+    Parameters
+    ----------
+    core_per_hour, gib_per_hour
+        Price on demand of a core and of a GiB of memory.
+    markup
+        What other options of a customised machine cost, relative to a standard one.
+    """
+
+    core_per_hour: float
+    gib_per_hour: float
+    markup: float = 1.05
+
+    def __post_init__(self) -> None:
+        checked_price(self.core_per_hour, "customised.core_per_hour")
+        checked_price(self.gib_per_hour, "customised.gib_per_hour")
+        checked_price(self.markup, "customised.markup")
+
+
+@dataclass(frozen=True, slots=True)
+class Discount:
+    """What one buyer need not pay.
+
+    Parameters
+    ----------
+    share
+        Of the price; below 1.
+    instances
+        Names it holds for, with ``*`` and ``?`` as wildcards.
+    options
+        Options it holds for; empty: all.
+    """
+
+    share: float
+    instances: str = "*"
+    options: tuple[Option, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share < 1.0:
+            raise InputError(
+                "not a discount", field="discount.share", value=self.share, expected="0 to below 1"
+            )
+
+    def factor(self, instance: InstanceType, option: Option) -> float:
+        """What remains of a price."""
+        holds = fnmatchcase(instance.name, self.instances) and (
+            not self.options or option in self.options
+        )
+        return 1.0 - self.share if holds else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """Instances already committed to: paid for whatever their use, so that using them is free.
+
+    Parameters
+    ----------
+    instance
+        Name of the type.
+    count
+        How many.
+    price_per_hour
+        Of one, paid in any case; 0 for machines that are owned.
+    until
+        Last day; None: for longer than any plan.
+    """
+
+    instance: str
+    count: int
+    price_per_hour: float = 0.0
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or not self.price_per_hour >= 0.0:
+            raise InputError(
+                "not a commitment",
+                source=self.instance,
+                field="count, price_per_hour",
+                value=(self.count, self.price_per_hour),
+                expected="at least 1 instance, at a price of 0 or more",
+            )
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Prices of one day, in one currency.
+
+    Parameters
+    ----------
+    name
+        How people call it.
+    valid_on
+        The day of the prices.
+    currency
+        ISO code.
+    offers
+        One per instance type and region.
+    source
+        Where the prices come from, in a few words.
+    sustained_use, customised
+        Rules that hold for all offers, where the provider has them.
+    discounts, commitments
+        The buyer's own.
+    repairs
+        Rows of the source that were left out, by reason.
+
+    Raises
+    ------
+    InputError
+        If there are no offers, two are of one name and region, or a commitment is to a type that
+        is not in the catalogue.
+    """
+
+    name: str
+    valid_on: date
+    currency: str
+    offers: tuple[Offer, ...]
+    source: str = ""
+    sustained_use: SustainedUse | None = None
+    customised: Customised | None = None
+    discounts: tuple[Discount, ...] = ()
+    commitments: tuple[Commitment, ...] = ()
+    repairs: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.offers:
+            raise InputError("no prices", source=self.name, expected="at least one offer")
+        seen: set[tuple[str, str]] = set()
+        for offer in self.offers:
+            key = (offer.instance.name, offer.instance.region)
+            if key in seen:
+                raise InputError(
+                    "an instance type is there twice in one region",
+                    source=self.name,
+                    field="instance_type, region",
+                    value=" in ".join(key),
+                    expected="one price for each",
+                )
+            seen.add(key)
+        names = {offer.instance.name for offer in self.offers}
+        for commitment in self.commitments:
+            if commitment.instance not in names:
+                raise UnknownNameError("instance type", commitment.instance, names)
+
+    def find(self, name: str, region: str | None = None) -> Offer:
+        """The offer of an instance type; of the first region if none is named.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none.
+        """
+        for offer in self.offers:
+            if offer.instance.name == name and region in (None, offer.instance.region):
+                return offer
+        raise UnknownNameError(
+            "instance type", name, {offer.instance.name for offer in self.in_region(region)}
+        )
+
+    def in_region(self, region: str | None) -> Iterator[Offer]:
+        """The offers of a region, or all.
+
+        Raises
+        ------
+        UnknownNameError
+            If there are none in it.
+        """
+        regions = {offer.instance.region for offer in self.offers}
+        if region is not None and region not in regions:
+            raise UnknownNameError("region", region, regions)
+        return (o for o in self.offers if region in (None, o.instance.region))
+
+    def only(self, instances: str = "*", region: str | None = None) -> Catalogue:
+        """The catalogue of one region and of types whose name fits, with wildcards.
+
+        Commitments to types that are left out go with them.
+
+        Raises
+        ------
+        UnknownNameError
+            If no name fits, or there is no such region.
+        """
+        candidates = tuple(self.in_region(region))
+        offers = tuple(o for o in candidates if fnmatchcase(o.instance.name, instances))
+        if not offers:
+            names = {offer.instance.name for offer in candidates}
+            raise UnknownNameError("instance type", instances, names)
+        kept = {offer.instance.name for offer in offers}
+        commitments = tuple(c for c in self.commitments if c.instance in kept)
+        return replace(self, offers=offers, commitments=commitments)
+
+    def after_discounts(self) -> Catalogue:
+        """The catalogue at the buyer's own prices: discounts taken off, none left to take."""
+        offers = tuple(_discounted(offer, self.discounts) for offer in self.offers)
+        return replace(self, offers=offers, discounts=())
+
+    def committed(self, name: str, on: date | None = None) -> int:
+        """Instances of a type that are committed to on a day (by default that of the prices)."""
+        day = on or self.valid_on
+        held = (c for c in self.commitments if c.instance == name)
+        return sum(c.count for c in held if c.until is None or day <= c.until)
+
+    def marginal_per_hour(self, name: str, in_use: int, on: date | None = None) -> float:
+        """What one more instance costs by the hour when so many of its type are in use.
+
+        Inside a commitment nothing, beyond it the price on demand after discounts.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such type.
+        """
+        offer = self.find(name)
+        if in_use < self.committed(name, on):
+            return 0.0
+        return _discounted(offer, self.discounts).on_demand_per_hour
+
+
+def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:
+    def factor(option: Option) -> float:
+        return math.prod(each.factor(offer.instance, option) for each in discounts)
+
+    transient, block, scheduled = offer.transient, offer.spot_block, offer.scheduled
+    reserved, blocks = factor(Option.RESERVED), factor(Option.SPOT_BLOCK)
+    schedule = factor(Option.SCHEDULED)
+    return replace(
+        offer,
+        on_demand_per_hour=offer.on_demand_per_hour * factor(Option.ON_DEMAND),
+        reserved=tuple(
+            replace(each, price_per_hour=each.price_per_hour * reserved) for each in offer.reserved
+        ),
+        transient=transient
+        and replace(transient, price_per_hour=transient.price_per_hour * factor(Option.TRANSIENT)),
+        spot_block=block and SpotBlock(tuple(price * blocks for price in block.prices_per_hour)),
+        scheduled=scheduled
+        and replace(
+            scheduled,
+            peak_per_hour=scheduled.peak_per_hour * schedule,
+            off_peak_per_hour=scheduled.off_peak_per_hour * schedule,
+        ),
+    )
+
+
+def one_currency(catalogues: Iterable[Catalogue]) -> str:
+    """The currency of several catalogues that are to be compared.
+
+    Raises
+    ------
+    InputError
+        If they are in different ones: Foresail has no rates of exchange.
+    """
+    currencies = {catalogue.currency: catalogue.name for catalogue in catalogues}
+    if len(currencies) != 1:
+        raise InputError(
+            "prices in mixed currencies",
+            field="currency",
+            value=", ".join(f"{code} ({name})" for code, name in sorted(currencies.items())),
+            expected="all prices in one currency",
+        )
+    return next(iter(currencies))

@@ -1,0 +1,323 @@
+"""From a name, a file or an address to a catalogue or market histories: choosing a price source.
+
+A source is one file of ``foresail.cloud.sources`` with ``@register("price_source", name)``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Protocol, TypeVar, cast, runtime_checkable
+
+from foresail.cloud.histories import MarketHistory
+from foresail.cloud.prices import Catalogue
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.registry import Entry, entries, find
+from foresail.traces.source import Source, head
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What somebody wrote to say where prices are.
+
+    Parameters
+    ----------
+    text
+        A built-in catalogue's name, a path, or an address.
+    start
+        The first bytes of the file, decompressed; empty if it is none.
+    """
+
+    text: str
+    start: bytes = b""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.text)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names in the first line, as of a table with commas."""
+        line = self.start.decode("utf-8-sig", errors="replace").partition("\n")[0]
+        return tuple(name.strip() for name in line.split(","))
+
+
+class PriceSource(Protocol):
+    """Knows where prices of one kind are, or how one layout of files is read.
+
+    Besides this it is a ``CatalogueSource``, a ``HistorySource``, or both.
+    """
+
+    def recognises(self, reference: Reference) -> bool:
+        """Whether the reference is one of this source's."""
+        ...
+
+
+@runtime_checkable
+class CatalogueSource(Protocol):
+    """A source of a price catalogue."""
+
+    def recognises(self, reference: Reference) -> bool:
+        """Whether the reference is one of this source's."""
+        ...
+
+    def catalogue(self, reference: Reference) -> Catalogue:
+        """The prices.
+
+        Raises
+        ------
+        InputError
+            If they cannot be used; it says where.
+        """
+        ...
+
+
+@runtime_checkable
+class HistorySource(Protocol):
+    """A source of price or availability histories."""
+
+    def recognises(self, reference: Reference) -> bool:
+        """Whether the reference is one of this source's."""
+        ...
+
+    def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
+        """The markets, by name.
+
+        Raises
+        ------
+        InputError
+            If they cannot be used; it says where.
+        """
+        ...
+
+
+def load_prices(reference: str, source: str | None = None) -> Catalogue:
+    """The price catalogue behind a built-in name, a file or an address.
+
+    Parameters
+    ----------
+    reference
+        As above.
+    source
+        Name of the price source; by default the one that recognises the reference.
+
+    Raises
+    ------
+    InputError
+        If no source recognises it, or its prices cannot be used.
+    UnknownNameError
+        If there is no such price source, or no built-in catalogue of the name.
+    """
+    known = _reference(reference)
+    for candidate in _candidates(source):
+        if isinstance(candidate, CatalogueSource) and (source or candidate.recognises(known)):
+            return candidate.catalogue(known)
+    raise _unrecognised(known, "prices")
+
+
+def load_histories(reference: str, source: str | None = None) -> tuple[MarketHistory, ...]:
+    """The market histories in a file or behind an address.
+
+    Parameters
+    ----------
+    reference
+        As above.
+    source
+        Name of the price source; by default the one that recognises the reference.
+
+    Raises
+    ------
+    InputError
+        If no source recognises it, or its histories cannot be used.
+    UnknownNameError
+        If there is no such price source.
+    """
+    known = _reference(reference)
+    for candidate in _candidates(source):
+        if isinstance(candidate, HistorySource) and (source or candidate.recognises(known)):
+            return candidate.histories(known)
+    raise _unrecognised(known, "market histories")
+
+
+def _reference(text: str) -> Reference:
+    path = Path(text)
+    return Reference(text, head(path) if path.is_file() else b"")
+
+
+def _candidates(source: str | None) -> Iterator[PriceSource]:
+    chosen = entries("price_source") if source is None else iter([find("price_source", source)])
+    return (_built(entry) for entry in chosen)
+
+
+def _built(entry: Entry) -> PriceSource:
+    return cast("PriceSource", entry.build(entry.parameters()))
+
+
+def _unrecognised(reference: Reference, what: str) -> Exception:
+    names = [entry.name for entry in entries("price_source")]
+    if reference.start:
+        return InputError(
+            f"no price source recognises this file as {what}",
+            source=reference.text,
+            value=reference.start[:60].decode("utf-8", errors="replace").partition("\n")[0],
+            expected="a layout of " + ", ".join(names),
+        )
+    return UnknownNameError("catalogue (and no such file)", reference.text, names)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table of prices, which knows where it is from.
+
+    Parameters
+    ----------
+    source, line
+        The file, and the line within it (None for documents without lines).
+    values
+        By column; what was left empty is not in it.
+    place
+        Where in a document without lines: put before a field's name in errors.
+    """
+
+    source: str
+    line: int | None
+    values: Mapping[str, object]
+    place: str = ""
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A column as text.
+
+        Raises
+        ------
+        InputError
+            If it is empty and there is no default.
+        """
+        if name not in self.values:
+            if default is None:
+                raise self.error("is missing", name, expected="a value")
+            return default
+        return str(self.values[name])
+
+    def number(self, name: str) -> float:
+        """A column as a number.
+
+        Raises
+        ------
+        InputError
+            If it is empty or not a number.
+        """
+        number = self.optional(name)
+        if number is None:
+            raise self.error("is missing", name, expected="a number")
+        return number
+
+    def optional(self, name: str) -> float | None:
+        """A column as a number, None where it is empty.
+
+        Raises
+        ------
+        InputError
+            If it is not a number.
+        """
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise self.error("not a number", name, value, "a number")
+        try:
+            return float(value)
+        except ValueError:
+            raise self.error("not a number", name, value, "a number") from None
+
+    def price(self, name: str) -> float | None:
+        """A column as a price, None where it is empty.
+
+        Raises
+        ------
+        InputError
+            If it is not a number above 0.
+        """
+        value = self.optional(name)
+        if value is not None and not 0.0 < value < float("inf"):
+            raise self.error("not a price", name, value, "a number above 0")
+        return value
+
+    def error(
+        self, problem: str, field: str, value: object = None, expected: str | None = None
+    ) -> InputError:
+        """An error about one field of this row."""
+        return InputError(
+            problem,
+            source=self.source,
+            line=self.line,
+            field=f"{self.place}.{field}" if self.place else field,
+            value=value,
+            expected=expected,
+        )
+
+    def record(self, build: Callable[[Row], Record]) -> Record:
+        """What is made of this row; an error of the record says where the row is from.
+
+        Raises
+        ------
+        InputError
+            If the record refuses what it is given.
+        """
+        try:
+            return build(self)
+        except InputError as error:
+            if error.line is not None or error.source == self.source:
+                raise
+            raise self.error(
+                error.problem, error.field or "", error.value, error.expected
+            ) from error
+
+    def demand_known(self, names: Collection[str]) -> None:
+        """Refuse a column that is not one of these.
+
+        Raises
+        ------
+        InputError
+            If there is one; it offers the nearest names.
+        """
+        for name in self.values:
+            if name not in names:
+                near = get_close_matches(name, names, n=2) or sorted(names)
+                raise self.error("no such field", name, expected=" or ".join(near))
+
+
+def table_rows(reference: Reference) -> Iterator[Row]:
+    """The rows of a table with commas and a header line; empty lines are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not text, or a row has another number of fields.
+    """
+    content = b"".join(Source(reference.path).blocks())
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("not text", source=reference.text, expected="UTF-8") from error
+    reader = csv.reader(io.StringIO(text))
+    header = [name.strip() for name in next(reader, [])]
+    for fields in reader:
+        if not any(fields):
+            continue
+        if len(fields) != len(header):
+            raise InputError(
+                "another number of fields than the header",
+                source=reference.text,
+                line=reader.line_num,
+                value=len(fields),
+                expected=str(len(header)),
+            )
+        given = {n: v.strip() for n, v in zip(header, fields, strict=True) if v.strip()}
+        yield Row(reference.text, reader.line_num, given)

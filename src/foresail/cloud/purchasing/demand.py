@@ -1,0 +1,244 @@
+"""Jobs that never wait: what they ask for over time, as stacks of priced units (section 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.prices import GIB
+from foresail.cloud.purchasing.job_prices import JobPrices
+from foresail.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
+from foresail.model.errors import InputError
+from foresail.traces.workload import Workload
+
+Floats = NDArray[np.float64]
+
+HOURS_PER_YEAR: Final = 8760.0
+HOURS_PER_MONTH: Final = 730.0
+"""A month is a twelfth of a year: logs need not say which month they began in."""
+GIB_PER_CORE: Final = 4.0
+"""Memory of a job whose log does not say: that of a standard machine."""
+_SECONDS_PER_HOUR: Final = 3600.0
+
+Extension = Literal["refuse", "repeat"]
+
+
+@dataclass(frozen=True, eq=False)
+class BoughtJobs:
+    """Jobs as a buyer sees them, by start; arrays have shape (jobs,).
+
+    Parameters
+    ----------
+    row
+        Row in the workload's jobs table.
+    start_hours
+        From the first start of any.
+    hours
+        Runtimes.
+    tasks
+        Pieces that may be on different machines.
+    cores_per_task, gib_per_task
+        What each piece asks for.
+    left_out
+        Jobs of the log without a runtime or a size above 0.
+    memory_known
+        Whether the log says what memory jobs ask for; else it is 4 GiB per core.
+    first_hour_of_week
+        Hours from Monday 00:00 (UTC) to the first start; 0 where the log does not say.
+    """
+
+    row: NDArray[np.int64]
+    start_hours: Floats
+    hours: Floats
+    tasks: NDArray[np.int64]
+    cores_per_task: Floats
+    gib_per_task: Floats
+    left_out: int
+    memory_known: bool
+    first_hour_of_week: float
+
+    @property
+    def cores(self) -> Floats:
+        """Cores of whole jobs."""
+        return self.tasks * self.cores_per_task
+
+    @property
+    def gib(self) -> Floats:
+        """Memory of whole jobs, in GiB."""
+        return self.tasks * self.gib_per_task
+
+    @property
+    def span_hours(self) -> float:
+        """From the first start to the last end."""
+        return float((self.start_hours + self.hours).max())
+
+    def between(self, begin_hours: float, end_hours: float) -> BoughtJobs:
+        """The jobs that start in a period, its beginning the new zero."""
+        kept = (self.start_hours >= begin_hours) & (self.start_hours < end_hours)
+        return BoughtJobs(
+            self.row[kept],
+            self.start_hours[kept] - begin_hours,
+            self.hours[kept],
+            self.tasks[kept],
+            self.cores_per_task[kept],
+            self.gib_per_task[kept],
+            0,
+            self.memory_known,
+            (self.first_hour_of_week + begin_hours) % 168.0,
+        )
+
+
+def bought_jobs(workload: Workload) -> BoughtJobs:
+    """The jobs of a log, each starting when it was submitted.
+
+    Raises
+    ------
+    InputError
+        If no job has a runtime and a size above 0.
+    """
+    table = workload.jobs.select(
+        "submit_seconds", "runtime_seconds", "tasks", "cpus_per_task", "memory_bytes_per_task"
+    ).with_row_index("row")
+    sized = table.filter(
+        (pl.col("runtime_seconds") > 0.0)
+        & (pl.col("tasks") > 0)
+        & (pl.col("cpus_per_task") > 0.0)
+        & pl.col("submit_seconds").is_finite()
+    ).sort("submit_seconds", maintain_order=True)
+    if not sized.height:
+        raise InputError(
+            "no jobs to buy for",
+            source=workload.meta.source,
+            expected="jobs with a submit time, a runtime and cpus above 0",
+        )
+    submit = sized["submit_seconds"].to_numpy()
+    cores = sized["cpus_per_task"].to_numpy().astype(np.float64)
+    memory = sized["memory_bytes_per_task"].cast(pl.Float64)
+    known = memory.is_not_null() & (memory > 0.0)
+    gib = memory.fill_null(0.0).to_numpy() / GIB
+    origin = workload.meta.origin_unix_seconds
+    # The Unix epoch was a Thursday: three days after a Monday.
+    hour = 0.0 if origin is None else (origin + submit[0]) / _SECONDS_PER_HOUR + 72.0
+    return BoughtJobs(
+        row=sized["row"].to_numpy().astype(np.int64),
+        start_hours=(submit - submit[0]) / _SECONDS_PER_HOUR,
+        hours=sized["runtime_seconds"].to_numpy() / _SECONDS_PER_HOUR,
+        tasks=sized["tasks"].to_numpy().astype(np.int64),
+        cores_per_task=cores,
+        gib_per_task=np.where(known.to_numpy(), gib, GIB_PER_CORE * cores),
+        left_out=table.height - sized.height,
+        memory_known=bool(known.any()),
+        first_hour_of_week=hour % 168.0,
+    )
+
+
+def horizon_slots(
+    span_hours: float, slot_hours: float, longest_term_years: int, extension: Extension
+) -> tuple[int, int]:
+    """Slots that the log fills, and slots to plan for.
+
+    Parameters
+    ----------
+    span_hours
+        Of the log.
+    slot_hours
+        Length of a slot.
+    longest_term_years
+        Of the commitments on sale; 0 for none.
+    extension
+        What to do with a log shorter than that: ``repeat`` it over the whole term, or ``refuse``
+        one that is shorter than a year.
+
+    Raises
+    ------
+    InputError
+        If the log is refused.
+    """
+    filled = max(1, int(np.ceil(span_hours / slot_hours - 1e-9)))
+    term = round(longest_term_years * HOURS_PER_YEAR / slot_hours)
+    if filled >= term or extension == "repeat":
+        return filled, max(filled, term)
+    if span_hours < HOURS_PER_YEAR:
+        raise InputError(
+            "the log is shorter than the term of a reservation",
+            field="extension",
+            value=f"{span_hours / 24.0:.1f} days",
+            expected="365 days of jobs or more, or extension=repeat to assume that it repeats",
+        )
+    return filled, filled
+
+
+@dataclass(frozen=True, eq=False)
+class PricedDemand:
+    """Demand of one resource in every slot, stacked with the dearest at the bottom.
+
+    Parameters
+    ----------
+    stacks
+        See ``Stacks``.
+    price, on_demand_share, kind
+        Of every class: see ``JobPrices``.
+    slot_hours
+        Length of a slot.
+    """
+
+    stacks: Stacks
+    price: Floats
+    on_demand_share: Floats
+    kind: NDArray[np.int8]
+    slot_hours: float
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self.stacks.first.size
+
+
+def priced_demand(
+    jobs: BoughtJobs,
+    units: Floats,
+    prices: JobPrices,
+    slot_hours: float,
+    filled: int,
+    slots: int,
+) -> PricedDemand:
+    """Stack jobs that start at once, each a class of price (step 6 of spec section 4.1).
+
+    Parameters
+    ----------
+    jobs
+        Starts and runtimes.
+    units
+        What each job holds of the resource; shape (jobs,).
+    prices
+        Of the jobs.
+    slot_hours
+        Length of a slot; demand within one is averaged.
+    filled, slots
+        As ``horizon_slots`` has them: slots beyond the filled ones repeat them.
+    """
+    order = np.lexsort((prices.on_demand_share, prices.kind, -prices.unit_price))
+    sorted_price, sorted_kind = prices.unit_price[order], prices.kind[order]
+    sorted_share = prices.on_demand_share[order]
+    new = np.ones(order.size, np.bool_)
+    new[1:] = (
+        (np.diff(sorted_price) != 0.0)
+        | (np.diff(sorted_kind) != 0)
+        | (np.diff(sorted_share) != 0.0)
+    )
+    classes = np.empty(order.size, np.int32)
+    classes[order] = np.cumsum(new) - 1
+    start = jobs.start_hours / slot_hours
+    end = np.minimum(start + jobs.hours / slot_hours, float(filled))
+    counts = segment_counts(start, end, filled)
+    first = np.cumsum(counts) - counts
+    stacks = stack_jobs(start, end, units, classes, order, first, int(counts.sum()))
+    slot = np.arange(slots) % filled
+    repeated = Stacks(stacks.first[slot], stacks.size[slot], stacks.classes, stacks.units)
+    return PricedDemand(
+        repeated, sorted_price[new], sorted_share[new], sorted_kind[new], slot_hours
+    )

@@ -1,0 +1,236 @@
+"""Reserving for a year that is not known yet: scenarios of demand, and a stated risk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import (
+    HOURS_PER_YEAR,
+    BoughtJobs,
+    PricedDemand,
+    priced_demand,
+)
+from foresail.cloud.purchasing.job_prices import job_prices
+from foresail.cloud.purchasing.offline import (
+    DEFAULT_SETTINGS,
+    OfflineSettings,
+    reserved_name,
+    total_demand,
+)
+from foresail.cloud.purchasing.terms import PurchaseTerms
+from foresail.kernels.stacked_demand import level_prices, value_by_slot
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+_BLOCK_HOURS: Final = 4.0 * 168.0
+_LEVELS: Final = 256
+_STEPS_AT_ONCE: Final = 64
+_STEP_BLOCKS: Final = 16
+_SHARES: Final = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastSettings:
+    """What the coming years may be like.
+
+    Parameters
+    ----------
+    risk
+        A level is reserved only if the chance that it does not pay is at most this.
+    scenarios
+        How many futures are drawn: blocks of four weeks of the log, put together anew.
+    growth
+        By what factor demand grows in a year, in the middle.
+    growth_spread
+        Standard deviation of the logarithm of a year's growth.
+    seed
+        Of the draws.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    risk: float = 0.2
+    scenarios: int = 50
+    growth: float = 1.0
+    growth_spread: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, holds, expected in (
+            ("risk", 0.0 < self.risk < 1.0, "above 0 and below 1"),
+            ("scenarios", self.scenarios >= 1, "1 or more"),
+            ("growth", 0.0 < self.growth < math.inf, "above 0"),
+            ("growth_spread", 0.0 <= self.growth_spread < math.inf, "0 or more"),
+        ):
+            if not holds:
+                raise InputError(
+                    "out of range", field=name, value=getattr(self, name), expected=expected
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPlan:
+    """What to reserve now of one resource, at a stated risk.
+
+    Parameters
+    ----------
+    units
+        To reserve, by term.
+    cost_shares
+        The first year's cost relative to all on demand: its 5 %, 50 % and 95 % quantile over the
+        scenarios.
+    expected_cost_share
+        Its mean.
+    """
+
+    units: Mapping[str, float]
+    cost_shares: Mapping[float, float]
+    expected_cost_share: float
+
+
+def reserve_at_risk(
+    jobs: BoughtJobs,
+    units: Floats,
+    terms: PurchaseTerms,
+    settings: OfflineSettings = DEFAULT_SETTINGS,
+    forecast: ForecastSettings = ForecastSettings(),
+) -> RiskPlan:
+    """How much to reserve so that every level pays with a stated probability.
+
+    A level pays in a scenario if what it replaces costs at least the reservation. The dearest
+    demand is at the bottom, so that a higher level never pays where a lower one does not. Long
+    terms come first, at the bottom: they are cheaper, and face more years of growth.
+
+    Parameters
+    ----------
+    jobs
+        What is known of demand.
+    units
+        What each holds of the resource; shape (jobs,).
+    terms
+        What is sold.
+    settings
+        Slots; levels are 1 / 256 of the highest that can pay unless they are given.
+    forecast
+        The futures, and the risk.
+    """
+    filled = max(1, math.ceil(jobs.span_hours / settings.slot_hours - 1e-9))
+    prices = job_prices(jobs.hours, terms, settings.normalisation)
+    demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
+    longest = max((years for years, _ in terms.reserved), default=1)
+    weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
+    total = total_demand(demand)
+    tallest = _height(total, terms) * float(growth.max())
+    unit = settings.level_units or tallest / _LEVELS
+    worth = _worth(demand, weights, growth, unit, min(float(total.max()), tallest / growth.min()))
+    first = _FirstYear(
+        worth=worth[:, 0] * unit,
+        uncommitted=growth[:, 0]
+        * (weights @ value_by_slot(demand.stacks, np.zeros(filled), demand.price)),
+        on_demand=growth[:, 0] * (weights @ total),
+    )
+    levels = {
+        years: _levels_that_pay(worth[:, :years].mean(axis=1), price, forecast.risk)
+        for years, price in terms.reserved
+    }
+    return _plan(levels, dict(terms.reserved), unit, first)
+
+
+def _worth(
+    demand: PricedDemand, weights: Floats, growth: Floats, unit: float, tallest: float
+) -> Floats:
+    """What a unit of each level costs per hour otherwise; shape (scenarios, years, levels).
+
+    Demand that grows by a factor has levels that are lower by it: the mean cost of all demand below
+    a height is tabulated once and read between its steps.
+    """
+    slots = demand.slots
+    step = tallest / (_STEPS_AT_ONCE * _STEP_BLOCKS)
+    segment, used = np.zeros(slots, np.int64), np.zeros(slots)
+    prices = np.empty((slots, _STEPS_AT_ONCE))
+    parts = [np.zeros((weights.shape[0], 1))]
+    for _ in range(_STEP_BLOCKS):
+        level_prices(demand.stacks, demand.price, step, segment, used, prices)
+        # Not a BLAS product: its threads wait for each other on a busy machine.
+        parts.append(np.einsum("st,tl->sl", weights, prices) * step)
+    below = np.cumsum(np.concatenate(parts, axis=1), axis=1)
+    heights = np.arange(below.shape[1]) * step
+    tops = np.arange(_LEVELS + 1) * unit
+    worth = np.empty((*growth.shape, _LEVELS))
+    for scenario, year in np.ndindex(growth.shape):
+        factor = growth[scenario, year]
+        cost = np.interp(tops / factor, heights, below[scenario]) * factor
+        worth[scenario, year] = np.diff(cost) / unit
+    return worth
+
+
+def _height(total: Floats, terms: PurchaseTerms) -> float:
+    """No level above this pays: its use is at most mean over height, and a unit costs at most 1."""
+    cheapest = min((price for _, price in terms.reserved), default=1.0)
+    return min(float(total.max()), float(total.mean()) / cheapest)
+
+
+def _futures(
+    filled: int, slot_hours: float, years: int, forecast: ForecastSettings
+) -> tuple[Floats, Floats]:
+    """Share of each slot of the log in a scenario's year, and demand's factor in each year."""
+    random = np.random.default_rng(forecast.seed)
+    block = max(1, min(filled, round(_BLOCK_HOURS / slot_hours)))
+    draws = math.ceil(HOURS_PER_YEAR / slot_hours / block)
+    weights = np.zeros((forecast.scenarios, filled))
+    for scenario in range(forecast.scenarios):
+        begins = random.integers(filled, size=draws)
+        slots = (begins[:, None] + np.arange(block)) % filled
+        weights[scenario] = np.bincount(slots.reshape(-1), minlength=filled) / slots.size
+    steps = random.standard_normal((forecast.scenarios, years)) * forecast.growth_spread
+    return weights, np.exp(np.cumsum(steps + math.log(forecast.growth), axis=1))
+
+
+def _levels_that_pay(worth: Floats, price: float, risk: float) -> int:
+    """Levels from the bottom that pay in all but a share ``risk`` of scenarios."""
+    failing = (worth < price).mean(axis=0)
+    wrong = np.flatnonzero(failing > risk)
+    return int(wrong[0]) if wrong.size else worth.shape[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FirstYear:
+    """Costs per hour of the first year.
+
+    What each level is worth, shape (scenarios, levels); and what everything costs without
+    commitments, and on demand, shape (scenarios,).
+    """
+
+    worth: Floats
+    uncommitted: Floats
+    on_demand: Floats
+
+
+def _plan(
+    levels: Mapping[int, int], price: Mapping[int, float], unit: float, first: _FirstYear
+) -> RiskPlan:
+    reserved = 0
+    paid = 0.0
+    units = {}
+    for years in sorted(levels, reverse=True):
+        more = max(levels[years] - reserved, 0)
+        units[reserved_name(years)] = float(more * unit)
+        paid += more * unit * price[years]
+        reserved += more
+    cost = first.uncommitted - first.worth[:, :reserved].sum(axis=1) + paid
+    share = cost / first.on_demand
+    return RiskPlan(
+        units=units,
+        cost_shares={level: float(np.quantile(share, level)) for level in _SHARES},
+        expected_cost_share=float(share.mean()),
+    )

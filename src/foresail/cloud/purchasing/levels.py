@@ -1,0 +1,109 @@
+"""Commitments level by level from the bottom: the windows of each that save most (section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import PricedDemand
+from foresail.cloud.purchasing.schedules import Schedule, ScheduleFinder
+from foresail.kernels.stacked_demand import choose_windows, level_prices, value_by_slot
+
+Floats = NDArray[np.float64]
+
+_LEVELS_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One commitment of one level.
+
+    Parameters
+    ----------
+    product
+        Place of its term among those on sale, or behind them for a schedule.
+    start
+        First slot.
+    schedule
+        What a scheduled one holds.
+    """
+
+    product: int
+    start: int
+    schedule: Schedule | None = None
+
+
+def level_windows(
+    demand: PricedDemand,
+    terms: Sequence[tuple[int, float]],
+    unit: float,
+    *,
+    finders: Sequence[ScheduleFinder] = (),
+    year_slots: int = 1,
+    skipped_units: float = 0.0,
+) -> list[Window]:
+    """The windows of all levels, until levels want none.
+
+    What a level costs without commitments never rises from one level to the next, so that levels
+    above one without a window have none.
+
+    Parameters
+    ----------
+    demand
+        Stacked and priced.
+    terms
+        Slots, and price relative to on demand, of each term on sale.
+    unit
+        Height of a level.
+    finders
+        For each whole year from the first slot on: what finds its schedules.
+    year_slots
+        Slots of a year.
+    skipped_units
+        Height of what is covered already at the bottom.
+    """
+    lengths = np.array([length for length, _ in terms], np.int64)
+    costs = np.array([price * length for length, price in terms], np.float64)
+    segment, used = np.zeros(demand.slots, np.int64), np.zeros(demand.slots)
+    if skipped_units > 0.0:
+        covered = np.empty((demand.slots, 1))
+        level_prices(demand.stacks, demand.price, skipped_units, segment, used, covered)
+    prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
+    found: list[Window] = []
+    while True:
+        level_prices(demand.stacks, demand.price, unit, segment, used, prices)
+        schedules = [
+            finder.best(prices[year * year_slots : (year + 1) * year_slots])
+            for year, finder in enumerate(finders)
+        ]
+        saved = np.zeros((len(schedules), _LEVELS_AT_ONCE))
+        for year, by_level in enumerate(schedules):
+            for level, schedule in by_level.items():
+                saved[year, level] = schedule.saving
+        windows = choose_windows(prices, lengths, costs, saved, year_slots)
+        if not windows.level.size:
+            return found
+        for level, product, start in zip(*(part.tolist() for part in windows), strict=True):
+            scheduled = product == lengths.size
+            held = schedules[start // year_slots][level] if scheduled else None
+            found.append(Window(product, start, held))
+
+
+def level_cost(
+    demand: PricedDemand, terms: Sequence[tuple[int, float]], unit: float = 1.0
+) -> float:
+    """What demand costs with the windows of ``level_windows``, in slots of one unit on demand.
+
+    In each slot all windows together cover the dearest demand, whatever level they came from.
+    """
+    covered = np.zeros(demand.slots)
+    paid = 0.0
+    for window in level_windows(demand, terms, unit):
+        length, price = terms[window.product]
+        covered[window.start : window.start + length] += unit
+        paid += price * length * unit
+    return paid + float(value_by_slot(demand.stacks, covered, demand.price).sum())

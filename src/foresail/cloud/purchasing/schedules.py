@@ -1,0 +1,163 @@
+"""Scheduled reservations: the daily, weekly or monthly windows that save most (section 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
+from foresail.cloud.purchasing.terms import ScheduledTerms
+from foresail.kernels.stacked_demand import best_intervals
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_WEEK_HOURS: Final = 168.0
+_WEEKDAY_HOURS: Final = 120.0
+PERIODS: Final = (("daily", 24.0), ("weekly", _WEEK_HOURS), ("monthly", HOURS_PER_MONTH))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Intervals by end, and for each how many of them end no later than it begins."""
+
+    start: Integers
+    end: Integers
+    predecessor: Integers
+
+
+def by_end(start: Integers, end: Integers) -> tuple[Intervals, Integers]:
+    """Intervals sorted for ``best_intervals``, and the order they came in."""
+    order = np.argsort(end, kind="stable")
+    ends = end[order]
+    return Intervals(start[order], ends, np.searchsorted(ends, start[order], side="right")), order
+
+
+def weighted_intervals(start: Integers, end: Integers, value: Floats) -> NDArray[np.bool_]:
+    """Which intervals [start, end) to choose: none overlap, and the sum of values is greatest.
+
+    Weighted interval scheduling in O(n log n); all arrays have shape (intervals,), as the result.
+    """
+    intervals, order = by_end(start, end)
+    chosen = np.zeros(order.size, np.bool_)
+    chosen[order] = best_intervals(intervals.predecessor, value[order])
+    return chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """The best schedule of one level for a year.
+
+    Parameters
+    ----------
+    period
+        ``daily``, ``weekly`` or ``monthly``.
+    windows
+        (begin, end) of each window within the period, in hours.
+    held
+        Slots of the year that it holds; shape (slots,), bool.
+    saving
+        What the demand in these slots costs otherwise, less what the schedule costs.
+    cost
+        What the schedule costs, in slots of one unit on demand.
+    """
+
+    period: str
+    windows: tuple[tuple[float, float], ...]
+    held: NDArray[np.bool_]
+    saving: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Period:
+    name: str
+    position: Integers
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    cost: Floats
+    intervals: Intervals
+
+
+class ScheduleFinder:
+    """Finds schedules for years that begin at one hour of the week.
+
+    Parameters
+    ----------
+    terms
+        Prices and the least hours of a year.
+    slots
+        Of a year.
+    slot_hours
+        Length of a slot; periods that are not whole slots are not offered.
+    first_hour_of_week
+        Hours from Monday 00:00 to the year's beginning.
+    """
+
+    def __init__(
+        self, terms: ScheduledTerms, slots: int, slot_hours: float, first_hour_of_week: float
+    ) -> None:
+        self._slot_hours = slot_hours
+        hour: Floats = np.arange(slots, dtype=np.float64) * slot_hours + first_hour_of_week
+        self._price = np.where(hour % _WEEK_HOURS < _WEEKDAY_HOURS, terms.peak, terms.off_peak)
+        self._periods = [
+            self._period(name, period_hours, hour, terms.minimum_hours_per_year)
+            for name, period_hours in PERIODS
+            if period_hours % slot_hours == 0.0 and period_hours > slot_hours
+        ]
+
+    def _period(self, name: str, period_hours: float, hour: Floats, least_hours: float) -> _Period:
+        length = int(period_hours / self._slot_hours)
+        position = (hour % period_hours / self._slot_hours).astype(np.int64)
+        order = np.argsort(position, kind="stable")
+        held = np.bincount(position, minlength=length) * self._slot_hours
+        total = np.concatenate([[0.0], np.cumsum(held)])
+        start, end = np.triu_indices(length + 1, 1)
+        long_enough = total[end] - total[start] >= least_hours
+        intervals, _ = by_end(start[long_enough], end[long_enough])
+        cost = np.bincount(position, self._price, length).astype(np.float64)
+        starts = np.searchsorted(position[order], np.arange(length)).astype(np.intp)
+        return _Period(name, position, order, starts, cost, intervals)
+
+    def best(self, prices: Floats) -> dict[int, Schedule]:
+        """The best schedule by level, of the levels that gain by one.
+
+        Parameters
+        ----------
+        prices
+            What each slot of the year costs otherwise; shape (slots, levels).
+        """
+        if not prices.size or prices.max() <= self._price.min():
+            return {}
+        found: dict[int, Schedule] = {}
+        for period in self._periods:
+            worth = np.add.reduceat(prices[period.order], period.starts) - period.cost[:, None]
+            for level in np.flatnonzero(worth.max(axis=0) > 0.0).tolist():
+                schedule = self._schedule(period, worth[:, level])
+                if schedule is not None and (
+                    level not in found or schedule.saving > found[level].saving
+                ):
+                    found[level] = schedule
+        return found
+
+    def _schedule(self, period: _Period, worth: Floats) -> Schedule | None:
+        total = np.concatenate([[0.0], np.cumsum(worth)])
+        each = period.intervals
+        values = total[each.end] - total[each.start]
+        chosen = np.flatnonzero(best_intervals(each.predecessor, values))
+        if not chosen.size:
+            return None
+        positions = np.zeros(worth.size, np.bool_)
+        for at in chosen:
+            positions[each.start[at] : each.end[at]] = True
+        hours = self._slot_hours
+        return Schedule(
+            period=period.name,
+            windows=tuple((each.start[at] * hours, each.end[at] * hours) for at in chosen),
+            held=positions[period.position],
+            saving=float(values[chosen].sum()),
+            cost=float(period.cost[positions].sum()),
+        )

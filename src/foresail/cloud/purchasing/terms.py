@@ -1,0 +1,267 @@
+"""What purchasing options cost relative to on demand, and which of them a provider sells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from foresail.cloud.histories import (
+    Lifetimes,
+    MarketHistory,
+    lifetimes,
+    mean_price_while_up,
+)
+from foresail.cloud.prices import Catalogue, Offer
+from foresail.cloud.purchasing.revocation import (
+    CappedRevocation,
+    ExponentialRevocation,
+    ObservedRevocation,
+    RevocationModel,
+)
+from foresail.model.errors import InputError, UnknownNameError
+
+DEFAULT_LIFETIME_HOURS: Final = 24.0
+_GOOGLE_CAP_HOURS: Final = 24.0
+_CORE_TO_GIB_PRICE: Final = 0.031611 / 0.004237
+"""Of Google's custom machines (spec section 1): what a core costs, in GiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransientTerms:
+    """Relative price of transient capacity, and how long it lives."""
+
+    price: float = 0.30
+    revocation: RevocationModel = field(default_factory=ExponentialRevocation)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledTerms:
+    """Relative prices of scheduled reservations on weekdays and weekends, and their least hours."""
+
+    peak: float = 0.95
+    off_peak: float = 0.90
+    minimum_hours_per_year: float = 1200.0
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseTerms:
+    """Prices relative to on demand, which costs 1 and is always sold.
+
+    Parameters
+    ----------
+    reserved
+        (years, price) of each term, paid for the whole of it.
+    transient, scheduled
+        None: not sold.
+    spot_blocks
+        Price of blocks of 1, 2, ... hours; empty: not sold.
+    sustained_tiers
+        Price of each equal part of a month that a unit is used; empty: no such discount.
+    customised_markup
+        What a machine of any size costs relative to a standard one; None: not sold.
+    """
+
+    reserved: tuple[tuple[int, float], ...] = ((1, 0.60), (3, 0.40))
+    transient: TransientTerms | None = None
+    spot_blocks: tuple[float, ...] = ()
+    sustained_tiers: tuple[float, ...] = ()
+    scheduled: ScheduledTerms | None = None
+    customised_markup: float | None = None
+
+    def without_transient(self) -> PurchaseTerms:
+        """The same terms for jobs that must not be revoked."""
+        return replace(self, transient=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePrices:
+    """What a core and a GiB of memory cost on demand, per hour, in ``currency``."""
+
+    core_per_hour: float
+    gib_per_hour: float
+    currency: str
+
+
+def resource_prices(catalogue: Catalogue) -> ResourcePrices:
+    """Prices of a core and a GiB that explain a catalogue's prices on demand best.
+
+    The catalogue's own customised prices where it has them. Else least squares of relative errors;
+    where all types have one ratio of cores to memory, the split is that of Google's customised
+    machines.
+    """
+    own = catalogue.customised
+    if own is not None:
+        return ResourcePrices(own.core_per_hour, own.gib_per_hour, catalogue.currency)
+    offers = catalogue.after_discounts().offers
+    price = np.array([offer.on_demand_per_hour for offer in offers])
+    cores = np.array([offer.instance.cores for offer in offers]) / price
+    gib = np.array([offer.instance.memory_gib for offer in offers]) / price
+    design = np.column_stack([cores, gib])
+    scaled = design / np.linalg.norm(design, axis=0)
+    if np.linalg.matrix_rank(scaled, tol=1e-3) == 2:
+        core, memory = np.linalg.lstsq(design, np.ones(price.size), rcond=None)[0]
+        if core > 0.0 and memory > 0.0:
+            return ResourcePrices(float(core), float(memory), catalogue.currency)
+    combined = cores * _CORE_TO_GIB_PRICE + gib
+    memory = float(combined.sum() / (combined @ combined))
+    return ResourcePrices(memory * _CORE_TO_GIB_PRICE, memory, catalogue.currency)
+
+
+def terms_of(catalogue: Catalogue) -> PurchaseTerms:
+    """All options of a catalogue, each at the median over its types of the price relative to 1.
+
+    The buyer's discounts are taken off first; what is relative to on demand stays so.
+    """
+    offers = catalogue.after_discounts().offers
+    terms = [(years, _median(offers, partial(_reserved, years))) for years in (1, 3)]
+    reserved = tuple((years, price) for years, price in terms if price is not None)
+    customised = catalogue.customised
+    return PurchaseTerms(
+        reserved=reserved,
+        transient=_transient(offers),
+        spot_blocks=_blocks(offers),
+        sustained_tiers=catalogue.sustained_use.tiers if catalogue.sustained_use else (),
+        scheduled=_scheduled(offers),
+        customised_markup=customised.markup if customised else None,
+    )
+
+
+def _median(
+    offers: Iterable[Offer], price_per_hour: Callable[[Offer], float | None]
+) -> float | None:
+    relative = [
+        price / offer.on_demand_per_hour
+        for offer in offers
+        if (price := price_per_hour(offer)) is not None
+    ]
+    return float(np.median(relative)) if relative else None
+
+
+def _reserved(years: int, offer: Offer) -> float | None:
+    term = offer.reserved_for(years)
+    return None if term is None else term.price_per_hour
+
+
+def _transient(offers: tuple[Offer, ...]) -> TransientTerms | None:
+    price = _median(offers, lambda o: o.transient.price_per_hour if o.transient else None)
+    if price is None:
+        return None
+    sold = [offer.transient for offer in offers if offer.transient is not None]
+    lives = [each.mean_lifetime_hours or DEFAULT_LIFETIME_HOURS for each in sold]
+    cap = min(each.lifetime_cap_hours for each in sold)
+    return capped(TransientTerms(price, ExponentialRevocation(float(np.median(lives)))), cap)
+
+
+def capped(terms: TransientTerms, cap_hours: float) -> TransientTerms:
+    """The same capacity, taken back after so long in any case (inf: as before)."""
+    if not math.isfinite(cap_hours):
+        return terms
+    return replace(terms, revocation=CappedRevocation(terms.revocation, cap_hours))
+
+
+def observed_transient(
+    histories: Iterable[MarketHistory], bid_per_hour: float | None = None
+) -> TransientTerms:
+    """Transient capacity as markets had it: the median of their prices while up, and all lives.
+
+    Parameters
+    ----------
+    histories
+        Markets with prices, and the price on demand.
+    bid_per_hour
+        As for ``MarketHistory.up``.
+
+    Raises
+    ------
+    InputError
+        If a market has no prices, or none was ever up.
+    """
+    prices, lives = [], []
+    for market in histories:
+        price = mean_price_while_up(market, bid_per_hour)
+        if math.isfinite(price) and market.on_demand_per_hour is not None:
+            prices.append(price / market.on_demand_per_hour)
+            lives.append(lifetimes(market, bid_per_hour))
+    if not prices:
+        raise InputError("no market was up", expected="market histories with prices")
+    together = Lifetimes(
+        np.concatenate([each.hours for each in lives]),
+        np.concatenate([each.revoked for each in lives]),
+    )
+    return TransientTerms(float(np.median(prices)), ObservedRevocation(together))
+
+
+def _blocks(offers: tuple[Offer, ...]) -> tuple[float, ...]:
+    longest = max((len(o.spot_block.prices_per_hour) for o in offers if o.spot_block), default=0)
+    prices = []
+    for at in range(longest):
+        price = _median(offers, partial(_block, at))
+        assert price is not None  # the longest block has a price of every length
+        prices.append(price)
+    return tuple(prices)
+
+
+def _block(at: int, offer: Offer) -> float | None:
+    prices = offer.spot_block.prices_per_hour if offer.spot_block else ()
+    return prices[at] if at < len(prices) else None
+
+
+def _scheduled(offers: tuple[Offer, ...]) -> ScheduledTerms | None:
+    peak = _median(offers, lambda o: o.scheduled.peak_per_hour if o.scheduled else None)
+    off_peak = _median(offers, lambda o: o.scheduled.off_peak_per_hour if o.scheduled else None)
+    if peak is None or off_peak is None:
+        return None
+    hours = max(o.scheduled.minimum_hours_per_year for o in offers if o.scheduled)
+    return ScheduledTerms(peak, off_peak, hours)
+
+
+def _microsoft(terms: PurchaseTerms) -> PurchaseTerms:
+    return PurchaseTerms(terms.reserved, terms.transient)
+
+
+def _amazon(terms: PurchaseTerms) -> PurchaseTerms:
+    return replace(_microsoft(terms), spot_blocks=terms.spot_blocks, scheduled=terms.scheduled)
+
+
+def _google(terms: PurchaseTerms) -> PurchaseTerms:
+    return replace(
+        _microsoft(terms),
+        transient=terms.transient and capped(terms.transient, _GOOGLE_CAP_HOURS),
+        sustained_tiers=terms.sustained_tiers,
+    )
+
+
+def _google_customised(terms: PurchaseTerms) -> PurchaseTerms:
+    return replace(_google(terms), customised_markup=terms.customised_markup)
+
+
+def _everything(terms: PurchaseTerms) -> PurchaseTerms:
+    return terms
+
+
+PROVIDERS: Final[dict[str, Callable[[PurchaseTerms], PurchaseTerms]]] = {
+    "microsoft": _microsoft,
+    "amazon": _amazon,
+    "google": _google,
+    "google-customised": _google_customised,
+    "all": _everything,
+}
+"""What each provider sells of a catalogue (paper 003, section 5.5)."""
+
+
+def sold_by(provider: str, terms: PurchaseTerms) -> PurchaseTerms:
+    """The terms of one provider; transient capacity of Google lives at most 24 hours.
+
+    Raises
+    ------
+    UnknownNameError
+        If no such provider is known.
+    """
+    if provider not in PROVIDERS:
+        raise UnknownNameError("provider", provider, PROVIDERS)
+    return PROVIDERS[provider](terms)

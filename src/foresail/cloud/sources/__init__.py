@@ -1,0 +1,1 @@
+"""Price sources, one file each; they register under the family ``price_source``."""

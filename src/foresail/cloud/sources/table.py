@@ -1,0 +1,33 @@
+"""A user's own prices as a table with commas."""
+
+from __future__ import annotations
+
+from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices_document import REQUIRED, catalogue_of_rows
+from foresail.cloud.prices_reading import Reference, table_rows
+from foresail.model.registry import NoParameters, register
+
+
+@register("price_source", "table")
+class PriceTable:
+    """A CSV with one row per instance type.
+
+    Columns instance_type, cores, memory_gib, on_demand, currency and date; as needed provider,
+    region, gpus, reserved_1y, reserved_3y, transient, availability, mean_lifetime_hours,
+    lifetime_cap_hours, spot_block_1h to spot_block_6h, scheduled_peak, scheduled_off_peak. Prices
+    are per hour of one instance; an empty field means that the option is not offered.
+    """
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
+
+    def recognises(self, reference: Reference) -> bool:
+        """The required columns, or most of them in a file ending in ``.csv``."""
+        there = set(reference.columns)
+        return set(REQUIRED) <= there or (
+            "instance_type" in there and "on_demand" in there and ".csv" in reference.path.name
+        )
+
+    def catalogue(self, reference: Reference) -> Catalogue:
+        """The prices."""
+        return catalogue_of_rows(reference.text, table_rows(reference))

@@ -1,0 +1,1 @@
+"""What waiting for each other costs workers that are not equally fast."""

@@ -1,0 +1,184 @@
+"""How workers synchronise: whom a barrier waits for, and what becomes of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.synchronization.amounts import amount
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.registry import Entry
+from foresail.model.short_form import Part, make_part, name_and_settings
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a model prescribes at each number of workers k; arrays of shape (numbers of workers,).
+
+    Parameters
+    ----------
+    rented
+        Workers that are paid for: k, and backups.
+    release_rank
+        A barrier is released at the pace of the worker with this rank among the rented, slowest 1.
+    last_rank
+        The same for the last barrier, which waits for all tasks.
+    dropped
+        Tasks of an interval that the barrier does not wait for; what they leave is spread over the
+        next interval.
+    keeps_partial_work
+        Whether a dropped task leaves only what is unfinished of it.
+    intervals_per_message
+        Intervals that workers may be apart, and between two exchanges.
+    transient
+        Whether workers are transient: cheap, and of differing speed.
+    """
+
+    rented: Whole
+    release_rank: Whole
+    last_rank: Whole
+    dropped: Whole
+    keeps_partial_work: bool = False
+    intervals_per_message: int = 1
+    transient: bool = True
+
+
+class Model(Protocol):
+    """A way to synchronise."""
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemand:
+    """Bulk-synchronous on workers of the same speed (equations 4.3 and 4.4)."""
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        ones = np.ones_like(workers)
+        return Rules(workers, ones, ones, np.zeros_like(workers), transient=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """Bulk-synchronous on transient workers: every barrier waits for the slowest (4.5)."""
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        ones = np.ones_like(workers)
+        return Rules(workers, ones, ones, np.zeros_like(workers))
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Backup workers: a barrier waits for the k fastest of k + ``count`` (4.6 to 4.8)."""
+
+    count: str = "1"
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        more = amount(self.count, workers, "count")
+        return Rules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """Bounded staleness: workers exchange only every so many ``intervals`` (4.9)."""
+
+    intervals: int = 10
+
+    def __post_init__(self) -> None:
+        if self.intervals < 1:
+            raise InputError(
+                "no staleness", field="intervals", value=self.intervals, expected="1 or more"
+            )
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        ones = np.ones_like(workers)
+        return Rules(
+            workers,
+            ones,
+            ones,
+            np.zeros_like(workers),
+            intervals_per_message=self.intervals,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Partial barriers: the ``dropped`` slowest tasks are done again later, from scratch (4.10)."""
+
+    dropped: str = "k/2"
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        dropped = _dropped(self.dropped, workers)
+        return Rules(workers, 1 + dropped, np.ones_like(workers), dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Flexible:
+    """Flexible synchronisation: only the unfinished part of ``dropped`` tasks is put off (4.11).
+
+    With ``replicas``, the hybrid of both.
+    """
+
+    dropped: str = "k-1"
+    replicas: str = "0"
+
+    def rules(self, workers: Whole) -> Rules:
+        """What it prescribes at each number of workers."""
+        dropped = _dropped(self.dropped, workers)
+        more = amount(self.replicas, workers, "replicas")
+        return Rules(workers + more, 1 + dropped + more, 1 + more, dropped, keeps_partial_work=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid(Flexible):
+    """Flexible synchronisation with backup workers; its formula is ours (spec section 3)."""
+
+    replicas: str = "1"
+
+
+def _dropped(text: str, workers: Whole) -> Whole:
+    return np.minimum(amount(text, workers, "dropped"), workers - 1)
+
+
+_MODELS: Final[dict[str, type[Any]]] = {
+    "on_demand": OnDemand,
+    "transient": Transient,
+    "replicas": Replicas,
+    "staleness": Staleness,
+    "partial": Partial,
+    "fsp": Flexible,
+    "hybrid": Hybrid,
+}
+
+MODEL_NAMES: Final[Sequence[str]] = tuple(_MODELS)
+"""What ``model_of`` knows."""
+
+
+def model_of(text: str) -> Part:
+    """The model that a short form names, such as ``fsp(dropped=k/2)``.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed, or a parameter's value does not fit.
+    UnknownNameError
+        If there is no such model or parameter.
+    """
+    name, settings = name_and_settings(text)
+    if name not in _MODELS:
+        raise UnknownNameError("synchronisation model", name, _MODELS)
+    kind = _MODELS[name]
+    return make_part(Entry("synchronisation model", name, lambda model: model, kind), settings)

@@ -1,0 +1,135 @@
+"""Time and cost of a synchronisation model with speeds that are drawn, not expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.synchronization.costing import Costs, check_workers, costed
+from foresail.cloud.synchronization.models import Model, Rules
+from foresail.cloud.synchronization.setting import Setting
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+
+_STANDARD_ERRORS: Final = 1.96
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Costs from drawn speeds: their mean time, and half of its 95 % interval (seconds)."""
+
+    costs: Costs
+    half_interval_seconds: Floats
+
+
+def drawn_costs(
+    name: str,
+    model: Model,
+    setting: Setting,
+    workers: Whole,
+    speeds: Distribution,
+    *,
+    runs: int,
+    random: np.random.Generator,
+    intervals_per_draw: int = 1,
+) -> Drawn:
+    """Run the program with workers whose speeds are drawn anew every so many intervals.
+
+    The thesis divides work by expected speeds; the mean of work over speed is larger, and without
+    end where speeds may be near 0 (spec section 11, item 12): give speeds a lower bound. With
+    bounded staleness workers really run apart here, by as many intervals as they may.
+
+    Parameters
+    ----------
+    name, model, setting, workers
+        As for ``foresail.cloud.synchronization.costing.costs``.
+    speeds
+        Of a transient worker, above 0; 1 is the speed of an on-demand worker.
+    runs
+        How often, at least 2.
+    random
+        Source of the speeds.
+    intervals_per_draw
+        How long a worker keeps its speed.
+
+    Raises
+    ------
+    InputError
+        If a number is below its least, or a speed is 0.
+    """
+    check_workers(workers)
+    for field, value, least in (("runs", runs, 2), ("intervals_per_draw", intervals_per_draw, 1)):
+        if value < least:
+            raise InputError("too few", field=field, value=value, expected=f"{least} or more")
+    rules = model.rules(workers)
+    busy = np.empty((workers.size, runs))
+    for place, k in enumerate(workers.tolist()):
+        shape = runs, setting.barriers, int(rules.rented[place])
+        drawn = _speeds(speeds, shape, intervals_per_draw, random, rules)
+        if rules.intervals_per_message > 1:
+            busy[place] = _apart(drawn, setting, rules.intervals_per_message, k)
+        else:
+            busy[place] = _together(drawn, setting, rules, place, k)
+    half = _STANDARD_ERRORS * busy.std(axis=1, ddof=1) / np.sqrt(runs)
+    return Drawn(costed(name, rules, setting, workers, busy.mean(axis=1)), half)
+
+
+def _speeds(
+    speeds: Distribution,
+    shape: tuple[int, int, int],
+    intervals: int,
+    random: np.random.Generator,
+    rules: Rules,
+) -> Floats:
+    runs, barriers, rented = shape
+    if not rules.transient:
+        return np.ones(shape)
+    draws = -(-barriers // intervals)
+    drawn = speeds.sample(random, runs * draws * rented).reshape(runs, draws, rented)
+    if not drawn.min() > 0.0:
+        raise InputError(
+            "some workers never get anything done",
+            field="speeds",
+            value=float(drawn.min()),
+            expected="speeds above 0; raise the lowest speed",
+        )
+    return np.repeat(drawn, intervals, axis=1)[:, :barriers]
+
+
+def _together(drawn: Floats, setting: Setting, rules: Rules, place: int, k: int) -> Floats:
+    """Shape (runs,): time until the last barrier, all workers going from barrier to barrier."""
+    release, last = int(rules.release_rank[place]) - 1, int(rules.last_rank[place]) - 1
+    dropped = int(rules.dropped[place])
+    ranked = np.sort(drawn, axis=2)
+    pace = ranked[:, :, release]
+    left = np.full(pace.shape, dropped / k)
+    if rules.keeps_partial_work and dropped:
+        slower = ranked[:, :, release - dropped : release]
+        left = (1.0 - slower / pace[:, :, np.newaxis]).sum(axis=2) / k
+    share = setting.operations / setting.barriers
+    work = np.full(drawn.shape[0], share)
+    busy = np.zeros(drawn.shape[0])
+    for interval in range(setting.barriers - 1):
+        busy += work / (k * pace[:, interval])
+        work = share + left[:, interval] * work
+    return np.asarray(busy + work / (k * ranked[:, -1, last]))
+
+
+def _apart(drawn: Floats, setting: Setting, staleness: int, k: int) -> Floats:
+    """Shape (runs,): time until all are done, none more than its staleness ahead of the slowest."""
+    each = setting.operations / setting.barriers / k / drawn
+    done = np.zeros((drawn.shape[0], drawn.shape[2]))
+    slowest = np.zeros((drawn.shape[0], setting.barriers))
+    for interval in range(setting.barriers):
+        begin = done
+        if interval >= staleness:
+            begin = np.maximum(done, slowest[:, interval - staleness, np.newaxis])
+        done = begin + each[:, interval]
+        slowest[:, interval] = done.max(axis=1)
+    return np.asarray(done.max(axis=1))

@@ -1,0 +1,123 @@
+"""The probability that a pool of transient machines has at least some capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.offers import Offers
+from foresail.kernels.capacity import capacity_masses, log_capacity_masses
+from foresail.model.errors import InputError
+
+_SMALLEST: Final = 1e-280
+_LOG_TEN: Final = math.log(10.0)
+
+
+def capacity_distribution(
+    offers: Offers, counts: NDArray[np.int64], needed: int
+) -> NDArray[np.float64]:
+    """Probability of every capacity of a pool (spec 2.2, equations 3.1 and 3.2).
+
+    Parameters
+    ----------
+    offers
+        What was rented.
+    counts
+        Shape (types,): machines of each.
+    needed
+        Capacity in grains of the offers, at least 1; more than that is counted together.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (needed + 1,): probability of exactly 0, 1, ... grains; the last of ``needed`` or
+        more.
+    """
+    groups = counts * offers.units
+    masses = [capacity_masses(groups, up, needed) for up in offers.up]
+    return np.asarray(offers.weights @ np.stack(masses))
+
+
+def shortfall(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
+    """Probability that a pool has less than is needed: 1 − availability, with all its digits.
+
+    Arguments as for ``capacity_distribution``.
+    """
+    return min(float(capacity_distribution(offers, counts, needed)[:-1].sum()), 1.0)
+
+
+def nines(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
+    """Availability as its number of nines, −log10(1 − availability); infinite where it is 1.
+
+    Goes on in logarithms where the shortfall is less than a float can hold.
+    """
+    short = shortfall(offers, counts, needed)
+    if short > _SMALLEST:
+        return abs(math.log10(short))
+    groups = counts * offers.units
+    logs = np.array([_log_shortfall(groups, up, needed) for up in offers.up])
+    with np.errstate(divide="ignore"):
+        total = np.logaddexp.reduce(logs + np.log(offers.weights))
+    return float(-total / _LOG_TEN)
+
+
+def _log_shortfall(groups: NDArray[np.int64], up: NDArray[np.float64], needed: int) -> float:
+    return float(np.logaddexp.reduce(log_capacity_masses(groups, up, needed)[:-1]))
+
+
+def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:
+    """The shortfall that a target allows, from the digits as they are written.
+
+    Parameters
+    ----------
+    availability
+        Target: at least 0, below 1.
+    extra_nines
+        To plan for more than is asked: one nine is a tenth of the shortfall.
+
+    Raises
+    ------
+    InputError
+        If the target is no availability, or the extra nines are negative.
+    """
+    if not 0.0 <= availability < 1.0:
+        raise InputError(
+            "no availability to plan for",
+            field="availability",
+            value=availability,
+            expected="0 or more and below 1, such as 0.9999",
+        )
+    if not 0.0 <= extra_nines < math.inf:
+        raise InputError(
+            "no number of nines", field="extra_nines", value=extra_nines, expected="0 or more"
+        )
+    return float(1 - Decimal(repr(float(availability)))) * math.pow(10.0, -extra_nines)
+
+
+def best_shortfall(offers: Offers) -> float:
+    """The least shortfall that any pool can have: when each type alone would be enough."""
+    return float(offers.weights @ np.prod(1.0 - offers.up, axis=1))
+
+
+def counted(offers: Offers, counts: Sequence[int]) -> NDArray[np.int64]:
+    """Machines of each type as an array, checked.
+
+    Raises
+    ------
+    InputError
+        If there is not one for each type, or one is negative.
+    """
+    array = np.asarray(counts, dtype=np.int64)
+    if array.shape != (len(offers.types),) or np.any(array < 0):
+        raise InputError(
+            "not a number of machines for each type",
+            field="counts",
+            value=list(counts),
+            expected=f"{len(offers.types)} numbers, 0 or more",
+        )
+    return array

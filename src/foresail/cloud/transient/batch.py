@@ -1,0 +1,145 @@
+"""Batch work on the capacity that a service does not need, taken back whenever it does."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.machines import Machines
+from foresail.cloud.transient.serving import Absence
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Surplus:
+    """Capacity beyond what the service needs, as steps.
+
+    Parameters
+    ----------
+    times
+        Shape (steps,): when each begins (seconds), ascending.
+    capacity
+        Shape (steps,): how much there is, 0 or more.
+    end
+        When the last step ends.
+    """
+
+    times: Floats
+    capacity: Floats
+    end: float
+
+    @property
+    def capacity_seconds(self) -> float:
+        """All that there is to use."""
+        return float(self.capacity @ np.diff(np.append(self.times, self.end)))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """What became of batch tasks, and of the capacity offered to them (capacity × seconds).
+
+    ``finished``, ``lost`` (to evictions), ``unfinished`` (still running at the end) and ``idle``
+    make up all that was offered.
+    """
+
+    tasks: int
+    evictions: int
+    finished: float
+    lost: float
+    unfinished: float
+    idle: float
+
+
+def surplus(machines: Machines, away: Absence, needed: float) -> Surplus:
+    """What a service leaves of the machines that are neither gone nor cordoned.
+
+    Pods move freely, so that only the total counts.
+    """
+    own = machines.capacities[machines.machine]
+    times = np.concatenate(([0.0], away.closed, away.back))
+    change = np.concatenate(([float(machines.capacities.sum())], -own, own))
+    order = np.argsort(times, kind="stable")
+    total = np.cumsum(change[order])
+    at, last = np.unique(times[order][::-1], return_index=True)
+    level = np.maximum(total[::-1][last] - needed, 0.0)
+    kept = at < machines.seconds
+    return Surplus(at[kept], level[kept], machines.seconds)
+
+
+def run_batch(offered: Surplus, units: Floats, seconds: Floats) -> BatchDone:
+    """Run tasks on a surplus, in order; the youngest are evicted first, and begin anew.
+
+    Parameters
+    ----------
+    offered
+        The surplus.
+    units, seconds
+        Shape (tasks,): capacity and time that each takes, above 0; all wait from the beginning.
+
+    Raises
+    ------
+    InputError
+        If a task takes nothing.
+    """
+    if units.shape != seconds.shape or np.any(units <= 0.0) or np.any(seconds <= 0.0):
+        raise InputError("a task takes nothing", expected="capacity and seconds above 0")
+    pool = _Pool(units, seconds)
+    for step, at in enumerate(offered.times.tolist()):
+        end = offered.end if step + 1 == offered.times.size else float(offered.times[step + 1])
+        pool.resize(float(offered.capacity[step]), at)
+        pool.run(at, end)
+    return pool.done(offered)
+
+
+class _Pool:
+    def __init__(self, units: Floats, seconds: Floats) -> None:
+        self.units, self.seconds = units.tolist(), seconds.tolist()
+        self.queue = deque(range(len(self.units)))
+        self.started: dict[int, float] = {}
+        self.ends: list[tuple[float, int]] = []
+        self.capacity = self.used = 0.0
+        self.tasks = self.evictions = 0
+        self.finished = self.lost = 0.0
+
+    def resize(self, capacity: float, now: float) -> None:
+        self.capacity = capacity
+        while self.started and self.used > capacity * (1.0 + 1e-12):
+            youngest, start = self.started.popitem()
+            self.used -= self.units[youngest]
+            self.lost += self.units[youngest] * (now - start)
+            self.evictions += 1
+            self.queue.appendleft(youngest)
+
+    def run(self, now: float, end: float) -> None:
+        """Start what fits, and whatever fits whenever something ends."""
+        self.start(now)
+        while self.ends and self.ends[0][0] <= end:
+            at, task = heapq.heappop(self.ends)
+            start = self.started.get(task)
+            if start is None or start + self.seconds[task] != at:
+                continue  # it was evicted since
+            del self.started[task]
+            self.used -= self.units[task]
+            self.finished += self.units[task] * self.seconds[task]
+            self.tasks += 1
+            self.start(at)
+
+    def start(self, now: float) -> None:
+        while self.queue and self.used + self.units[self.queue[0]] <= self.capacity:
+            task = self.queue.popleft()
+            self.started[task] = now
+            self.used += self.units[task]
+            heapq.heappush(self.ends, (now + self.seconds[task], task))
+
+    def done(self, offered: Surplus) -> BatchDone:
+        unfinished = sum(
+            self.units[task] * (offered.end - start) for task, start in self.started.items()
+        )
+        idle = offered.capacity_seconds - self.finished - self.lost - unfinished
+        return BatchDone(self.tasks, self.evictions, self.finished, self.lost, unfinished, idle)

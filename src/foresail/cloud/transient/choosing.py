@@ -1,0 +1,172 @@
+"""Which machine to add next: greedy by price per gain in availability, then pruned."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.availability import shortfall
+from foresail.cloud.transient.offers import Offers
+from foresail.kernels.capacity import shortfall_after
+
+_LEAST_SHORTFALL: Final = 1e-300
+_LEAST_GAIN: Final = 1e-9
+"""Relative: what rounding could make up is no gain."""
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class Criterion(StrEnum):
+    """What the price of a machine is set against."""
+
+    MARGINAL_LOG = "marginal_log"
+    MARGINAL_LINEAR = "marginal_linear"
+    EQ33_STATIC = "eq33_static"
+
+
+MARGINAL: Final = (Criterion.MARGINAL_LOG, Criterion.MARGINAL_LINEAR)
+"""Those that look at the pool."""
+
+
+def chosen(
+    offers: Offers,
+    needed: int,
+    allowed: float,
+    criterion: Criterion,
+    *,
+    dearest: float = math.inf,
+) -> Counts | None:
+    """Machines of each type, added one by one until the shortfall is small enough, then pruned.
+
+    Parameters
+    ----------
+    offers
+        What can be rented; some pool of it is good enough.
+    needed
+        Capacity in grains, at least 1.
+    allowed
+        Shortfall that is good enough.
+    criterion
+        By what the next machine is chosen (spec 2.3).
+    dearest
+        Price per hour at which to give up.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Shape (types,); None where it was given up.
+    """
+    counts = grown(offers, needed, allowed, criterion, dearest=dearest)
+    return None if counts is None else pruned(offers, counts, needed, allowed)
+
+
+def grown(
+    offers: Offers,
+    needed: int,
+    allowed: float,
+    criterion: Criterion,
+    *,
+    dearest: float = math.inf,
+) -> Counts | None:
+    """As ``chosen``, before anything is pruned."""
+    if criterion is Criterion.EQ33_STATIC:
+        return _cycled(offers, needed, allowed, dearest)
+    nothing = np.zeros(len(offers.types), dtype=np.int64)
+    return completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
+
+
+def completed(
+    offers: Offers,
+    begun: Counts,
+    needed: int,
+    allowed: float,
+    criterion: Criterion,
+    *,
+    dearest: float = math.inf,
+) -> Counts | None:
+    """As ``grown``, from machines that are there already, by one of the marginal criteria.
+
+    The gain is measured at what the pool has, until that is enough. Measured at the capacity that
+    the pool would have with the machine, one type would be stacked on itself and the gains would
+    end (spec 2.3).
+    """
+    worth = _nines if criterion is Criterion.MARGINAL_LOG else _linear
+    counts = begun.copy()
+    if not counts.any():
+        counts[_best(offers, worth(offers.weights @ (1.0 - offers.up)), counts)] += 1
+    while True:
+        size = int(counts @ offers.units)
+        short = shortfall(offers, counts, min(size, needed))
+        if size >= needed and short <= allowed:
+            return counts
+        if float(counts @ offers.prices) > dearest:
+            return None
+        if short == 0.0:
+            counts[_cheapest_certain(offers)] += 1
+            continue
+        after = _after(offers, counts, min(size, needed), 1)
+        gains = worth(after) - worth(np.array([short]))[0]
+        gains[short - after <= _LEAST_GAIN * short] = 0.0
+        counts[_best(offers, gains, counts)] += 1
+
+
+def pruned(offers: Offers, counts: Counts, needed: int, allowed: float) -> Counts:
+    """Without the machines that it takes not, the dearest dropped first, one at a time."""
+    kept = counts.copy()
+    dearest_first = np.argsort(-offers.prices, kind="stable")
+    while True:
+        short = _after(offers, kept, needed, -1)
+        spare = dearest_first[(short <= allowed)[dearest_first] & (kept > 0)[dearest_first]]
+        if not spare.size:
+            return kept
+        kept[spare[0]] -= 1
+
+
+def _best(offers: Offers, gains: Floats, counts: Counts) -> int:
+    """The type with the lowest price per gain; without gain, one of the rarest in the pool."""
+    prices = offers.prices
+    if not np.any(gains > 0.0):
+        return int(np.lexsort((prices, counts))[0])
+    ratio = np.full(gains.size, math.inf)
+    np.divide(prices, gains, out=ratio, where=gains > 0.0)
+    return int(np.lexsort((prices, ratio))[0])
+
+
+def _cheapest_certain(offers: Offers) -> int:
+    """The cheapest capacity that is never down: nothing else is to be gained by such a pool."""
+    certain = np.all(offers.up == 1.0, axis=0)
+    return int(np.argmin(np.where(certain, offers.prices / offers.units, math.inf)))
+
+
+def _cycled(offers: Offers, needed: int, allowed: float, dearest: float) -> Counts | None:
+    """Equation 3.3 as printed: a fixed ranking, one machine of each type a round."""
+    mean_up = np.clip(offers.weights @ offers.up, _LEAST_SHORTFALL, 1.0)
+    sigma = np.array([each.price_per_unit_hour for each in offers.types])
+    ranking = np.argsort(-np.log(mean_up) * sigma, kind="stable")
+    counts = np.zeros(len(offers.types), dtype=np.int64)
+    while float(counts @ offers.prices) <= dearest:
+        for i in ranking:
+            counts[i] += 1
+            enough = int(counts @ offers.units) >= needed
+            if enough and shortfall(offers, counts, needed) <= allowed:
+                return counts
+    return None
+
+
+def _after(offers: Offers, counts: Counts, needed: int, change: int) -> Floats:
+    """Shape (types,): the shortfall once this type has so many machines more."""
+    shorts = [shortfall_after(offers.units, counts, up, needed, change) for up in offers.up]
+    return np.asarray(offers.weights @ np.stack(shorts))
+
+
+def _nines(short: Floats) -> Floats:
+    return np.asarray(-np.log10(np.maximum(short, _LEAST_SHORTFALL)))
+
+
+def _linear(short: Floats) -> Floats:
+    return 1.0 - short

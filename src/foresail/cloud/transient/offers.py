@@ -1,0 +1,165 @@
+"""What can be rented: transient types, their capacity, availability and price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.shocks import CommonShocks
+from foresail.model.errors import InputError
+
+_MOST_UNITS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TransientType:
+    """A type of transient machine in one market: all of its machines are up or down together.
+
+    Parameters
+    ----------
+    name
+        Unique.
+    capacity
+        Of one machine, above 0, in whatever unit all types share (cores, ECU, requests a second).
+    availability
+        Share of time, 0 to 1, that its machines are up.
+    price_per_unit_hour
+        Price of a unit of capacity for an hour, above 0.
+    on_demand_price_per_unit_hour
+        The same for a machine that stays, where it is known.
+
+    Raises
+    ------
+    InputError
+        If a value is not as above; names the field.
+    """
+
+    name: str
+    capacity: float
+    availability: float
+    price_per_unit_hour: float
+    on_demand_price_per_unit_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("a type has no name", field="name", expected="a name")
+        self._check_positive("capacity", self.capacity)
+        self._check_positive("price_per_unit_hour", self.price_per_unit_hour)
+        if self.on_demand_price_per_unit_hour is not None:
+            self._check_positive(
+                "on_demand_price_per_unit_hour", self.on_demand_price_per_unit_hour
+            )
+        if not 0.0 <= self.availability <= 1.0:
+            raise InputError(
+                f"no availability of {self.name}",
+                field="availability",
+                value=self.availability,
+                expected="a share of time from 0 to 1",
+            )
+
+    @property
+    def price_per_hour(self) -> float:
+        """Of one machine."""
+        return self.price_per_unit_hour * self.capacity
+
+    def _check_positive(self, field: str, value: float) -> None:
+        if not 0.0 < value < math.inf:
+            raise InputError(
+                f"cannot be the {field.replace('_', ' ')} of {self.name}",
+                field=field,
+                value=value,
+                expected="a number above 0",
+            )
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Types that can be rented, and whether they fail on their own or together.
+
+    Parameters
+    ----------
+    types
+        At least one, with different names.
+    shocks
+        How the types are up together; None: each by itself.
+
+    Raises
+    ------
+    InputError
+        If there is no type, a name comes twice, the shocks are of other types, or the capacities
+        have so little in common that they cannot be counted.
+    """
+
+    types: tuple[TransientType, ...]
+    shocks: CommonShocks | None = None
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.types]
+        if not names:
+            raise InputError("there is no type to rent", expected="at least one transient type")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                "a type is given twice", field="name", value=twice, expected="different names"
+            )
+        if self.shocks is not None and self.shocks.names != tuple(names):
+            raise InputError(
+                "the shocks are of other types",
+                field="shocks",
+                value=", ".join(self.shocks.names),
+                expected=", ".join(names),
+            )
+        if max(each.capacity for each in self.types) > _MOST_UNITS * self.grain:
+            raise InputError(
+                f"the capacities are multiples of nothing above {float(self.grain):g}",
+                field="capacity",
+                expected="capacities rounded to a coarser step",
+            )
+
+    @cached_property
+    def grain(self) -> Fraction:
+        """Largest capacity that all capacities are multiples of."""
+        return reduce(_common_grain, (Fraction(repr(float(e.capacity))) for e in self.types))
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """Shape (types,): capacity of a machine, in grains."""
+        return np.array([int(Fraction(repr(float(e.capacity))) / self.grain) for e in self.types])
+
+    @cached_property
+    def prices(self) -> NDArray[np.float64]:
+        """Shape (types,): price per hour of a machine."""
+        return np.array([each.price_per_hour for each in self.types])
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Shape (states,): probability of each state of the markets; one if types are apart."""
+        return np.ones(1) if self.shocks is None else self.shocks.weights
+
+    @cached_property
+    def up(self) -> NDArray[np.float64]:
+        """Shape (states, types): probability that a type is up, in each state."""
+        if self.shocks is not None:
+            return self.shocks.up
+        return np.array([[each.availability for each in self.types]])
+
+    @property
+    def on_demand_price_per_unit_hour(self) -> float | None:
+        """The cheapest unit of capacity that stays, where any is known."""
+        known = [e.on_demand_price_per_unit_hour for e in self.types]
+        return min((price for price in known if price is not None), default=None)
+
+    def grains(self, capacity: float) -> int:
+        """The least number of grains that make up a capacity."""
+        return math.ceil(Fraction(repr(float(capacity))) / self.grain)
+
+
+def _common_grain(first: Fraction, second: Fraction) -> Fraction:
+    common = math.lcm(first.denominator, second.denominator)
+    return Fraction(math.gcd(int(first * common), int(second * common)), common)

@@ -1,0 +1,142 @@
+"""From a requirement and offers to a plan, or to the reason why there can be none."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.availability import allowed_shortfall, best_shortfall, shortfall
+from foresail.cloud.transient.choosing import Criterion, chosen
+from foresail.cloud.transient.exact import cheapest
+from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.offers import Offers
+from foresail.cloud.transient.plan import CapacityPlan, Rented
+from foresail.cloud.transient.refining import best_of_scales
+from foresail.model.errors import InputError
+
+_HOPELESS: Final = 2.0
+"""A pool that costs so many times the price on demand is given up; pruning may halve one."""
+_MOST_GRAINS: Final = 1_000_000
+_SLACK: Final = 1e-12
+
+
+class UnreachableError(InputError):
+    """A target that no pool of these types can reach; ``best`` is the availability that one can."""
+
+    def __init__(self, target: float, allowed: float, offers: Offers) -> None:
+        best = best_shortfall(offers)
+        self.best = 1.0 - best
+        super().__init__(
+            f"no pool of these {len(offers.types)} types is available so often; the best reachable "
+            f"is {said_availability(best)}",
+            field="availability",
+            value=target if math.isclose(allowed, 1.0 - target) else 1.0 - allowed,
+            expected="a lower target, fewer extra nines, or more types",
+        )
+
+
+def plan(
+    offers: Offers,
+    capacity: float,
+    availability: float,
+    *,
+    method: Method = Method.BEST,
+    extra_nines: float = 0.0,
+) -> CapacityPlan:
+    """What to rent so that a capacity is there with some availability (spec 2.3).
+
+    Parameters
+    ----------
+    offers
+        What can be rented.
+    capacity
+        Above 0, in the unit of the types' capacity.
+    availability
+        Share of time that it must be there, below 1.
+    method
+        ``best``: by the marginal criteria at several scales, refined; the others are published
+        ones, which cost more on large capacities, and the exact one, for few types.
+    extra_nines
+        To plan for more than is asked, since what was measured is kept less well.
+
+    Raises
+    ------
+    UnreachableError
+        If no pool of these types is so available.
+    InputError
+        If capacity or availability cannot be, or the exact method has too much to look at.
+    """
+    needed = needed_grains(offers, capacity)
+    allowed = allowed_shortfall(availability, extra_nines) * (1.0 + _SLACK)
+    if best_shortfall(offers) > allowed:
+        raise UnreachableError(availability, allowed, offers)
+    price = offers.on_demand_price_per_unit_hour
+    on_demand = None if price is None else price * capacity
+    dearest = math.inf if on_demand is None else _HOPELESS * on_demand
+    best = _pool(offers, needed, allowed, method, dearest)
+    if best is None:
+        best = _everything(offers, needed)
+    if method is Method.EXACT:
+        best = cheapest(offers, needed, allowed, best)
+    return CapacityPlan(
+        capacity=capacity,
+        target=availability,
+        extra_nines=extra_nines,
+        availability_shortfall=shortfall(offers, best, needed),
+        rented=tuple(
+            Rented(each, int(count))
+            for each, count in zip(offers.types, best, strict=True)
+            if count
+        ),
+        method=method.value,
+        model="independent" if offers.shocks is None else f"{offers.weights.size} states",
+        on_demand_price_per_hour=on_demand,
+    )
+
+
+def _pool(
+    offers: Offers, needed: int, allowed: float, method: Method, dearest: float
+) -> NDArray[np.int64] | None:
+    if method in (Method.BEST, Method.EXACT):
+        return best_of_scales(offers, needed, allowed, dearest=dearest)
+    return chosen(offers, needed, allowed, Criterion(method.value), dearest=dearest)
+
+
+def needed_grains(offers: Offers, capacity: float) -> int:
+    """A capacity as the least number of grains that make it up.
+
+    Raises
+    ------
+    InputError
+        If it is not above 0, or far more than the types' grain lets one count.
+    """
+    if not 0.0 < capacity < math.inf:
+        raise InputError(
+            "no capacity to plan for", field="capacity", value=capacity, expected="above 0"
+        )
+    needed = offers.grains(capacity)
+    if needed > _MOST_GRAINS:
+        raise InputError(
+            f"too much to count in steps of {float(offers.grain):g}",
+            field="capacity",
+            value=capacity,
+            expected=f"at most {float(_MOST_GRAINS * offers.grain):g}, or capacities of types "
+            "rounded to a coarser step",
+        )
+    return needed
+
+
+def said_availability(short: float) -> str:
+    """An availability with enough digits to tell it from 1: ``0.999939``."""
+    if short <= 0.0:
+        return "1"
+    digits = max(2, math.ceil(-math.log10(short)) + 2)
+    return f"{1.0 - short:.{min(digits, 15)}f}"
+
+
+def _everything(offers: Offers, needed: int) -> NDArray[np.int64]:
+    """Every type by itself enough: the dearest pool, and one that is surely available enough."""
+    return np.ceil(needed / offers.units).astype(np.int64)

@@ -1,0 +1,172 @@
+"""Services of several tiers: up only while every tier has its capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.availability import allowed_shortfall
+from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.offers import Offers
+from foresail.cloud.transient.plan import VERSION, CapacityPlan
+from foresail.cloud.transient.planning import needed_grains, plan
+from foresail.model.errors import InputError
+
+_MOST_STATES: Final = 2_000_000
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One tier of a service: its name, and the capacity that it needs."""
+
+    name: str
+    capacity: float
+
+
+@dataclass(frozen=True, slots=True)
+class TieredPlan:
+    """A plan for every tier, and how often all of them have their capacity.
+
+    ``independent_availability`` takes the tiers for independent of each other, as if none shared a
+    type; ``availability`` knows that tiers with machines of the same type lose them together.
+    """
+
+    tiers: tuple[Tier, ...]
+    plans: tuple[CapacityPlan, ...]
+    availability: float
+    independent_availability: float
+
+    @property
+    def price_per_hour(self) -> float:
+        """Of all tiers."""
+        return sum(each.price_per_hour for each in self.plans)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the record of each tier's plan, and what holds for all."""
+        return {
+            "kind": "tiered-capacity-plan",
+            "version": VERSION,
+            "availability": self.availability,
+            "independent_availability": self.independent_availability,
+            "price_per_hour": self.price_per_hour,
+            "tiers": [
+                {"name": tier.name, "plan": each.to_record()}
+                for tier, each in zip(self.tiers, self.plans, strict=True)
+            ],
+        }
+
+
+def plan_tiers(
+    offers: Offers,
+    tiers: Sequence[Tier],
+    availability: float,
+    *,
+    method: Method = Method.BEST,
+    extra_nines: float = 0.0,
+) -> TieredPlan:
+    """Plan every tier by itself, each for the root of the target (spec 2.4).
+
+    Parameters
+    ----------
+    offers, method, extra_nines
+        As for ``foresail.cloud.transient.planning.plan``.
+    tiers
+        At least one, with different names.
+    availability
+        Share of time that all tiers must have their capacity.
+
+    Raises
+    ------
+    InputError
+        As ``plan``, or if there is no tier, a name comes twice, or the tiers' machines are of so
+        many types that the odds cannot be counted out.
+    """
+    names = [tier.name for tier in tiers]
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            "not a service of tiers",
+            field="tiers",
+            value=", ".join(names),
+            expected="at least one tier, all with different names",
+        )
+    target = tier_target(availability, len(tiers))
+    plans = tuple(
+        plan(offers, tier.capacity, target, method=method, extra_nines=extra_nines)
+        for tier in tiers
+    )
+    counts = [_counts(offers, each) for each in plans]
+    needed = [needed_grains(offers, tier.capacity) for tier in tiers]
+    return TieredPlan(
+        tiers=tuple(tiers),
+        plans=plans,
+        availability=shared_pool_availability(offers, counts, needed),
+        independent_availability=independent_availability(plans),
+    )
+
+
+def tier_target(availability: float, tiers: int) -> float:
+    """What each of so many equal, independent tiers must reach for all to reach a target."""
+    short = allowed_shortfall(availability)
+    return float(1.0 - -np.expm1(np.log1p(-short) / tiers))
+
+
+def independent_availability(plans: Sequence[CapacityPlan]) -> float:
+    """How often all tiers have their capacity if none shares anything with another."""
+    return float(np.exp(np.sum(np.log1p([-each.availability_shortfall for each in plans]))))
+
+
+def shared_pool_availability(
+    offers: Offers, counts: Sequence[Counts], needed: Sequence[int]
+) -> float:
+    """How often all tiers have their capacity when a type's machines go down in all of them.
+
+    Exact: the odds of all combinations of the tiers' capacities, those beyond the needed together.
+
+    Parameters
+    ----------
+    offers
+        What was rented.
+    counts
+        For each tier, machines of each type.
+    needed
+        For each tier, its capacity in grains.
+
+    Raises
+    ------
+    InputError
+        If there are too many combinations.
+    """
+    limits = np.array(needed, dtype=np.int64)
+    steps = np.stack(counts, axis=1) * offers.units[:, np.newaxis]
+    used = np.flatnonzero(steps.any(axis=1))
+    total = 0.0
+    for weight, up in zip(offers.weights, offers.up, strict=True):
+        capacities = np.zeros((1, limits.size), dtype=np.int64)
+        odds = np.ones(1)
+        for i in used:
+            moved = np.minimum(capacities + steps[i], limits)
+            both = np.concatenate((capacities, moved))
+            capacities, place = np.unique(both, axis=0, return_inverse=True)
+            parts = np.concatenate(((1.0 - up[i]) * odds, up[i] * odds))
+            odds = np.zeros(capacities.shape[0])
+            np.add.at(odds, place.ravel(), parts)
+            if odds.size > _MOST_STATES:
+                raise InputError(
+                    f"more than {_MOST_STATES:,} combinations of the tiers' capacities",
+                    field="tiers",
+                    value=limits.size,
+                    expected="fewer tiers, or capacities in coarser steps",
+                )
+        total += weight * float(odds[(capacities == limits).all(axis=1)].sum())
+    return total
+
+
+def _counts(offers: Offers, planned: CapacityPlan) -> Counts:
+    rented = {each.type.name: each.count for each in planned.rented}
+    return np.array([rented.get(each.name, 0) for each in offers.types], dtype=np.int64)

@@ -1,0 +1,155 @@
+"""Waiting for green hours: carbon in place of money (the thesis' outlook, chapter 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
+from foresail.kernels.carbon import emitted_by, greenest_starts
+from foresail.model.errors import InputError
+
+
+@dataclass(frozen=True)
+class CarbonIntensity:
+    """Grams of CO2 per kWh in equal steps from second 0 on; after the last it begins again.
+
+    Parameters
+    ----------
+    grams_per_kwh
+        One value per step.
+    step_seconds
+        Length of a step.
+
+    Raises
+    ------
+    InputError
+        If there are no values, one is negative, or the step is not above 0.
+    """
+
+    grams_per_kwh: Floats
+    step_seconds: float = 3600.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "grams_per_kwh", writable(self.grams_per_kwh))
+        values = self.grams_per_kwh
+        if values.ndim != 1 or values.size == 0 or not np.all(values >= 0.0):
+            raise InputError("out of range", field="grams_per_kwh", expected="values, 0 or more")
+        if not 0.0 < self.step_seconds < np.inf:
+            raise InputError(
+                "out of range", field="step_seconds", value=self.step_seconds, expected="above 0"
+            )
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Sums of the first values."""
+        return np.concatenate(([0.0], np.cumsum(self.grams_per_kwh)))
+
+    def grams(self, start_seconds: ArrayLike, runtime_seconds: ArrayLike) -> Floats:
+        """What one kW emits in each run."""
+        starts, ends = np.broadcast_arrays(
+            np.asarray(start_seconds, dtype=np.float64),
+            np.asarray(start_seconds, dtype=np.float64) + np.asarray(runtime_seconds),
+        )
+        total = np.array(
+            [
+                emitted_by(self.grams_per_kwh, self.sums, last / self.step_seconds)
+                - emitted_by(self.grams_per_kwh, self.sums, first / self.step_seconds)
+                for first, last in zip(starts.ravel(), ends.ravel(), strict=True)
+            ]
+        )
+        return total.reshape(starts.shape) * self.step_seconds / 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class GreenMetrics:
+    """What waiting for green hours led to.
+
+    Parameters
+    ----------
+    grams, grams_at_once
+        Emitted by all jobs, and if none had waited.
+    mean_wait_seconds
+        Over all jobs.
+    waiting_jobs
+        Share of jobs that waited.
+    """
+
+    grams: float
+    grams_at_once: float
+    mean_wait_seconds: float
+    waiting_jobs: float
+
+    @property
+    def saved(self) -> float:
+        """Share of the emission that waiting saved."""
+        return 1.0 - self.grams / self.grams_at_once if self.grams_at_once else 0.0
+
+
+def green_starts(
+    jobs: TraceJobs,
+    carbon: CarbonIntensity,
+    believed_runtimes: Floats,
+    patience_seconds: ArrayLike,
+    grams_per_hour: ArrayLike = 0.0,
+) -> Floats:
+    """When each job starts (s) to emit least, as far as is believed of its runtime.
+
+    Parameters
+    ----------
+    jobs
+        The jobs; only their submit times count.
+    carbon
+        The intensity, known in advance.
+    believed_runtimes
+        A row of equally likely runtimes (s) for each job: quantiles of its belief, or one estimate.
+    patience_seconds
+        The longest delay, of all or by job.
+    grams_per_hour
+        Grams per kW of the job that an hour's delay must save.
+
+    Raises
+    ------
+    InputError
+        If an argument is negative or not one for each job.
+    """
+    count = len(jobs)
+    runtimes = np.asarray(believed_runtimes, dtype=np.float64)
+    runtimes = runtimes[:, None] if runtimes.ndim == 1 else runtimes
+    if runtimes.shape[0] != count:
+        raise InputError(
+            "not one row for each job", field="believed_runtimes", value=runtimes.shape[0]
+        )
+    step = carbon.step_seconds
+    patience = np.broadcast_to(np.asarray(patience_seconds, dtype=np.float64), (count,))
+    value = np.broadcast_to(np.asarray(grams_per_hour, dtype=np.float64), (count,))
+    if not (np.all(patience >= 0.0) and np.all(np.isfinite(patience)) and np.all(value >= 0.0)):
+        raise InputError("out of range", field="patience_seconds", expected="finite, 0 or more")
+    start = np.empty(count)
+    greenest_starts(
+        carbon.grams_per_kwh,
+        carbon.sums,
+        jobs.submit_seconds / step,
+        writable(runtimes / step),
+        writable(patience / step),
+        writable(value),  # grams per kWh and step, for an hour's delay in steps
+        start,
+    )
+    return np.maximum(start * step, jobs.submit_seconds)
+
+
+def green_metrics(
+    jobs: TraceJobs, carbon: CarbonIntensity, start_seconds: Floats, kilowatts_per_core: float
+) -> GreenMetrics:
+    """What the jobs emit when they start then, each core drawing so much power."""
+    power = jobs.cores * kilowatts_per_core
+    wait = start_seconds - jobs.submit_seconds
+    return GreenMetrics(
+        grams=float(power @ carbon.grams(start_seconds, jobs.runtime_seconds)),
+        grams_at_once=float(power @ carbon.grams(jobs.submit_seconds, jobs.runtime_seconds)),
+        mean_wait_seconds=float(wait.mean()),
+        waiting_jobs=float(np.mean(wait > 0.0)),
+    )

@@ -1,0 +1,272 @@
+"""Models that learn waits and runtimes; trees come from scikit-learn, and run as arrays."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.metrics import (
+    matthews_correlation,
+    mean_absolute_percentage_error,
+)
+from foresail.cloud.waiting.policies import WaitingPolicy
+from foresail.cloud.waiting.simulating import Simulated
+from foresail.kernels.wait_model import WaitModel, predict_waits
+from foresail.kernels.waiting import EXPIRED, FIXED
+from foresail.model.errors import InputError, UnknownNameError
+
+DEPTH: Final = 114
+SEED: Final = 137
+_BEYOND: Final = 1.5
+
+RuntimeModel = Callable[[Floats], Floats]
+"""Estimated seconds by rows of job features."""
+
+
+class WaitRows(NamedTuple):
+    """What models of waits learn from: a row of features and a wait (s) per job.
+
+    ``cut``: the job left when its patience was over; its wait is then taken to be half as long
+    again, for it would have been longer than that patience.
+    """
+
+    features: Floats
+    wait_seconds: Floats
+    cut: NDArray[np.bool_]
+
+
+class WaitScore(NamedTuple):
+    """How well waits are predicted: against a threshold (MCC), and in seconds (MAPE).
+
+    The MAPE is that of jobs which waited, and whose whole wait is known.
+    """
+
+    threshold_seconds: float
+    correlation: float
+    percentage_error: float
+
+
+def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
+    """Examples from a simulation that kept features and told nobody of waits.
+
+    Jobs that were rented a machine on arrival or tried say nothing of the queue, and are left out.
+
+    Raises
+    ------
+    InputError
+        If no features were kept.
+    """
+    if simulated.features.shape[0] == 0:
+        raise InputError("no features were kept", expected="a simulation with features_every")
+    every = slice(None, None, simulated.features_every)
+    place = simulated.place[every]
+    waited = simulated.start_seconds[every] - simulated.columns.submit[every]
+    cut = place == EXPIRED
+    known = cut | (place == FIXED)
+    waited = np.where(cut, _BEYOND * policy.rules.patience_seconds, waited)
+    return WaitRows(simulated.features[known], waited[known], cut[known])
+
+
+def split_rows(rows: WaitRows, share: float = 0.7, seed: int = SEED) -> tuple[WaitRows, WaitRows]:
+    """So large a share of the rows at random, and the others."""
+    order = np.random.default_rng(seed).permutation(rows.wait_seconds.size)
+    cut = int(share * order.size)
+    first, second = (
+        WaitRows(rows.features[part], rows.wait_seconds[part], rows.cut[part])
+        for part in (order[:cut], order[cut:])
+    )
+    return first, second
+
+
+def linear_waits(rows: WaitRows) -> WaitModel:
+    """Least squares on the features."""
+    inputs = np.column_stack((rows.features, np.ones(rows.wait_seconds.size)))
+    scale = np.maximum(np.abs(inputs).max(axis=0), 1e-12)
+    coefficients = np.linalg.lstsq(inputs / scale, rows.wait_seconds, rcond=None)[0] / scale
+    return WaitModel(
+        base=coefficients[-1:].copy(),
+        weights=coefficients[:-1].copy(),
+        roots=np.empty(0, np.int64),
+        feature=np.empty(0, np.int32),
+        limit=np.empty(0),
+        left=np.empty(0, np.int32),
+        right=np.empty(0, np.int32),
+        leaves=np.empty((0, 1)),
+    )
+
+
+def forest_waits(
+    rows: WaitRows,
+    trees: int = 50,
+    depth: int = DEPTH,
+    smallest_leaf: int = 5,
+    parts: int = 1,
+    seed: int = SEED,
+) -> WaitModel:
+    """A random forest.
+
+    With one part it predicts the mean. With more, it predicts the quantiles in the middle of so
+    many equal parts of probability: the average over the trees of the quantiles in the leaf, so
+    that a policy can weigh how likely which wait is.
+
+    Raises
+    ------
+    InputError
+        If scikit-learn is not installed.
+    """
+    forest = _sklearn("ensemble").RandomForestRegressor(
+        n_estimators=trees, max_depth=depth, min_samples_leaf=smallest_leaf, random_state=seed
+    )
+    inputs = rows.features.astype(np.float32)
+    forest.fit(inputs, rows.wait_seconds)
+    grown = [each.tree_ for each in forest.estimators_]
+    if parts == 1:
+        leaves = [tree.value[:, 0, :] / trees for tree in grown]
+    else:
+        leaves = [
+            _leaf_quantiles(tree.apply(inputs), rows.wait_seconds, tree.node_count, parts) / trees
+            for tree in grown
+        ]
+    return _as_arrays(grown, leaves, np.zeros(parts))
+
+
+def boosted_waits(
+    rows: WaitRows,
+    trees: int = 100,
+    depth: int = DEPTH,
+    smallest_leaf: int = 5,
+    rate: float = 0.1,
+    seed: int = SEED,
+) -> WaitModel:
+    """Gradient boosting of trees.
+
+    Raises
+    ------
+    InputError
+        If scikit-learn is not installed.
+    """
+    boosting = _sklearn("ensemble").GradientBoostingRegressor(
+        n_estimators=trees,
+        max_depth=depth,
+        min_samples_leaf=smallest_leaf,
+        learning_rate=rate,
+        random_state=seed,
+    )
+    boosting.fit(rows.features.astype(np.float32), rows.wait_seconds)
+    grown = [each.tree_ for each in boosting.estimators_[:, 0]]
+    leaves = [tree.value[:, 0, :] * rate for tree in grown]
+    return _as_arrays(grown, leaves, np.array([rows.wait_seconds.mean()]))
+
+
+def predicted_waits(model: WaitModel, features: Floats) -> Floats:
+    """Quantiles of the wait (s) by row of features, one column for each part of probability."""
+    quantiles = np.empty((features.shape[0], model.base.size))
+    predict_waits(model, np.ascontiguousarray(features, dtype=np.float64), quantiles)
+    return quantiles
+
+
+def score_waits(model: WaitModel, rows: WaitRows, thresholds: Sequence[float]) -> list[WaitScore]:
+    """How well a model does on rows that it has not seen, for each threshold (s)."""
+    predicted = predicted_waits(model, rows.features).mean(axis=1)
+    whole = ~rows.cut
+    error = mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])
+    return [
+        WaitScore(limit, matthews_correlation(predicted > limit, rows.wait_seconds > limit), error)
+        for limit in thresholds
+    ]
+
+
+RUNTIME_MODELS: Final = ("linear", "forest", "svr", "network")
+
+
+def learn_runtimes(kind: str, features: Floats, runtime_seconds: Floats) -> RuntimeModel:
+    """A model of runtimes from rows of what is known on submission (section 7.2's comparison).
+
+    ``kind`` is linear regression, a random forest, support vectors or a neural network. Learning
+    support vectors takes a time that grows with the square of the rows.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such kind.
+    InputError
+        If scikit-learn is not installed.
+    """
+    if kind not in RUNTIME_MODELS:
+        raise UnknownNameError("runtime model", kind, RUNTIME_MODELS)
+    if kind == "linear":
+        model = _sklearn("linear_model").LinearRegression()
+    elif kind == "forest":
+        model = _sklearn("ensemble").RandomForestRegressor(
+            n_estimators=50, max_depth=DEPTH, random_state=SEED
+        )
+    elif kind == "svr":
+        model = _sklearn("svm").SVR()
+    else:
+        model = _sklearn("neural_network").MLPRegressor(
+            hidden_layer_sizes=(64, 32), max_iter=1000, early_stopping=True, random_state=SEED
+        )
+    scaled = _sklearn("pipeline").make_pipeline(_sklearn("preprocessing").StandardScaler(), model)
+    scaled.fit(features, runtime_seconds)
+
+    def estimate(rows: Floats) -> Floats:
+        return np.maximum(np.asarray(scaled.predict(rows), dtype=np.float64), 0.0)
+
+    return estimate
+
+
+def perturbed(runtime_seconds: Floats, mean_error: float, seed: int = SEED) -> Floats:
+    """Runtimes as a model of this mean absolute percentage error might tell them (0.1 is 10 %).
+
+    Each is multiplied by 1 + e, with e normal and E|e| the error; never below 0.
+    """
+    deviation = mean_error * np.sqrt(np.pi / 2.0)
+    errors = np.random.default_rng(seed).normal(0.0, deviation, runtime_seconds.size)
+    return runtime_seconds * np.maximum(1.0 + errors, 0.0)
+
+
+def _leaf_quantiles(leaf: NDArray[np.int64], waits: Floats, nodes: int, parts: int) -> Floats:
+    """Quantiles of the waits that fall into each leaf, at the middles of equal parts."""
+    order = np.lexsort((waits, leaf))
+    ordered = waits[order]
+    which, first, count = np.unique(leaf[order], return_index=True, return_counts=True)
+    levels = (np.arange(parts) + 0.5) / parts
+    quantiles = np.zeros((nodes, parts))
+    quantiles[which] = ordered[first[:, None] + (levels * count[:, None]).astype(np.int64)]
+    return quantiles
+
+
+def _as_arrays(trees: Sequence[Any], leaves: Sequence[Floats], base: Floats) -> WaitModel:
+    roots = np.concatenate(([0], np.cumsum([tree.node_count for tree in trees])[:-1]))
+
+    def shifted(name: str) -> NDArray[np.int32]:
+        return np.concatenate(
+            [getattr(tree, name) + root for tree, root in zip(trees, roots, strict=True)]
+        ).astype(np.int32)
+
+    return WaitModel(
+        base=base,
+        weights=np.empty(0),
+        roots=roots.astype(np.int64),
+        feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+        limit=np.concatenate([tree.threshold for tree in trees]).astype(np.float64),
+        left=shifted("children_left"),
+        right=shifted("children_right"),
+        leaves=np.ascontiguousarray(np.concatenate(leaves), dtype=np.float64),
+    )
+
+
+def _sklearn(module: str) -> Any:
+    """A module of scikit-learn, imported when something is really to be learned."""
+    try:
+        return importlib.import_module(f"sklearn.{module}")
+    except ImportError as error:
+        raise InputError(
+            "learning trees needs the package scikit-learn",
+            expected='pip install "foresail[learn]"',
+        ) from error

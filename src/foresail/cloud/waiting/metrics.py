@@ -1,0 +1,168 @@
+"""What a waiting policy cost, in money and in waiting (spec section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foresail.cloud.waiting.jobs import FixedMachines
+from foresail.cloud.waiting.policies import WaitingPolicy
+from foresail.cloud.waiting.simulating import Simulated
+from foresail.kernels import waiting_totals as totals_of
+from foresail.kernels.waiting import Outcomes
+from foresail.model.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMetrics:
+    """The result of a waiting policy on a trace.
+
+    Parameters
+    ----------
+    jobs
+        How many were counted.
+    period_seconds
+        From their first to their last submission: for so long fixed machines are paid.
+    mean_wait_seconds
+        From submission to the start of the last run, over all jobs.
+    waiting_jobs
+        Share of jobs that waited at all.
+    fixed_cost, rented_cost, trial_cost
+        Money for fixed machines, for rented ones, and for runs that were only tried there.
+    on_demand_cost
+        Money if every job had been rented a machine at once.
+    rented_jobs, tried_jobs, expired_jobs
+        Shares of jobs that ended on rented machines, that were tried there, and that were rented
+        one after a wait in vain.
+    rented_work
+        Share of core-seconds that did not run on fixed machines.
+    fixed_utilisation
+        Share of the fixed machines' cores that the jobs used (trials not counted).
+    delay_cost
+        What the delays were worth, by the jobs' own values.
+    """
+
+    jobs: int
+    period_seconds: float
+    mean_wait_seconds: float
+    waiting_jobs: float
+    fixed_cost: float
+    rented_cost: float
+    trial_cost: float
+    on_demand_cost: float
+    rented_jobs: float
+    tried_jobs: float
+    expired_jobs: float
+    rented_work: float
+    fixed_utilisation: float
+    delay_cost: float
+
+    @property
+    def total_cost(self) -> float:
+        """All that is paid to owners of machines."""
+        return self.fixed_cost + self.rented_cost + self.trial_cost
+
+    @property
+    def price(self) -> float:
+        """Effective price of the work; 1 is that of renting for every job."""
+        return self.total_cost / self.on_demand_cost
+
+    @property
+    def opportunity_cost(self) -> float:
+        """Price times mean wait (s)."""
+        return self.price * self.mean_wait_seconds
+
+    @property
+    def rented_to_fixed(self) -> float:
+        """Money for rented machines as a share of that for fixed ones."""
+        return (self.rented_cost + self.trial_cost) / self.fixed_cost
+
+
+def measured(
+    simulated: Simulated,
+    fixed: FixedMachines,
+    policy: WaitingPolicy,
+    trial_price: float = 1.0,
+    trim: float = 0.0,
+) -> WaitingMetrics:
+    """The metrics of a simulation.
+
+    Parameters
+    ----------
+    simulated, fixed, policy
+        The simulation and what it was made with.
+    trial_price
+        Price of a machine for a trial, relative to the same on demand.
+    trim
+        Share of jobs that is left out at the beginning, and at the end.
+
+    Raises
+    ------
+    InputError
+        If no two jobs of different submission times are left.
+    """
+    columns = simulated.columns
+    count = columns.submit.size
+    first = int(trim * count)
+    last = count - first
+    if last - first < 2 or columns.submit[last - 1] <= columns.submit[first]:
+        raise InputError("too few jobs to measure", value=count, expected="some at two times")
+    period = float(columns.submit[last - 1] - columns.submit[first])
+    totals = np.empty(totals_of.TOTALS)
+    outcomes = Outcomes(
+        simulated.start_seconds, simulated.place, simulated.machine, simulated.features
+    )
+    totals_of.add_up(
+        first, last, trial_price, policy.rules, columns, simulated.shapes, outcomes, totals
+    )
+    jobs, work = totals[totals_of.JOBS], max(totals[totals_of.WORK], 1e-300)
+    capacity = fixed.total_cores * period
+    return WaitingMetrics(
+        jobs=last - first,
+        period_seconds=period,
+        mean_wait_seconds=float(totals[totals_of.WAIT] / jobs),
+        waiting_jobs=float(totals[totals_of.WAITED] / jobs),
+        fixed_cost=fixed.count * fixed.price_per_hour * period / 3600.0,
+        rented_cost=float(totals[totals_of.RENTED_COST]),
+        trial_cost=float(totals[totals_of.TRIAL_COST]),
+        on_demand_cost=float(totals[totals_of.ON_DEMAND_COST]),
+        rented_jobs=float(totals[totals_of.RENTED_JOBS] / jobs),
+        tried_jobs=float(totals[totals_of.TRIED_JOBS] / jobs),
+        expired_jobs=float(totals[totals_of.EXPIRED_JOBS] / jobs),
+        rented_work=float(1.0 - totals[totals_of.FIXED_WORK] / work),
+        fixed_utilisation=float(totals[totals_of.FIXED_WORK] / capacity) if capacity else 0.0,
+        delay_cost=float(totals[totals_of.DELAY_COST]),
+    )
+
+
+def matthews_correlation(predicted: ArrayLike, true: ArrayLike) -> float:
+    """Correlation of two yes-or-no sequences (MCC): 1 is perfect, 0 as good as chance."""
+    said, was = np.asarray(predicted, dtype=bool), np.asarray(true, dtype=bool)
+    return matthews_correlation_of(
+        int(np.sum(said & was)),
+        int(np.sum(~said & ~was)),
+        int(np.sum(said & ~was)),
+        int(np.sum(~said & was)),
+    )
+
+
+def matthews_correlation_of(
+    true_positives: int, true_negatives: int, false_positives: int, false_negatives: int
+) -> float:
+    """The same from the four counts; 0 where one of the margins is empty."""
+    tp, tn = float(true_positives), float(true_negatives)
+    fp, fn = float(false_positives), float(false_negatives)
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return float((tp * tn - fp * fn) / np.sqrt(product)) if product > 0.0 else 0.0
+
+
+def mean_absolute_percentage_error(predicted: ArrayLike, true: ArrayLike) -> float:
+    """Mean of |predicted - true| / true over what is above 0 (MAPE); 1 is 100 %."""
+    said = np.asarray(predicted, dtype=np.float64)
+    was = np.asarray(true, dtype=np.float64)
+    some = was > 0.0
+    if not np.any(some):
+        return float("nan")
+    return float(np.mean(np.abs(said[some] - was[some]) / was[some]))

@@ -1,0 +1,360 @@
+"""What waiting policies cost in price and waiting, by formula (chapter 6 of the thesis, corrected).
+
+Jobs arrive as a Poisson process, run for exponential times and hold one server each. Prices are
+relative to the on-demand price. Every function broadcasts over servers and thresholds. For fixed
+servers that are paid all the time, price = fixed price x servers / offered load + the share of work
+that is rented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foresail.cloud.waiting.queueing import (
+    Floats,
+    blocking,
+    checked_amount,
+    checked_servers,
+    checked_share,
+    delayed,
+    lost_time,
+    with_patience,
+)
+from foresail.model.errors import InputError, UnknownNameError
+
+CompoundForm = Literal["scaled", "printed", "printed-all-jobs"]
+"""How the compound's queue follows from that of exponential jobs: with threshold and wait scaled by
+the variability (near to simulation), as printed, or as printed but averaged over all jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What arrives, and what owning costs.
+
+    Parameters
+    ----------
+    arrivals_per_second, services_per_second
+        Rates; the mean runtime is one by the second.
+    fixed_price
+        Price of a fixed server relative to the same on demand.
+
+    Raises
+    ------
+    InputError
+        If a rate is not above 0 or the price is negative.
+    """
+
+    arrivals_per_second: float
+    services_per_second: float
+    fixed_price: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name in ("arrivals_per_second", "services_per_second"):
+            if not 0.0 < getattr(self, name) < np.inf:
+                raise InputError(
+                    "out of range", field=name, value=getattr(self, name), expected="above 0"
+                )
+        checked_amount("fixed_price", self.fixed_price)
+
+    @property
+    def offered(self) -> float:
+        """Servers that would be busy on average if nobody waited and none were missing."""
+        return self.arrivals_per_second / self.services_per_second
+
+
+class Expected(NamedTuple):
+    """What a policy leads to in the long run; arrays of one shape.
+
+    Parameters
+    ----------
+    wait_seconds
+        Mean wait over all jobs; infinite where the queue only grows.
+    price
+        Mean price of a unit of work; 1 is the on-demand price.
+    rented_jobs, rented_work
+        Shares of jobs and of work that run on rented servers.
+    """
+
+    wait_seconds: Floats
+    price: Floats
+    rented_jobs: Floats
+    rented_work: Floats
+
+    @property
+    def opportunity_cost(self) -> Floats:
+        """Price times wait: what is saved in waiting is paid, and the other way round."""
+        return self.price * self.wait_seconds
+
+
+def all_jobs_wait(load: Load, servers: ArrayLike) -> Expected:
+    """AJW: every job waits for a fixed server (equations 6.1 and 6.2)."""
+    whole = checked_servers(servers)
+    wait = _queue_wait(whole, load.arrivals_per_second, load.services_per_second)
+    return _expected(load, whole, wait, 0.0, 0.0)
+
+
+def no_jobs_wait(load: Load, servers: ArrayLike) -> Expected:
+    """NJW: a job that finds no free fixed server is rented one (equations 6.3 and 6.4)."""
+    whole = checked_servers(servers)
+    lost = blocking(whole, load.offered)
+    return _expected(load, whole, 0.0, lost, lost)
+
+
+def all_jobs_wait_up_to(load: Load, servers: ArrayLike, waiting_seconds: ArrayLike) -> Expected:
+    """AJW-T: every job waits, and who has waited for so long is rented a server (6.5-6.11)."""
+    whole = checked_servers(servers)
+    queue = with_patience(
+        load.arrivals_per_second, load.services_per_second, whole, waiting_seconds
+    )
+    wasted = lost_time(queue.leaving, waiting_seconds)
+    return _expected(load, whole, queue.wait_seconds + wasted, queue.leaving, queue.leaving)
+
+
+def short_waits_wait(
+    load: Load,
+    servers: ArrayLike,
+    waiting_seconds: ArrayLike,
+    over: ArrayLike = 0.0,
+    under: ArrayLike = 0.0,
+) -> Expected:
+    """SWW: only who will wait no longer than that does wait (6.12), with wrong predictions.
+
+    Parameters
+    ----------
+    load, servers, waiting_seconds
+        As for AJW-T.
+    over
+        Share of all jobs whose wait is predicted too long: rented at once, even if a fixed server
+        is free (6.13, corrected).
+    under
+        Share of those who would wait too long, and are not told: they wait in vain.
+    """
+    whole = checked_servers(servers)
+    wrong, blind = checked_share("over", over), checked_share("under", under)
+    threshold = checked_amount("waiting threshold", waiting_seconds)
+    queue = with_patience(
+        (1.0 - wrong) * load.arrivals_per_second, load.services_per_second, whole, threshold
+    )
+    vain = lost_time(blind * queue.leaving, threshold)
+    rented = wrong + (1.0 - wrong) * queue.leaving
+    return _expected(load, whole, (1.0 - wrong) * (queue.wait_seconds + vain), rented, rented)
+
+
+def short_waits_wait_conserving(
+    load: Load,
+    servers: ArrayLike,
+    waiting_seconds: ArrayLike,
+    over: ArrayLike = 0.0,
+    under: ArrayLike = 0.0,
+) -> Expected:
+    """SWW in which a job uses a free fixed server whatever is predicted of its wait.
+
+    ``over`` is then the share of those who find none free and would have waited within the
+    threshold; with all of them the policy is NJW.
+    """
+    whole = checked_servers(servers)
+    wrong, blind = checked_share("over", over), checked_share("under", under)
+    threshold = checked_amount("waiting threshold", waiting_seconds)
+    queue = with_patience(
+        load.arrivals_per_second, load.services_per_second, whole, threshold, 1.0 - wrong
+    )
+    # Whose wait is predicted too long anyway never waits in vain.
+    vain = lost_time((1.0 - wrong) * blind * queue.too_long, threshold)
+    return _expected(load, whole, queue.wait_seconds + vain, queue.leaving, queue.leaving)
+
+
+def long_jobs_wait(
+    load: Load,
+    servers: ArrayLike,
+    short_seconds: ArrayLike,
+    over: ArrayLike = 0.0,
+    under: ArrayLike = 0.0,
+) -> Expected:
+    """LJW: shorter jobs are always rented, the others wait (6.14-6.22), with wrong predictions.
+
+    Parameters
+    ----------
+    load, servers
+        As for AJW.
+    short_seconds
+        A job that runs for less is short.
+    over
+        Share of short jobs that are taken for long ones.
+    under
+        Share of long jobs that are taken for short ones.
+    """
+    whole = checked_servers(servers)
+    kinds = _split(load, short_seconds)
+    wrong_short, wrong_long = checked_share("over", over), checked_share("under", under)
+    short_fixed = kinds.short * wrong_short
+    long_fixed = (1.0 - kinds.short) * (1.0 - wrong_long)
+    fixed = short_fixed + long_fixed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (short_fixed * kinds.short_seconds + long_fixed * kinds.long_seconds) / fixed
+        square = (short_fixed * kinds.short_square + long_fixed * kinds.long_square) / fixed
+        variability = square / mean**2 - 1.0
+        wait = (
+            (variability + 1.0)
+            / 2.0
+            * _queue_wait(whole, fixed * load.arrivals_per_second, 1.0 / mean)
+        )
+        waited = lost_time(fixed, wait)
+    rented_short = kinds.short * (1.0 - wrong_short)
+    rented_long = (1.0 - kinds.short) * wrong_long
+    work = load.services_per_second * (
+        rented_short * kinds.short_seconds + rented_long * kinds.long_seconds
+    )
+    return _expected(load, whole, waited, rented_short + rented_long, work)
+
+
+def compound(
+    load: Load,
+    servers: ArrayLike,
+    short_seconds: ArrayLike,
+    waiting_seconds: ArrayLike,
+    form: CompoundForm = "scaled",
+) -> Expected:
+    """LJW first, then SWW on the long jobs (6.23-6.25).
+
+    The waits are those of exponential jobs with as high a load, made to fit long jobs' lower
+    variability as ``form`` says.
+    """
+    whole = checked_servers(servers)
+    threshold = checked_amount("waiting threshold", waiting_seconds)
+    kinds = _split(load, short_seconds)
+    share = 1.0 - kinds.short
+    factor = (kinds.long_square / kinds.long_seconds**2) / 2.0
+    queue = with_patience(
+        share * load.arrivals_per_second,
+        1.0 / kinds.long_seconds,
+        whole,
+        threshold / factor if form == "scaled" else threshold,
+    )
+    wait = factor * queue.wait_seconds * (1.0 if form == "printed" else share)
+    mu = load.services_per_second
+    work = mu * (kinds.short * kinds.short_seconds + share * queue.leaving * kinds.long_seconds)
+    return _expected(load, whole, wait, kinds.short + share * queue.leaving, work)
+
+
+POLICIES: Final = ("ajw", "njw", "ajw-t", "sww", "ljw", "compound")
+
+
+def expected(
+    policy: str,
+    load: Load,
+    servers: ArrayLike,
+    waiting_seconds: ArrayLike = np.inf,
+    short_seconds: ArrayLike = 0.0,
+) -> Expected:
+    """What the policy of this name leads to, predictions being right.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    InputError
+        If an argument is out of range.
+    """
+    models: dict[str, Callable[[], Expected]] = {
+        "ajw": lambda: all_jobs_wait(load, servers),
+        "njw": lambda: no_jobs_wait(load, servers),
+        "ajw-t": lambda: all_jobs_wait_up_to(load, servers, waiting_seconds),
+        "sww": lambda: short_waits_wait(load, servers, waiting_seconds),
+        "ljw": lambda: long_jobs_wait(load, servers, short_seconds),
+        "compound": lambda: compound(load, servers, short_seconds, waiting_seconds),
+    }
+    if policy not in models:
+        raise UnknownNameError("waiting policy", policy, POLICIES)
+    return models[policy]()
+
+
+def marginal_use(policy: str, load: Load, servers: ArrayLike, waiting_seconds: float) -> Floats:
+    """Rented work that the last of so many fixed servers takes over, as a share of its time.
+
+    It falls with the number of servers; a server is worth owning while this is at least its fixed
+    price (section 6.4's "utilisation of the s-th server").
+    """
+    whole = checked_servers(servers)
+    with_it = expected(policy, load, whole, waiting_seconds).rented_work
+    without = expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
+    return load.offered * (without - with_it)
+
+
+def cheapest_servers(
+    policy: str, load: Load, waiting_seconds: float = np.inf, short_seconds: float = 0.0
+) -> int:
+    """The number of fixed servers with the lowest price, among those with finite waits.
+
+    By bisection: the rented work is convex in the number of servers. Where nothing but short jobs
+    is rented whatever the servers (AJW, LJW), it is the fewest that can do the rest.
+    """
+
+    def is_worth_it(servers: int) -> bool:
+        fewer, here = expected(
+            policy, load, np.array([servers - 1, servers]), waiting_seconds, short_seconds
+        ).rented_work
+        waits = expected(policy, load, servers - 1, waiting_seconds, short_seconds).wait_seconds
+        return bool(load.offered * (fewer - here) >= load.fixed_price or not np.isfinite(waits))
+
+    above = 1
+    while is_worth_it(above):
+        above *= 2
+    low = above // 2
+    while above - low > 1:
+        middle = (low + above) // 2
+        if is_worth_it(middle):
+            low = middle
+        else:
+            above = middle
+    return low
+
+
+class _Kinds(NamedTuple):
+    """Short and long jobs among exponential ones: share, means (s) and mean squares (s2)."""
+
+    short: Floats
+    short_seconds: Floats
+    short_square: Floats
+    long_seconds: Floats
+    long_square: Floats
+
+
+def _split(load: Load, short_seconds: ArrayLike) -> _Kinds:
+    limit = checked_amount("short threshold", short_seconds)
+    mean = 1.0 / load.services_per_second
+    short = -np.expm1(-limit / mean)
+    long_seconds = limit + mean
+    long_square = limit**2 + 2.0 * limit * mean + 2.0 * mean**2
+    some = np.where(short > 0.0, short, 1.0)
+    short_mean = np.where(short > 0.0, (mean - (1.0 - short) * long_seconds) / some, 0.0)
+    short_square = np.where(short > 0.0, (2.0 * mean**2 - (1.0 - short) * long_square) / some, 0.0)
+    return _Kinds(short, short_mean, short_square, long_seconds, long_square)
+
+
+def _queue_wait(servers: ArrayLike, arrivals: ArrayLike, services: ArrayLike) -> Floats:
+    """Mean wait of exponential jobs that all wait; infinite where the load is too high."""
+    rate = np.asarray(arrivals, dtype=np.float64)
+    service = np.asarray(services, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        offered = np.where(rate > 0.0, rate / service, 0.0)
+        spare = np.asarray(servers) * service - rate
+        wait = delayed(servers, offered) / spare
+    return np.where(offered < np.asarray(servers), wait, np.where(rate > 0.0, np.inf, 0.0))
+
+
+def _expected(
+    load: Load,
+    servers: ArrayLike,
+    wait_seconds: ArrayLike,
+    rented_jobs: ArrayLike,
+    rented_work: ArrayLike,
+) -> Expected:
+    owned = load.fixed_price * np.asarray(servers, dtype=np.float64) / load.offered
+    price = owned + np.asarray(rented_work, dtype=np.float64)
+    parts = np.broadcast_arrays(wait_seconds, price, rented_jobs, rented_work)
+    return Expected(*(np.array(part, dtype=np.float64) for part in parts))

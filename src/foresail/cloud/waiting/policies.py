@@ -1,0 +1,155 @@
+"""Waiting policies as settings, by their published names, and what they believe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.kernels.wait_model import WaitModel
+from foresail.kernels.waiting_choice import Rules
+from foresail.model.errors import InputError, UnknownNameError
+
+Queue = Literal["fcfs", "strict-fcfs", "sjf", "random"]
+"""Order of those who wait: by submission, by submission with nobody overtaking, shortest (as
+believed) first, or at random. In all but the strict one the first that fits goes."""
+QUEUES: Final[tuple[Queue, ...]] = ("fcfs", "strict-fcfs", "sjf", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPolicy:
+    """Who waits for fixed machines, and who runs at once on rented ones.
+
+    Parameters
+    ----------
+    waiting_seconds
+        Who is believed to wait longer is rented a machine at once; b in the literature.
+    short_seconds
+        Who is believed to run for less is rented one at once; t.
+    patience_seconds
+        Who has waited for so long is rented one; ``waiting_seconds`` unless given.
+    speculation_seconds
+        Who finds no fixed machine free is first run on a rented one for so long, and waits only if
+        it is not done by then; 0: nobody is.
+    conserving
+        Whether anybody takes a fixed machine that is free for him.
+    weighing
+        Whether who is expected to lose more by waiting than it saves is rented a machine.
+    queue
+        Order of those who wait.
+
+    Raises
+    ------
+    InputError
+        If a number is negative or the queue has another name.
+    """
+
+    waiting_seconds: float = math.inf
+    short_seconds: float = 0.0
+    patience_seconds: float | None = None
+    speculation_seconds: float = 0.0
+    conserving: bool = True
+    weighing: bool = False
+    queue: Queue = "fcfs"
+
+    def __post_init__(self) -> None:
+        for name in ("waiting_seconds", "short_seconds", "patience_seconds", "speculation_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0.0:
+                raise InputError("out of range", field=name, value=value, expected="0 or more")
+        if self.queue not in QUEUES:
+            raise UnknownNameError("queue", self.queue, QUEUES)
+
+    @property
+    def rules(self) -> Rules:
+        """As kernels take it."""
+        patience = self.waiting_seconds if self.patience_seconds is None else self.patience_seconds
+        return Rules(
+            float(self.short_seconds),
+            float(self.waiting_seconds),
+            float(patience),
+            float(self.speculation_seconds),
+            int(self.conserving),
+            int(self.weighing),
+        )
+
+
+def waiting_policy(
+    name: str,
+    waiting_seconds: float = math.inf,
+    short_seconds: float = 0.0,
+    queue: Queue = "fcfs",
+) -> WaitingPolicy:
+    """The policy of this name: those of ``models.POLICIES``, ``speculative`` and ``weighing``.
+
+    SWW and the compound wait as AJW-T does, and differ by what they believe of waits.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
+    bounded = WaitingPolicy(waiting_seconds, queue=queue)
+    policies = {
+        "ajw": WaitingPolicy(queue=queue),
+        "njw": WaitingPolicy(patience_seconds=0.0, queue=queue),
+        "ajw-t": bounded,
+        "sww": bounded,
+        "ljw": WaitingPolicy(short_seconds=short_seconds, queue=queue),
+        "compound": replace(bounded, short_seconds=short_seconds),
+        "speculative": replace(bounded, speculation_seconds=short_seconds),
+        "weighing": replace(bounded, weighing=True),
+    }
+    if name not in policies:
+        raise UnknownNameError("waiting policy", name, policies)
+    return policies[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foresight:
+    """An oracle of waits: it names those who would wait beyond their patience.
+
+    Exact where nobody who waits holds up others, that is in any queue but the strict one: who
+    leaves a queue has changed nothing for those who stay.
+
+    Parameters
+    ----------
+    missed
+        By job: it says nothing, and the job waits in vain.
+    false_alarms
+        By job: it says "too long" whatever is true.
+    """
+
+    missed: NDArray[np.bool_] | None = None
+    false_alarms: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """What a policy is told of the jobs, beside their requests.
+
+    Parameters
+    ----------
+    runtime_seconds
+        Estimate per job.
+    waits
+        Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
+        nothing: then nobody is believed to wait.
+    delay_per_hour
+        Money that an hour's delay of each job costs, or None: nothing.
+    """
+
+    runtime_seconds: NDArray[np.float64]
+    waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+    delay_per_hour: NDArray[np.float64] | None = None
+
+    @classmethod
+    def true_runtimes(
+        cls, jobs: TraceJobs, waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+    ) -> Beliefs:
+        """The oracle of runtimes."""
+        return cls(jobs.runtime_seconds, waits)

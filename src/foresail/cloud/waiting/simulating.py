@@ -1,0 +1,224 @@
+"""A waiting policy on the jobs of a trace (section 6.6): when and where each job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.waiting.jobs import (
+    FixedMachines,
+    Floats,
+    RentedType,
+    TraceJobs,
+    rents,
+    writable,
+)
+from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.kernels.heaps import Links, timetable
+from foresail.kernels.packing import machines_of
+from foresail.kernels.wait_model import FEATURES, WaitModel
+from foresail.kernels.waiting import (
+    AFTER_TRIAL,
+    EXPIRED,
+    RENTED,
+    TALLY,
+    TOTAL_CORES,
+    TOTAL_MEMORY,
+    Outcomes,
+    Room,
+    Shapes,
+    TraceColumns,
+    simulate_waiting,
+)
+from foresail.model.errors import InputError
+
+_NONE = np.empty(0)
+_NO_MODEL = WaitModel(
+    _NONE,
+    _NONE,
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    _NONE,
+    np.empty(0, np.int32),
+    np.empty(0, np.int32),
+    np.empty((0, 1)),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulated:
+    """What became of every job.
+
+    Parameters
+    ----------
+    start_seconds
+        When its last run began.
+    place
+        Where that was: the codes of ``foresail.kernels.waiting``.
+    machine
+        The fixed machine, or -1.
+    features
+        The cluster's state (``foresail.kernels.wait_model``) at every ``features_every``-th
+        submission, from the first on.
+    columns, shapes
+        The jobs as the simulation took them.
+    """
+
+    start_seconds: Floats
+    place: NDArray[np.int8]
+    machine: NDArray[np.int32]
+    features: Floats
+    features_every: int
+    columns: TraceColumns
+    shapes: Shapes
+
+
+def simulate(
+    jobs: TraceJobs,
+    fixed: FixedMachines,
+    family: Sequence[RentedType],
+    policy: WaitingPolicy,
+    beliefs: Beliefs,
+    lost_seconds: Floats | None = None,
+    features_every: int = 0,
+    seed: int = 0,
+) -> Simulated:
+    """Run the jobs of a trace under a waiting policy.
+
+    A job goes to the fixed machine with the fewest free cores that holds it; a job that none could
+    ever hold is rented what it needs. Two jobs never share a rented machine.
+
+    Parameters
+    ----------
+    jobs, fixed, family
+        The jobs, the machines that are owned, and the machines to rent.
+    policy, beliefs
+        The policy and what it is told.
+    lost_seconds
+        Seconds by job of a trial that are lost because its machine is taken back; it is then tried
+        again on demand.
+    features_every
+        Keep the cluster's state at every submission of this number; 0: none.
+    seed
+        Of the random queue.
+
+    Raises
+    ------
+    InputError
+        If there are not as many beliefs as jobs, or an oracle of waits is asked of a strict queue.
+    """
+    foresight = beliefs.waits if isinstance(beliefs.waits, Foresight) else None
+    if foresight is not None and policy.queue == "strict-fcfs":
+        raise InputError(
+            "waits cannot be foreseen where nobody may overtake",
+            field="queue",
+            value=policy.queue,
+            expected="fcfs, sjf or random",
+        )
+    requests = jobs.requests
+    columns = _columns(jobs, beliefs, lost_seconds)
+    shapes = Shapes(
+        requests.cores,
+        requests.memory_bytes,
+        rents(requests, family),
+        np.full(requests.cores.size, -1, np.int32),
+    )
+    model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
+    count = len(jobs)
+    rows = -(-count // features_every) if features_every else 0
+    outcomes = Outcomes(
+        np.full(count, np.nan),
+        np.empty(count, np.int8),
+        np.empty(count, np.int32),
+        np.empty((rows, FEATURES)),
+    )
+    rules = policy.rules
+    links = Links(
+        _ranks(policy, columns, seed), np.empty(count, np.int32), np.empty(count, np.int32)
+    )
+    room = Room(
+        releases=timetable(min(count, fixed.total_cores)),
+        trials=timetable(count if rules.speculation_seconds > 0.0 else 0),
+        expiries=timetable(count if rules.patience_seconds < np.inf else 0),
+        links=links,
+        tally=np.zeros(TALLY),
+        features=np.zeros(FEATURES),
+        waits=np.zeros(max(model.base.size, 1)),
+    )
+    room.tally[TOTAL_CORES] = fixed.total_cores
+    room.tally[TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
+    simulate_waiting(
+        policy.queue == "strict-fcfs",
+        float(fixed.own_price_per_core_hour),
+        max(features_every, 1),
+        rules,
+        model,
+        np.array([[fixed.cores, fixed.memory_bytes]] * min(fixed.count, 1), float).reshape(-1, 2),
+        columns,
+        shapes,
+        machines_of(
+            np.full(fixed.count, fixed.cores, np.int64),
+            np.full(fixed.count, float(fixed.memory_bytes)),
+        ),
+        outcomes,
+        room,
+    )
+    if foresight is not None:
+        _foresee(foresight, rules.patience_seconds, outcomes)
+    return Simulated(
+        outcomes.start,
+        outcomes.place,
+        outcomes.machine,
+        outcomes.features,
+        features_every,
+        columns,
+        shapes,
+    )
+
+
+def _columns(jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None) -> TraceColumns:
+    count = len(jobs)
+    waits: Floats = _NONE
+    if isinstance(beliefs.waits, Foresight):
+        if beliefs.waits.false_alarms is not None:
+            waits = np.where(beliefs.waits.false_alarms, np.inf, 0.0)
+    elif isinstance(beliefs.waits, np.ndarray):
+        waits = writable(beliefs.waits)
+    estimates = writable(beliefs.runtime_seconds)
+    lost = _NONE if lost_seconds is None else writable(lost_seconds)
+    delay = _NONE if beliefs.delay_per_hour is None else writable(beliefs.delay_per_hour)
+    given = (("runtime", estimates), ("wait", waits), ("lost", lost), ("delay", delay))
+    for name, column in given:
+        if column.shape != (count,) and column is not _NONE:
+            raise InputError(
+                "not one for each job", field=name, value=column.size, expected=f"{count} of them"
+            )
+    return TraceColumns(
+        jobs.submit_seconds,
+        jobs.runtime_seconds,
+        jobs.requests.of_job,
+        estimates,
+        waits,
+        delay,
+        lost,
+    )
+
+
+def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:
+    if policy.queue == "sjf":
+        return columns.estimate
+    if policy.queue == "random":
+        return np.random.default_rng(seed).random(columns.submit.size)
+    return columns.submit
+
+
+def _foresee(foresight: Foresight, patience_seconds: float, outcomes: Outcomes) -> None:
+    """Whoever waited in vain was told so on arrival, unless the oracle missed it."""
+    told = outcomes.place % AFTER_TRIAL == EXPIRED
+    if foresight.missed is not None:
+        told &= ~foresight.missed
+    outcomes.start[told] -= patience_seconds
+    outcomes.place[told] += RENTED - EXPIRED

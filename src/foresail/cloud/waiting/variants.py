@@ -1,0 +1,104 @@
+"""The data-driven waiting policies side by side (section 7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
+from foresail.cloud.waiting.learning import perturbed
+from foresail.cloud.waiting.metrics import WaitingMetrics, measured
+from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.spot import Revocations
+from foresail.kernels.wait_model import WaitModel
+
+SPOT_PRICE: Final = 0.3
+_MEAN_ERROR: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """One way to live without an oracle.
+
+    Parameters
+    ----------
+    name
+        Shown in tables.
+    policy, beliefs
+        The policy and what it is told.
+    lost_seconds, trial_price
+        Of trials; see ``simulate`` and ``measured``.
+    """
+
+    name: str
+    policy: WaitingPolicy
+    beliefs: Beliefs
+    lost_seconds: Floats | None = None
+    trial_price: float = 1.0
+
+
+def standard_variants(
+    jobs: TraceJobs,
+    baseline: WaitingPolicy,
+    wait_models: Mapping[str, WaitModel],
+    runtime_estimates: Mapping[str, Floats],
+    spot_price: float = SPOT_PRICE,
+    seed: int = 0,
+) -> list[Variant]:
+    """The published variants of a compound policy, and those of the models that are given.
+
+    Parameters
+    ----------
+    jobs
+        The trace.
+    baseline
+        The compound policy: its waiting and short thresholds are what all variants go by.
+    wait_models
+        Models of waits by name: each gives SWW-ML, and with speculation the combined variant.
+    runtime_estimates
+        Estimates by job, by name of the model; waits are then still foreseen.
+    spot_price
+        Of machines that may be taken back, relative to the on-demand price.
+    seed
+        Of errors and revocations.
+    """
+    short = baseline.short_seconds
+    tried = replace(baseline, short_seconds=0.0, speculation_seconds=short)
+    truth = Beliefs.true_runtimes(jobs)
+    foreseen = Beliefs.true_runtimes(jobs, Foresight())
+    lost = Revocations().lost_seconds(jobs.runtime_seconds, short, seed)
+    close = perturbed(jobs.runtime_seconds, _MEAN_ERROR, seed)
+    variants = [
+        Variant("oracle", baseline, foreseen),
+        Variant("naive", baseline, truth),
+        Variant("runtimes 10 % off", baseline, Beliefs(close, Foresight())),
+        Variant("speculative", tried, foreseen),
+        Variant("speculative, spot", tried, foreseen, lost, spot_price),
+    ]
+    variants += [
+        Variant(f"runtimes by {name}", baseline, Beliefs(estimates, Foresight()))
+        for name, estimates in runtime_estimates.items()
+    ]
+    for name, model in wait_models.items():
+        told = Beliefs.true_runtimes(jobs, model)
+        variants.append(Variant(f"waits by {name}", baseline, told))
+        variants.append(Variant(f"combined, {name}", tried, told))
+    return variants
+
+
+def compared(
+    variants: Sequence[Variant],
+    jobs: TraceJobs,
+    fixed: FixedMachines,
+    family: Sequence[RentedType],
+) -> dict[str, WaitingMetrics]:
+    """The metrics of each variant, by name, in their order."""
+    results = {}
+    for each in variants:
+        simulated = simulate(
+            jobs, fixed, family, each.policy, each.beliefs, lost_seconds=each.lost_seconds
+        )
+        results[each.name] = measured(simulated, fixed, each.policy, each.trial_price)
+    return results

@@ -1,0 +1,73 @@
+"""Independent calls on worker processes of this machine; results come as they are done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import TypeVar
+
+from foresail.model.errors import ForesailError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class WorkerLostError(ForesailError):
+    """Workers died, and the work cannot go on; what was finished is kept."""
+
+
+def in_processes(
+    call: Callable[[Item], Result], items: Sequence[Item], workers: int
+) -> Iterator[tuple[Item, Result]]:
+    """Call a function for each item, the first ones first.
+
+    Parameters
+    ----------
+    call
+        A function of a module; it, items and results are sent between processes.
+    items
+        What to call it for; hashable.
+    workers
+        How many processes, at most.
+
+    Raises
+    ------
+    WorkerLostError
+        If a worker process dies. What was handed over by then is not lost.
+    """
+    # Processes are spawned: a fork would copy the locks of Polars' and Numba's threads.
+    executor = ProcessPoolExecutor(
+        max(min(workers, len(items)), 1),
+        multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+    )
+    try:
+        pending = {executor.submit(call, item): item for item in items}
+        for future in as_completed(pending):
+            yield pending[future], future.result()
+    except BrokenProcessPool as error:
+        raise WorkerLostError(
+            "a worker process died (killed, or out of memory); finished runs are kept: start the "
+            "same command again, perhaps with fewer --workers"
+        ) from error
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent, and end when the parent has gone, however it went."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

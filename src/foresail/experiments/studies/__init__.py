@@ -1,0 +1,1 @@
+"""The studies, one file each; they register under the family ``study``."""

@@ -1,0 +1,218 @@
+"""What the studies of planning beyond the published systems have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import polars as pl
+
+from foresail.control.conventions import IN_CYCLES
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.evaluation.training import train
+from foresail.experiments.study import Case, Measure, StudyParameters
+from foresail.experiments.trial import clocked, in_cycles, metrics_of
+from foresail.model.decision import Decision
+from foresail.model.errors import InputError
+from foresail.model.protocols import Scheduler
+from foresail.model.short_form import part_of
+from foresail.model.view import ClusterView
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.surroundings import Surroundings
+from foresail.traces.generating import generate
+from foresail.traces.generators.flooded import FLOODING_USER
+from foresail.traces.nodes import cluster_of
+from foresail.traces.schedule import Schedule
+from foresail.traces.workload import Workload
+
+MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
+LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
+GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
+PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
+CYCLE: Final = Measure("cycle_cpu_milliseconds_mean", "mean cycle, of processors (ms)")
+KEPT: Final = Measure("planned_starts_kept", "planned starts that were kept", "share")
+CALM_WAIT: Final = Measure("calm_wait_seconds", "mean wait of the other users", "duration")
+FLOOD_WAIT: Final = Measure("flood_wait_seconds", "mean wait of the flooding user", "duration")
+
+QUICK: Final = {"seeds": "3", "hours": "0.5", "history_hours": "1", "nodes": "64"}
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondParameters(StudyParameters):
+    """What these studies have in common.
+
+    Parameters
+    ----------
+    hours, history_hours
+        Length of the run, and of what predictors learn from before it.
+    nodes
+        The machine.
+    jobs_per_node_hour
+        How many jobs there are, for every hour of a node.
+    load
+        Offered load, half of it from jobs with deadlines.
+    cycle_seconds
+        How often the scheduler is asked.
+    """
+
+    QUICK: ClassVar[Mapping[str, str]] = QUICK
+    QUICK_MINUTES: ClassVar[float] = 4.0
+    FULL_MINUTES: ClassVar[float] = 60.0
+
+    hours: float = 2.0
+    history_hours: float = 4.0
+    nodes: int = 256
+    jobs_per_node_hour: float = 4.0
+    load: float = 1.4
+    cycle_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        StudyParameters.__post_init__(self)
+        for name in ("hours", "history_hours", "nodes", "jobs_per_node_hour", "cycle_seconds"):
+            if not getattr(self, name) > 0:
+                raise InputError(
+                    "not positive", field=name, value=getattr(self, name), expected="> 0"
+                )
+
+
+def recipe(parameters: BeyondParameters, generator: str, load: float) -> str:
+    """Short form of a generator of the E2E recipe, of this study's size; for the run."""
+    jobs = max(round(parameters.jobs_per_node_hour * parameters.nodes * parameters.hours), 2)
+    size = f"hours={parameters.hours:g},nodes={parameters.nodes},jobs={jobs},load={load:g}"
+    return f"{generator}({size},history_hours={parameters.history_hours:g})"
+
+
+def cases_of(
+    parameters: BeyondParameters, generator: str, load: float, policies: Mapping[str, str]
+) -> list[Case]:
+    """Every system with every seed at one load.
+
+    Parameters
+    ----------
+    parameters, generator, load
+        Of the study, and of the workload.
+    policies
+        What to set of the scheduler, by the system's name.
+    """
+    workload = recipe(parameters, generator, load)
+    return [
+        Case(
+            generator,
+            load,
+            system,
+            seed,
+            WatchedTrial(
+                workload,
+                f"{workload[:-1]},part=history)",
+                seed,
+                f"three_sigma({settings}),history,exponential_increment",
+                parameters.cycle_seconds,
+            ),
+        )
+        for seed in range(parameters.seeds)
+        for system, settings in policies.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTrial:
+    """A run in cycles on the nodes of a generated workload, with an eye on plans and on users.
+
+    Parameters
+    ----------
+    workload, history
+        Short forms of the generators of the run, and of what the predictor learns from first.
+    seed
+        Of both.
+    policy
+        Short form; its ``cycle_seconds`` become those of the trial.
+    cycle_seconds
+        The scheduler is asked once in so many seconds.
+    """
+
+    workload: str
+    history: str
+    seed: int
+    policy: str
+    cycle_seconds: float
+
+    def measure(self) -> dict[str, float]:
+        """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
+        policy = in_cycles(parse_policy(self.policy), self.cycle_seconds)
+        scheduler, predictor, correction = policy.build()
+        workload = self._generated(self.workload)
+        train(self._generated(self.history), predictor)
+        assert workload.nodes is not None, "generators of studies make nodes"
+        clock, plans = clocked(scheduler), noted(scheduler)
+        controller = Controller(
+            cluster_of(workload.nodes), scheduler, predictor, correction, IN_CYCLES
+        )
+        around = Surroundings(cycle_seconds=self.cycle_seconds, seed=self.seed)
+        schedule = simulate_events(workload, controller, policy.label, surroundings=around)
+        return {
+            **metrics_of(schedule),
+            **clock.metrics(),
+            KEPT.name: plans.kept(schedule, self.cycle_seconds),
+            **_waits(schedule),
+        }
+
+    def _generated(self, text: str) -> Workload:
+        part = part_of("generator", text)
+        return generate(part.entry.name, part.parameters, self.seed)
+
+
+@dataclass(slots=True)
+class Plans:
+    """Every start that was planned for later: job, when it was planned, and for when."""
+
+    entries: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def kept(self, schedule: Schedule, cycle_seconds: float) -> float:
+        """Share of planned starts that came no later than a cycle after; NaN without any.
+
+        Each plan of each cycle counts, of jobs that had not been stopped before.
+        """
+        first = schedule.jobs.group_by("job_id").agg(pl.col("start_seconds").min())
+        starts = dict(first.iter_rows())
+        kept = [
+            starts[job_id] <= planned + cycle_seconds
+            for job_id, now, planned in self.entries
+            if starts.get(job_id) is not None and starts[job_id] >= now
+        ]
+        return sum(kept) / len(kept) if kept else float("nan")
+
+
+def noted(scheduler: Scheduler) -> Plans:
+    """Note what a scheduler plans from now on; in place, as ``clocked``."""
+    decide, plans = scheduler.decide, Plans()
+
+    def watched(view: ClusterView) -> Decision:
+        decision = decide(view)
+        plans.entries += [
+            (planned.job_id, view.now, planned.start_seconds) for planned in decision.plan
+        ]
+        return decision
+
+    scheduler.decide = watched  # type: ignore[method-assign]
+    return plans
+
+
+def _waits(schedule: Schedule) -> dict[str, float]:
+    """Mean wait until the first start of the flooding user's jobs, and of all others."""
+    flood = pl.col("user") == FLOODING_USER
+    wait = (
+        schedule.jobs.group_by("job_id")
+        .agg(
+            (pl.col("start_seconds").min() - pl.col("submit_seconds").first()).alias("wait"),
+            flood.fill_null(value=False).first().alias("flood"),
+        )
+        .group_by("flood")
+        .agg(pl.col("wait").mean())
+    )
+    by_flood = dict(wait.iter_rows())
+    return {
+        FLOOD_WAIT.name: by_flood.get(True, float("nan")),
+        CALM_WAIT.name: by_flood.get(False, float("nan")),
+    }

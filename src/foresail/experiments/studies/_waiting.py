@@ -1,0 +1,119 @@
+"""What the studies of waiting policies have in common: traces, settings, measures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal
+
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.metrics import WaitingMetrics
+from foresail.cloud.waiting.policies import WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.year import university_year
+from foresail.experiments.study import Measure
+from foresail.model.errors import InputError
+from foresail.traces.folder import load_workload
+
+SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
+
+PRICE: Final = Measure("price", "price (1 = all on demand)")
+WAIT: Final = Measure("mean_wait_seconds", "mean wait", "duration")
+OPPORTUNITY: Final = Measure("opportunity_cost", "price x wait (s)")
+RENTED: Final = Measure("rented_work", "work on demand", "share")
+UTILISATION: Final = Measure("fixed_utilisation", "use of fixed machines", "share")
+RENTED_COST: Final = Measure("rented_to_fixed", "on-demand cost / fixed cost", "share")
+
+_APART: Final = 1000
+_FIXED_PRICE: Final = 0.4
+CORE_HOUR: Final = 0.0481
+"""Price on demand; a fixed core costs 0.4 of it."""
+YEAR: Final = "generated year"
+DAY: Final = 86400.0
+
+Believed = Literal["truth", "foresight"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Jobs to run: a log's, or those of the generated year.
+
+    Parameters
+    ----------
+    log
+        Path of a log; empty for the generated year.
+    jobs
+        So many first jobs of the year; 0 for all of it.
+    seed
+        Of the year.
+    machine_cores
+        Cores of a fixed machine; 0: all fixed cores are one pool, into which any job fits.
+    """
+
+    log: str
+    jobs: int
+    seed: int
+    machine_cores: int = 64
+
+    def read(self) -> TraceJobs:
+        """The jobs; kept by the process for the next run."""
+        return _read(self)
+
+    def another_year(self) -> Trace:
+        """A generated year like this one, for models to learn from.
+
+        Raises
+        ------
+        InputError
+            If this is a log.
+        """
+        if self.log:
+            raise InputError("a log has no other year", value=self.log)
+        return replace(self, seed=self.seed + _APART)
+
+    def machines(self, percent: float) -> FixedMachines:
+        """As many fixed machines as hold a percentage of the mean load, at 0.4 of the price."""
+        return machines_for(self.read(), percent, self.machine_cores)
+
+
+def machines_for(jobs: TraceJobs, percent: float, machine_cores: int = 0) -> FixedMachines:
+    """Fixed machines for a percentage of jobs' mean load; without cores, all of it is one pool."""
+    span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
+    cores = percent / 100.0 * jobs.core_seconds / span
+    each = machine_cores or max(1, round(cores))
+    price = _FIXED_PRICE * each * CORE_HOUR
+    return FixedMachines(round(cores / each), each, price_per_hour=price)
+
+
+FAMILY: Final = proportional_family(CORE_HOUR)
+
+
+@lru_cache(maxsize=2)
+def _read(trace: Trace) -> TraceJobs:
+    if trace.log:
+        return TraceJobs.of_workload(load_workload(Path(trace.log)))
+    return university_year(trace.jobs or None, trace.seed)
+
+
+def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> WaitingPolicy:
+    """A policy from its name and perhaps its queue: ``compound sjf``."""
+    name, _, queue = system.partition(" ")
+    policy = waiting_policy(name, waiting_seconds, short_seconds)
+    if not queue:
+        return policy
+    if queue not in ("sjf", "strict-fcfs", "random"):
+        raise InputError("no such queue", value=queue)
+    return waiting_policy(name, waiting_seconds, short_seconds, queue)  # type: ignore[arg-type]
+
+
+def figures_of(result: WaitingMetrics) -> Mapping[str, float]:
+    """A result as numbers by name; NaN for what is not finite."""
+    numbers = {name: float(value) for name, value in asdict(result).items()} | {
+        "price": result.price,
+        "opportunity_cost": result.opportunity_cost,
+        "rented_to_fixed": result.rented_to_fixed if result.fixed_cost else math.nan,
+        "total_cost": result.total_cost,
+    }
+    return {name: value if math.isfinite(value) else math.nan for name, value in numbers.items()}

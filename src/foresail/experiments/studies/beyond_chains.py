@@ -1,0 +1,41 @@
+"""Study ``beyond-chains``: what it gives to know of deadlines at the end of chains of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _beyond as beyond
+from foresail.experiments.study import Claim, Mean, Study
+from foresail.model.registry import register
+
+_POLICIES: Final = {"each job alone": "", "end to end": "end_to_end=yes"}
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondChainsParameters(beyond.BeyondParameters):
+    """Parameters of ``beyond-chains``."""
+
+
+@register("study", "beyond-chains", parameters=BeyondChainsParameters)
+def chains(parameters: BeyondChainsParameters) -> Study:
+    """Deadlines at the end of chains of two to five jobs, known to the first one or not."""
+    return Study(
+        title="What does it give to know of deadlines at the end of a chain?",
+        source="Foresail: there is no published figure",
+        axis="offered load",
+        measures=(
+            *(beyond.MISSES, beyond.GOODPUT, beyond.LATENCY),
+            *(beyond.PREEMPTIONS, beyond.CYCLE),
+        ),
+        drawn=(beyond.MISSES.name,),
+        cases=tuple(beyond.cases_of(parameters, "pipelines", parameters.load, _POLICIES)),
+        claims=(
+            Claim(
+                "Fewer deadlines are missed by whom they are known to from the first job on.",
+                Mean(beyond.MISSES.name, "end to end"),
+                Mean(beyond.MISSES.name, "each job alone"),
+            ),
+        ),
+        notes=("Jobs of a chain that have no deadline of their own count as best effort.",),
+    )

@@ -1,0 +1,50 @@
+"""Study ``beyond-fair-share``: one user floods the queue, with and without fair shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _beyond as beyond
+from foresail.experiments.study import Claim, Mean, Study
+from foresail.model.registry import register
+
+_POLICIES: Final = {
+    "no shares": "",
+    "fair shares": "fair_share=1",
+    "fair shares, thrice": "fair_share=3",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondFairShareParameters(beyond.BeyondParameters):
+    """Parameters of ``beyond-fair-share``."""
+
+
+@register("study", "beyond-fair-share", parameters=BeyondFairShareParameters)
+def fair_share(parameters: BeyondFairShareParameters) -> Study:
+    """One user submits four of five jobs: waits of that user and of the others."""
+    return Study(
+        title="What do fair shares give to those who ask for little?",
+        source="Foresail: there is no published figure",
+        axis="offered load",
+        measures=(
+            *(beyond.CALM_WAIT, beyond.FLOOD_WAIT, beyond.MISSES, beyond.GOODPUT),
+            *(beyond.PREEMPTIONS, beyond.CYCLE),
+        ),
+        drawn=(beyond.CALM_WAIT.name, beyond.FLOOD_WAIT.name),
+        cases=tuple(beyond.cases_of(parameters, "flooded", parameters.load, _POLICIES)),
+        claims=(
+            Claim(
+                "With fair shares the others wait less.",
+                Mean(beyond.CALM_WAIT.name, "fair shares"),
+                Mean(beyond.CALM_WAIT.name, "no shares"),
+            ),
+            Claim(
+                "No work is lost by it (taken as: at most 3 % of the goodput).",
+                Mean(beyond.GOODPUT.name, "no shares"),
+                Mean(beyond.GOODPUT.name, "fair shares"),
+                factor=1.03,
+            ),
+        ),
+    )

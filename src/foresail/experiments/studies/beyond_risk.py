@@ -1,0 +1,51 @@
+"""Study ``beyond-risk``: capacity kept with a probability, and plans compared in drawn futures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _beyond as beyond
+from foresail.experiments.study import Claim, Mean, Study
+from foresail.model.registry import register
+
+_POLICIES: Final = {
+    "in expectation": "",
+    "risk 0.2": "overflow_risk=0.2",
+    "risk 0.05": "overflow_risk=0.05",
+    "32 futures": "scenarios=32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondRiskParameters(beyond.BeyondParameters):
+    """Parameters of ``beyond-risk``."""
+
+
+@register("study", "beyond-risk", parameters=BeyondRiskParameters)
+def risk(parameters: BeyondRiskParameters) -> Study:
+    """Plans that are kept with a probability, and plans that are compared in drawn futures."""
+    expected, surer = "in expectation", "risk 0.05"
+    return Study(
+        title="What does it give to plan with less risk, or with drawn futures?",
+        source="Foresail: there is no published figure",
+        axis="offered load",
+        measures=(
+            *(beyond.KEPT, beyond.MISSES, beyond.GOODPUT, beyond.LATENCY),
+            *(beyond.PREEMPTIONS, beyond.CYCLE),
+        ),
+        drawn=(beyond.KEPT.name, beyond.MISSES.name),
+        cases=tuple(beyond.cases_of(parameters, "e2e", parameters.load, _POLICIES)),
+        claims=(
+            Claim(
+                "More planned starts are kept with a risk of 0.05 than in expectation.",
+                Mean(beyond.KEPT.name, expected),
+                Mean(beyond.KEPT.name, surer),
+            ),
+            Claim(
+                "Drawn futures miss fewer deadlines than the program's fixed starts.",
+                Mean(beyond.MISSES.name, "32 futures"),
+                Mean(beyond.MISSES.name, expected),
+            ),
+        ),
+    )

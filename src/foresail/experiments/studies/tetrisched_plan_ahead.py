@@ -1,0 +1,132 @@
+"""Study ``tetrisched-plan-ahead``: how far to plan, what that gives, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _tetrisched as tetrisched
+from foresail.experiments.study import Case, Claim, Mean, Study
+from foresail.model.registry import register
+
+_SLOT_SECONDS: Final = 4.0
+_SATURATED: Final = 96.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
+    """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``.
+
+    Parameters
+    ----------
+    window_seconds
+        How long after now the last start that is considered is, in whole slots of 4 s.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {
+        "seeds": "4",
+        "hours": "0.5",
+        "window_seconds": "[0,48,96,144]",
+    }
+    QUICK_MINUTES: ClassVar[float] = 3.0
+    FULL_MINUTES: ClassVar[float] = 15.0
+
+    window_seconds: tuple[float, ...] = (0.0, 24.0, 48.0, 72.0, 96.0, 120.0, 144.0)
+
+
+@register("study", "tetrisched-plan-ahead", parameters=PlanAheadStudyParameters)
+def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
+    """How far to plan ahead: deadlines met and best-effort latency (figure 11)."""
+    most = max(parameters.window_seconds)
+    met = tetrisched.met
+    return Study(
+        title="How far should a plan reach?",
+        source=f"{tetrisched.SOURCE}, figure 11",
+        axis="plan-ahead (s)",
+        measures=tetrisched.MEASURES,
+        drawn=tetrisched.DRAWN,
+        cases=_cases(parameters),
+        claims=(
+            Claim(
+                "Without planning ahead fewer deadlines are met than with 96 s of it.",
+                met("tetrisched", 0.0),
+                met("tetrisched", _SATURATED),
+            ),
+            Claim(
+                "Beyond about 100 s nothing is gained (taken as: less than 2 points).",
+                met("tetrisched", most),
+                met("tetrisched", _SATURATED),
+                margin=0.02,
+            ),
+            Claim(
+                "With 96 s placing all together meets more deadlines than one by one.",
+                met("tetrisched-ng", _SATURATED),
+                met("tetrisched", _SATURATED),
+            ),
+        ),
+        notes=tetrisched.NOTES,
+    )
+
+
+@register("study", "tetrisched-scalability", parameters=PlanAheadStudyParameters)
+def scalability(parameters: PlanAheadStudyParameters) -> Study:
+    """What planning ahead costs: how long cycles take (figure 12)."""
+    most = max(parameters.window_seconds)
+
+    def cost(system: str, *x: float) -> Mean:
+        return Mean(tetrisched.CYCLE.name, system, x=x)
+
+    return Study(
+        title="What does planning ahead cost?",
+        source=f"{tetrisched.SOURCE}, figure 12",
+        axis="plan-ahead (s)",
+        measures=(tetrisched.CYCLE, tetrisched.SLOW_CYCLE, tetrisched.ALL, tetrisched.LATENCY),
+        drawn=(tetrisched.CYCLE.name, tetrisched.SLOW_CYCLE.name),
+        cases=_cases(parameters),
+        claims=(
+            Claim(
+                "A longer window makes cycles of global placing longer.",
+                cost("tetrisched", 0.0),
+                cost("tetrisched", most),
+            ),
+            Claim(
+                "Placing one by one has shorter cycles than placing all together.",
+                cost("tetrisched-ng"),
+                cost("tetrisched"),
+            ),
+            Claim(
+                "For placing one by one a longer window can make cycles shorter, since fewer jobs "
+                "wait.",
+                cost("tetrisched-ng", most),
+                cost("tetrisched-ng", 0.0),
+            ),
+            Claim(
+                "Cycles of global placing stay below the cycle's length of 4 s (99 % of them).",
+                Mean(tetrisched.SLOW_CYCLE.name, "tetrisched", x=(most,)),
+                1000.0 * parameters.cycle_seconds,
+            ),
+        ),
+        notes=(
+            *tetrisched.NOTES,
+            "The published setup is not named; these are the runs of figure 11. Latencies are "
+            "those of the machine that ran the study, with as many runs at once as processors.",
+        ),
+    )
+
+
+def _cases(parameters: PlanAheadStudyParameters) -> tuple[Case, ...]:
+    return tuple(
+        case
+        for window in parameters.window_seconds
+        for case in tetrisched.cases_of(
+            parameters, tetrisched.Setting("gs_het", window), _policies(window)
+        )
+    )
+
+
+def _policies(window_seconds: float) -> dict[str, str]:
+    slots = round(window_seconds / _SLOT_SECONDS) + 1
+    return {
+        "tetrisched": tetrisched.planning_ahead(f"window_slots={slots}"),
+        "tetrisched-ng": tetrisched.planning_ahead(f"placing=in_order,window_slots={slots}"),
+    }

@@ -1,0 +1,215 @@
+"""A published study as a declaration: what is run, what is measured, and what was claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+from foresail.model.errors import InputError
+from foresail.model.registry import Entry, find
+from foresail.model.short_form import Part, make_part, name_and_settings
+from foresail.model.words import duration, number, percent
+
+
+class Task(Protocol):
+    """One independent run: a frozen dataclass of plain values, which say all of the result."""
+
+    def measure(self) -> Mapping[str, float]:
+        """Carry it out; what came of it, by name (NaN where there is nothing to measure)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A point of a study's grid.
+
+    Parameters
+    ----------
+    group
+        Which of the study's settings, such as a workload; each has figures of its own.
+    x
+        Where on the figures' axis; None in groups that have none.
+    system
+        Who is compared with whom.
+    seed
+        Systems of one seed meet the same chance, so that their difference is paired.
+    task
+        How it is run.
+    """
+
+    group: str
+    x: float | None
+    system: str
+    seed: int
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something that runs measure: its name in the results, and how people call it.
+
+    Parameters
+    ----------
+    kind
+        ``share`` of one, ``duration`` in seconds, or a plain ``number``.
+    """
+
+    name: str
+    label: str
+    kind: Literal["share", "duration", "number"] = "number"
+
+    def said(self, value: float | None) -> str:
+        """A value in words."""
+        return {"share": percent, "duration": duration, "number": number}[self.kind](value)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a measure over some cases of each seed.
+
+    Parameters
+    ----------
+    measure, system
+        Of what, and whose.
+    group
+        In which group; None for all of them.
+    x
+        At which points; none for all of them.
+    """
+
+    measure: str
+    system: str
+    group: str | None = None
+    x: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was published, as ``less <= factor * more + margin``.
+
+    Parameters
+    ----------
+    published
+        The claim in words, with its numbers.
+    less, more
+        Means, or numbers where the claim states one.
+    factor, margin
+        What is added to the bare order; a factor of 0.4 means 60 % less.
+    """
+
+    published: str
+    less: Mean | float
+    more: Mean | float
+    factor: float = 1.0
+    margin: float = 0.0
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that is known of a study before it is run.
+
+    Parameters
+    ----------
+    title
+        The question it answers.
+    source
+        The publication and its figures.
+    axis
+        What ``x`` means, as people call it; empty where no case has one.
+    measures
+        What tables show.
+    drawn
+        Names of the measures that have figures.
+    cases
+        The grid.
+    claims
+        What was published.
+    notes
+        Where this study differs from the published one, and what its source leaves open.
+    """
+
+    title: str
+    source: str
+    axis: str
+    measures: tuple[Measure, ...]
+    drawn: tuple[str, ...]
+    cases: tuple[Case, ...]
+    claims: tuple[Claim, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.cases:
+            raise InputError("the study has nothing to run", expected="seeds, systems and points")
+
+    def measure(self, name: str) -> Measure:
+        """The measure of this name."""
+        return next(each for each in self.measures if each.name == name)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Who is compared, in order of appearance."""
+        return tuple(dict.fromkeys(case.system for case in self.cases))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups, in order of appearance."""
+        return tuple(dict.fromkeys(case.group for case in self.cases))
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParameters:
+    """What the parameters record of every study has; its defaults are the published size.
+
+    Parameters
+    ----------
+    seeds
+        How many seeds, counted from 0.
+    """
+
+    QUICK: ClassVar[Mapping[str, str]] = {}
+    """Settings that make it a study of some minutes, as text."""
+    QUICK_MINUTES: ClassVar[float] = 0.0
+    FULL_MINUTES: ClassVar[float] = 0.0
+    """What each size takes, roughly, on two cores that do nothing else."""
+
+    seeds: int = 5
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise InputError("no seed", field="seeds", value=self.seeds, expected="1 or more")
+
+
+def sizes_of(entry: Entry) -> type[StudyParameters]:
+    """The parameters record of a registered study, which says how long it takes.
+
+    Raises
+    ------
+    InputError
+        If it is not one of a study.
+    """
+    if not issubclass(entry.parameters, StudyParameters):
+        raise InputError(
+            "the parameters of a study have to say how long it takes",
+            value=entry.parameters.__name__,
+            expected="a subclass of StudyParameters",
+        )
+    return entry.parameters
+
+
+def study_part(name: str, settings: Sequence[str], *, quick: bool) -> Part:
+    """A registered study with settings (``parameter=value``), which go before those of its size.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such study, or it has no such parameter.
+    InputError
+        If a setting is malformed or does not fit.
+    """
+    entry = find("study", name)
+    sizes = sizes_of(entry)
+    given = [name_and_settings(setting)[0].partition("=")[0].strip() for setting in settings]
+    preset = sizes.QUICK if quick else {}
+    kept = [f"{key}={value}" for key, value in preset.items() if key not in given]
+    return make_part(entry, [*kept, *settings])

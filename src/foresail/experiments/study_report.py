@@ -1,0 +1,186 @@
+"""The report of a study on disk: words first in HTML and Markdown, and the numbers behind them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from foresail import __version__
+from foresail.experiments.study import Study
+from foresail.experiments.study_figures import figures_of
+from foresail.experiments.study_results import StudyResults
+from foresail.experiments.study_summary import Judgement, judge, summary
+from foresail.model.words import count, number
+from foresail.reports.figure import Figure
+from foresail.reports.files import make_folder, write_whole
+
+_SOLVER_PACKAGE: Final = "highspy"
+_HOW: Final = "Means over seeds with 95 % intervals (Student's t; differences are paired by seed)."
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """All that the report of a study shows.
+
+    Parameters
+    ----------
+    name, settings
+        The study as it was called: its name, and its parameters in short form.
+    finished
+        How many of its cases have a result.
+    command
+        The command that made it.
+    """
+
+    name: str
+    settings: str
+    study: Study
+    runs: pl.DataFrame
+    summary: pl.DataFrame
+    judgements: tuple[Judgement, ...]
+    figures: tuple[Figure, ...]
+    finished: int
+    command: str
+
+    @property
+    def made(self) -> str:
+        """How and by what it was made, as sentences."""
+        seeds = sorted(set(self.runs["seed"].to_list()))
+        packages = f"Foresail {__version__}, Python {platform.python_version()}, HiGHS "
+        partly = (
+            ""
+            if self.finished == len(self.study.cases)
+            else f" of {len(self.study.cases):,} planned"
+        )
+        return (
+            f"{count(self.finished, 'run')}{partly}; seeds {', '.join(map(str, seeds))}; "
+            f"{packages}{version(_SOLVER_PACKAGE)}; {self.settings}."
+        )
+
+
+def report_of(
+    name: str, settings: str, study: Study, results: StudyResults, command: str
+) -> StudyReport:
+    """What the finished runs of a study say.
+
+    Raises
+    ------
+    InputError
+        If nothing is finished.
+    """
+    runs = results.table(study)
+    numbers = summary(study, runs)
+    return StudyReport(
+        name,
+        settings,
+        study,
+        runs,
+        numbers,
+        tuple(judge(study, runs, claim) for claim in study.claims),
+        figures_of(study, numbers),
+        runs.height,
+        command,
+    )
+
+
+def write_study_report(report: StudyReport, folder: Path) -> None:
+    """Write ``report.html``, ``<name>.md``, ``summary.csv``, ``summary.json`` and ``runs.csv``.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    from foresail.experiments.study_page import study_page
+
+    make_folder(folder)
+    for figure in report.figures:
+        write_whole(folder / f"{figure.name}.csv", figure.table.write_csv().encode())
+    write_whole(folder / "summary.csv", report.summary.write_csv().encode())
+    write_whole(folder / "runs.csv", report.runs.write_csv().encode())
+    write_whole(folder / "summary.json", as_json(report).encode())
+    write_whole(folder / f"{report.name}.md", as_markdown(report).encode())
+    write_whole(folder / "report.html", study_page(report).encode())
+
+
+def as_json(report: StudyReport) -> str:
+    """The summary and the verdicts as a JSON object; unknown is null."""
+    content = {
+        "study": report.name,
+        "settings": report.settings,
+        "command": report.command,
+        "made": report.made,
+        "claims": [
+            {"published": each.claim.published, "ours": each.ours, "verdict": each.verdict}
+            for each in report.judgements
+        ],
+        "summary": report.summary.to_dicts(),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def as_markdown(report: StudyReport) -> str:
+    """The study as a page: claims with verdicts, a table per group, and how it was made."""
+    study = report.study
+    lines = [f"# {study.title}", "", f"{study.source}.", "", "```console", f"$ {report.command}"]
+    lines += ["```", "", report.made, ""]
+    lines += ["| published | ours | verdict |", "|---|---|---|"]
+    lines += [
+        f"| {_cell(each.claim.published)} | {_cell(each.ours)} | {each.verdict} |"
+        for each in report.judgements
+    ]
+    lines += ["", _HOW, ""]
+    for group in study.groups:
+        headings, rows = group_table(report, group)
+        lines += [f"## {group[0].upper() + group[1:]}", ""] if len(study.groups) > 1 else []
+        lines += [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+        lines += [""]
+    lines += [f"- {note}" for note in study.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def group_table(report: StudyReport, group: str) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table of a group: a row per point and system, as texts.
+
+    Measures that no run of the group has are left out.
+    """
+    study = report.study
+    rows = report.summary.filter(pl.col("group") == group)
+    known = set(rows["measure"].to_list())
+    measures = [each for each in study.measures if each.name in known]
+    along = any(case.group == group and case.x is not None for case in study.cases)
+    headings = [*([study.axis] if along else []), "system", *(each.label for each in measures)]
+    found = {(row["x"], row["system"], row["measure"]): row for row in rows.iter_rows(named=True)}
+    table = []
+    for x, system in dict.fromkeys(rows.select("x", "system").iter_rows()):
+        cells = []
+        for measure in measures:
+            row = found.get((x, system, measure.name))
+            cells.append("–" if row is None else _with_interval(measure.said, row))
+        table.append([*([number(x)] if along else []), system, *cells])
+    return headings, table
+
+
+def _with_interval(said: object, row: dict[str, float | None]) -> str:
+    assert callable(said)
+    text = str(said(row["mean"]))
+    if row["high"] is None or row["mean"] is None or row["high"] == row["mean"]:
+        return text
+    return f"{text} ± {said(row['high'] - row['mean'])}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def claim_rows(judgements: Sequence[Judgement]) -> list[tuple[str, str, str]]:
+    """Published, ours, verdict."""
+    return [(each.claim.published, each.ours, each.verdict) for each in judgements]

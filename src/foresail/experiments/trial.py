@@ -1,0 +1,192 @@
+"""One simulated run of a study: a workload from a seed, a policy that has learned, its metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+from foresail.control.conventions import IN_CYCLES
+from foresail.control.loop import Controller
+from foresail.control.policy import Policy, parse_policy
+from foresail.evaluation.training import train
+from foresail.metrics.deadlines import deadline_metrics
+from foresail.model.decision import Decision
+from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
+from foresail.model.short_form import Part, part_of
+from foresail.model.view import ClusterView
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.surroundings import Surroundings
+from foresail.traces.generating import generate
+from foresail.traces.nodes import cluster_of
+from foresail.traces.schedule import Schedule
+from foresail.traces.workload import Workload
+
+_MILLISECONDS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run in cycles on the nodes of a generated workload.
+
+    Parameters
+    ----------
+    workload
+        Short form of a generator, such as ``e2e(hours=2,load=1.6)``.
+    history
+        Short form of the generator of what the predictor learns from first; None if it learns only
+        as it goes.
+    seed
+        Of the workload, the history and the surroundings.
+    policy
+        Short form or name; its ``cycle_seconds`` become those of the trial.
+    cycle_seconds
+        The scheduler is asked once in so many seconds.
+    estimate_error_percent
+        If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
+    start_delay_seconds, runtime_noise
+        As in ``Surroundings``; 0 on an ideal cluster.
+    """
+
+    workload: str
+    history: str | None
+    seed: int
+    policy: str
+    cycle_seconds: float
+    estimate_error_percent: float | None = None
+    start_delay_seconds: float = 0.0
+    runtime_noise: float = 0.0
+
+    def measure(self) -> dict[str, float]:
+        """Metrics of the schedule, what of it was done by the last submission, and cost.
+
+        All of ``DeadlineMetrics``, with goodput of what was done when the last job was submitted
+        (the published runs end about then, while a simulation goes on until all is done); and
+        latencies of decisions and predictions.
+        """
+        policy = in_cycles(parse_policy(self.policy), self.cycle_seconds)
+        workload = _workload(self.workload, self.seed)
+        if self.estimate_error_percent is not None:
+            workload = with_requests(workload, self.estimate_error_percent)
+        scheduler, predictor, correction = policy.build()
+        if self.history is not None and not isinstance(predictor, NeedsTruth):
+            train(_workload(self.history, self.seed), predictor)
+        assert workload.nodes is not None, "generators of studies make nodes"
+        clock = clocked(scheduler)
+        controller = Controller(
+            cluster_of(workload.nodes), scheduler, predictor, correction, IN_CYCLES
+        )
+        surroundings = Surroundings(
+            cycle_seconds=self.cycle_seconds,
+            start_delay_seconds=self.start_delay_seconds,
+            runtime_noise=self.runtime_noise,
+            seed=self.seed,
+        )
+        schedule = simulate_events(workload, controller, policy.label, surroundings=surroundings)
+        return metrics_of(schedule) | clock.metrics() | _prediction_cost(workload, predictor)
+
+
+def in_cycles(policy: Policy, cycle_seconds: float) -> Policy:
+    """The policy with its scheduler and correction told how long a cycle is."""
+
+    def told(part: Part) -> Part:
+        if "cycle_seconds" not in {each.name for each in dataclasses.fields(part.parameters)}:
+            return part
+        return Part(part.entry, dataclasses.replace(part.parameters, cycle_seconds=cycle_seconds))
+
+    return dataclasses.replace(
+        policy, scheduler=told(policy.scheduler), correction=told(policy.correction)
+    )
+
+
+def with_requests(workload: Workload, error_percent: float) -> Workload:
+    """The workload whose jobs request their real runtime, wrong by a percentage above -100."""
+    factor = 1.0 + error_percent / 100.0
+    return workload.with_jobs(
+        workload.jobs.with_columns(requested_seconds=pl.col("runtime_seconds") * factor)
+    )
+
+
+def metrics_of(schedule: Schedule) -> dict[str, float]:
+    """What a trial keeps of a schedule; goodput counts what was done by the last submission."""
+    whole = {name: float(value) for name, value in _flat(schedule).items()}
+    last = schedule.jobs["submit_seconds"].max()
+    done = schedule.jobs.filter(pl.col("end_seconds") <= last)
+    by_then = _flat(dataclasses.replace(schedule, jobs=done)) if done.height else {}
+    goodput = {name: value for name, value in by_then.items() if name.endswith("goodput_hours")}
+    whole |= {f"{name}_by_the_end": 0.0 for name in whole if name.endswith("goodput_hours")}
+    whole |= {f"{name}_by_the_end": float(value) for name, value in goodput.items()}
+    whole["best_effort_completed_by_the_end"] = float(by_then.get("best_effort_completed", 0.0))
+    return whole
+
+
+def _prediction_cost(workload: Workload, predictor: Predictor) -> dict[str, float]:
+    """What a prediction takes, in milliseconds, after all that was learned; empty for oracles."""
+    if isinstance(predictor, NeedsTruth):
+        return {}
+    took = []
+    for job in workload.specifications():
+        began = time.perf_counter()
+        predictor.predict(job, job.submit_seconds)
+        took.append(_MILLISECONDS * (time.perf_counter() - began))
+    return {
+        "prediction_milliseconds_median": float(np.median(took)),
+        "prediction_milliseconds_p99": float(np.quantile(took, 0.99)),
+        "prediction_milliseconds_max": float(np.max(took)),
+    }
+
+
+def _flat(schedule: Schedule) -> dict[str, float]:
+    return dataclasses.asdict(deadline_metrics(schedule))
+
+
+@lru_cache(maxsize=4)
+def _workload(text: str, seed: int) -> Workload:
+    part = part_of("generator", text)
+    return generate(part.entry.name, part.parameters, seed)
+
+
+@dataclass(slots=True)
+class Clock:
+    """How long each decision took, in seconds: by the clock on the wall, and of processors."""
+
+    wall_seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    def metrics(self) -> dict[str, float]:
+        """Latencies in milliseconds; NaN where nothing was measured."""
+        if not self.wall_seconds:
+            return {}
+        wall = _MILLISECONDS * np.array(self.wall_seconds)
+        return {
+            "cycle_milliseconds_median": float(np.median(wall)),
+            "cycle_milliseconds_p99": float(np.quantile(wall, 0.99)),
+            "cycle_milliseconds_max": float(wall.max()),
+            "cycle_cpu_milliseconds_mean": _MILLISECONDS * math.fsum(self.cpu_seconds) / wall.size,
+            "cycles": float(wall.size),
+        }
+
+
+def clocked(scheduler: Scheduler) -> Clock:
+    """Time a scheduler's decisions from now on, but for those where nobody waits.
+
+    In place, not by a wrapper: a controller looks at what else a scheduler can do.
+    """
+    decide, clock = scheduler.decide, Clock()
+
+    def timed(view: ClusterView) -> Decision:
+        if not view.pending:
+            return decide(view)
+        wall, cpu = time.perf_counter(), time.process_time()
+        decision = decide(view)
+        clock.wall_seconds.append(time.perf_counter() - wall)
+        clock.cpu_seconds.append(time.process_time() - cpu)
+        return decision
+
+    scheduler.decide = timed  # type: ignore[method-assign]
+    return clock

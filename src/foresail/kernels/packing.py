@@ -1,0 +1,87 @@
+"""Best fit of jobs onto machines: a list of machines for every number of free cores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel
+
+
+class Machines(NamedTuple):
+    """What is free on each machine, and the machines by free cores.
+
+    ``first[c]`` is the machine with ``c`` free cores that changed last (-1 for none), ``after`` and
+    ``before`` its neighbours in that list. ``highest[0]`` is the most free cores of any machine.
+    Memory is in bytes, and infinite where nobody asks for it.
+    """
+
+    free_cores: NDArray[np.int64]
+    free_memory: NDArray[np.float64]
+    first: NDArray[np.int64]
+    after: NDArray[np.int64]
+    before: NDArray[np.int64]
+    highest: NDArray[np.int64]
+
+
+def machines_of(cores: NDArray[np.int64], memory: NDArray[np.float64]) -> Machines:
+    """Idle machines with these cores and memory."""
+    count = cores.size
+    machines = Machines(
+        free_cores=cores.copy(),
+        free_memory=memory.copy(),
+        first=np.full(int(cores.max(initial=0)) + 1, -1, dtype=np.int64),
+        after=np.full(count, -1, dtype=np.int64),
+        before=np.full(count, -1, dtype=np.int64),
+        highest=np.array([-1], dtype=np.int64),
+    )
+    for machine in range(count):
+        _link(machines, machine)
+    return machines
+
+
+@bare_kernel
+def best_fit(machines: Machines, cores: int, memory: float) -> int:
+    """The machine with the fewest free cores that has enough of both; -1 for none.
+
+    Among equals, the one that changed last.
+    """
+    for level in range(cores, machines.highest[0] + 1):
+        machine = machines.first[level]
+        while machine >= 0:
+            if machines.free_memory[machine] >= memory:
+                return int(machine)
+            machine = machines.after[machine]
+    return -1
+
+
+@bare_kernel
+def take(machines: Machines, machine: int, cores: int, memory: float) -> None:
+    """Give cores and memory of a machine to a job; negative amounts give them back."""
+    level = machines.free_cores[machine]
+    before, after = machines.before[machine], machines.after[machine]
+    if before >= 0:
+        machines.after[before] = after
+    else:
+        machines.first[level] = after
+    if after >= 0:
+        machines.before[after] = before
+    machines.free_cores[machine] = level - cores
+    machines.free_memory[machine] -= memory
+    _link(machines, machine)
+    while machines.first[machines.highest[0]] < 0:
+        machines.highest[0] -= 1
+
+
+@bare_kernel
+def _link(machines: Machines, machine: int) -> None:
+    level = machines.free_cores[machine]
+    first = machines.first[level]
+    machines.before[machine] = -1
+    machines.after[machine] = first
+    if first >= 0:
+        machines.before[first] = machine
+    machines.first[level] = machine
+    machines.highest[0] = max(machines.highest[0], level)

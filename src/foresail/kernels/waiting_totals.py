@@ -1,0 +1,87 @@
+"""Sums over the jobs of a simulated waiting policy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import unlocked_kernel
+from foresail.kernels.waiting import (
+    AFTER_TRIAL,
+    FIXED,
+    TRIED,
+    Outcomes,
+    Shapes,
+    TraceColumns,
+)
+from foresail.kernels.waiting_choice import Rules
+
+JOBS: Final = 0
+WAIT: Final = 1
+WAITED: Final = 2
+ON_DEMAND_COST: Final = 3
+RENTED_COST: Final = 4
+TRIAL_COST: Final = 5
+WORK: Final = 6
+FIXED_WORK: Final = 7
+RENTED_JOBS: Final = 8
+TRIED_JOBS: Final = 9
+EXPIRED_JOBS: Final = 10
+DELAY_COST: Final = 11
+TOTALS: Final = 12
+"""Jobs; seconds waited, and jobs that waited; cost if all were rented; cost of rented runs and of
+trials; core-seconds, and those on fixed machines; jobs rented to the end, tried first, and rented
+after a wait; and what the delays were worth."""
+
+_HOUR: Final = 3600.0
+
+
+@unlocked_kernel
+def add_up(
+    first: int,
+    last: int,
+    trial_price: float,
+    rules: Rules,
+    jobs: TraceColumns,
+    shapes: Shapes,
+    outcomes: Outcomes,
+    totals: NDArray[np.float64],
+) -> None:
+    """Fill in ``totals`` for the jobs from ``first`` to before ``last``.
+
+    ``trial_price`` is the price of a machine for a trial relative to the on-demand price, which a
+    trial pays again after its machine was taken back.
+    """
+    totals[:] = 0.0
+    for job in range(first, last):
+        shape = jobs.shape[job]
+        runtime = jobs.runtime[job]
+        place = outcomes.place[job]
+        hourly = shapes.rent[shape] / _HOUR
+        work = runtime * shapes.cores[shape]
+        wait = outcomes.start[job] - jobs.submit[job]
+        totals[JOBS] += 1.0
+        totals[WAIT] += wait
+        totals[WAITED] += wait > 0.0
+        if jobs.delay.size > 0:
+            totals[DELAY_COST] += jobs.delay[job] * wait / _HOUR
+        totals[ON_DEMAND_COST] += runtime * hourly
+        totals[WORK] += work
+        if place >= TRIED:
+            totals[TRIED_JOBS] += 1.0
+            tried = min(runtime, rules.speculation_seconds)
+            lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
+            if lost > 0.0:
+                totals[TRIAL_COST] += (lost * trial_price + tried) * hourly
+            else:
+                totals[TRIAL_COST] += tried * trial_price * hourly
+        if place == TRIED:
+            totals[RENTED_JOBS] += 1.0
+        elif place % AFTER_TRIAL == FIXED:
+            totals[FIXED_WORK] += work
+        else:
+            totals[RENTED_JOBS] += 1.0
+            totals[EXPIRED_JOBS] += place % AFTER_TRIAL == 2
+            totals[RENTED_COST] += runtime * hourly

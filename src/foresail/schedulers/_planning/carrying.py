@@ -1,0 +1,82 @@
+"""What one cycle hands to the next: its plan and its prices, moved on by the time that passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.schedulers._planning.demands import Demands
+from foresail.schedulers._planning.filling import densities, filled, improved
+from foresail.schedulers._planning.problem import Choice, Problem
+from foresail.schedulers._planning.solving import Hint, Solved
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """A plan and prices, by what they are about instead of by number.
+
+    Parameters
+    ----------
+    now
+        When they were made.
+    starts
+        Planned start (seconds) by job id.
+    stopped
+        Ids of the running jobs that are to be stopped.
+    prices
+        Worth of a cpu in every slot, by union of sets of places (as bits of cells).
+    gap
+        How far a plan was from the bound when these prices were new.
+    """
+
+    now: float
+    starts: Mapping[str, float]
+    stopped: frozenset[str]
+    prices: Mapping[int, Floats]
+    gap: float
+
+
+def carried_from(demands: Demands, solved: Solved, now: float, slot_seconds: float) -> Carried:
+    """What a cycle hands on."""
+    choice, prices = solved.choice, solved.prices
+    planned = choice.planned.tolist()
+    return Carried(
+        now,
+        {demands.pending[at].job.job_id: now + choice.slot[at] * slot_seconds for at in planned},
+        frozenset(demands.victims[at].job.job_id for at in np.flatnonzero(choice.stopped).tolist()),
+        {} if prices is None else dict(zip(demands.unions, prices, strict=True)),
+        solved.priced_gap,
+    )
+
+
+def moved_on(carried: Carried, now: float, slot_seconds: float) -> Carried:
+    """The same seen from a later moment: prices are those of the slots that begin then."""
+    passed = now - carried.now
+    prices = {}
+    for union, earlier in carried.prices.items():
+        moments = np.arange(earlier.size) * slot_seconds
+        prices[union] = np.interp(moments + passed, moments, earlier)
+    return replace(carried, now=now, prices=prices)
+
+
+def hint_from(carried: Carried, demands: Demands, problem: Problem) -> Hint:
+    """What was handed on as a plan and prices of a problem of this moment.
+
+    Jobs are planned again in order of their starts, new ones after them.
+    """
+    jobs = [each.job.job_id for each in demands.pending]
+    starts = np.array([carried.starts.get(job_id, np.inf) for job_id in jobs])
+    order = np.lexsort((-densities(problem), starts))
+    stopped = np.array([each.job.job_id in carried.stopped for each in demands.victims], np.bool_)
+    nothing = replace(Choice.nothing(problem), stopped=stopped)
+    choice = improved(problem, filled(problem, order, problem.worth, nothing))
+    if not carried.prices:
+        return Hint(choice, None, 0.0)
+    unknown = np.zeros(problem.slots)
+    prices = [carried.prices.get(union, unknown) for union in demands.unions]
+    return Hint(choice, np.array(prices).reshape(problem.capacity.shape), carried.gap)

@@ -1,0 +1,53 @@
+"""What one cycle of planning ahead cost and how good its plan is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foresail.milp.solver import relative_gap
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRecord:
+    """One decision of a scheduler that plans ahead.
+
+    Parameters
+    ----------
+    now
+        When it was made, in the time of the view.
+    pending, running
+        How many jobs waited and ran.
+    options, columns, rows
+        Starts that were worth something; and the size of the last program, 0 if none was needed.
+    value, bound, greedy_value
+        What the plan is worth, what no plan exceeds, and what greedy's was worth.
+    cycle_seconds
+        Of the whole decision, on the wall.
+    building_seconds, greedy_seconds, pricing_seconds, search_seconds, solver_seconds
+        Of that: from the view to arrays; planning without a solver; linear programs and planning by
+        their prices; searching; the last program. The rest is for nodes, reasons and the like.
+    solver_failure
+        What the solver said if it failed; empty if it did not. The plan is then made without it.
+    """
+
+    now: float
+    pending: int
+    running: int
+    options: int
+    columns: int
+    rows: int
+    value: float
+    bound: float
+    greedy_value: float
+    cycle_seconds: float
+    building_seconds: float
+    greedy_seconds: float
+    pricing_seconds: float
+    search_seconds: float
+    solver_seconds: float
+    solver_failure: str = ""
+
+    @property
+    def gap(self) -> float:
+        """By what share of its value the best plan may be better."""
+        return relative_gap(self.value, self.bound)

@@ -1,0 +1,57 @@
+"""A plan improved by chance, in several legs; it needs no solver and proves nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import numpy as np
+
+from foresail.kernels.plan_search import Plan, Question, search_plan
+from foresail.schedulers._planning.problem import Choice, Problem, left_by, value_of
+
+_LEGS: Final = 4
+_CHANGES: Final = 1000
+_CHANGES_FOR_A_JOB: Final = 20
+_MOST_CHANGES: Final = 2000
+_ROUNDING: Final = 1e-6
+
+
+def searched(problem: Problem, choice: Choice, enough: float, until: float) -> Choice:
+    """The best of several searches from a plan, which is never worth less than it.
+
+    They are as long as the problem is large, and the same whenever it is asked: only if time runs
+    out, some are left out.
+
+    Parameters
+    ----------
+    problem, choice
+        The question, and the plan to begin with.
+    enough
+        A value at which to stop.
+    until
+        Begin no more searches after this moment of ``time.perf_counter``.
+    """
+    ask = Question(
+        problem.first_group,
+        problem.group_set,
+        problem.consumption,
+        problem.worth,
+        problem.cover,
+        problem.victim_cost,
+        problem.victim_credit,
+    )
+    left = left_by(problem, choice)
+    begin = best_value = value_of(problem, choice)
+    best = choice
+    changes = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _MOST_CHANGES)
+    for seed in range(_LEGS):
+        if best_value >= enough or time.perf_counter() > until:
+            break
+        plan = Plan(choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy())
+        search_plan(ask, plan, begin, enough, changes, changes // 2, seed)
+        found = Choice(plan.group, plan.slot, plan.stopped)
+        value = value_of(problem, found)
+        if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:
+            best, best_value = found, value
+    return best

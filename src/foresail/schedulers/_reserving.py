@@ -1,0 +1,75 @@
+"""Admission at submission, as Rayon does it: a reservation within now and the deadline, or none.
+
+Source: TetriSched (EuroSys 2016), section 2; spec tetrisched section 3.2 and T-3.
+"""
+
+from __future__ import annotations
+
+import math
+
+from foresail.model.cluster import Cluster
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.resources import Resources
+from foresail.model.view import PendingJob
+from foresail.strl.rdl import Atom, Window
+from foresail.strl.reservations import AdmissionPlan, Alignment
+
+_CONTAINER = Resources(cpus=1.0)
+_ROUNDING = 1e-9
+
+
+class Admission:
+    """What is promised to whom, in containers of one cpu, from cycle to cycle.
+
+    A job asks for its cpus for as long as it is expected to run where it is slow. That is rounded
+    up to whole cycles, so that what begins with a cycle ends in time.
+
+    Parameters
+    ----------
+    alignment
+        Which of several possible times a job gets.
+    cycle_seconds
+        How often the scheduler is asked.
+    """
+
+    def __init__(self, alignment: Alignment, cycle_seconds: float) -> None:
+        self._alignment = alignment
+        self._cycle = cycle_seconds
+        self._plan: AdmissionPlan | None = None
+
+    def reserve(
+        self, pending: PendingJob, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job's request; None where it has no deadline, and asks for nothing."""
+        job = pending.job
+        deadline, expected = job.deadline_seconds, pending.prediction.mean()
+        if deadline is None:
+            return None
+        if not 0.0 <= expected < math.inf:
+            return Rejection("nothing is known of its runtime")
+        slowdown = 1.0 if job.preference is None else job.preference.slowdown
+        begin = self._up(now)
+        finish = math.floor(deadline / self._cycle + _ROUNDING) * self._cycle
+        if finish <= begin:
+            return Rejection("its deadline comes before the next cycle")
+        containers = max(math.ceil(job.cpus * (1.0 - _ROUNDING)), 1)
+        lasting = max(self._up(expected * slowdown), self._cycle)
+        window = Window(begin, finish, Atom(_CONTAINER, containers, containers, lasting))
+        answer = self._current(now, cluster).admit(job.job_id, window, now)
+        self._plan = answer.plan
+        return answer.reservation or Rejection(answer.reason)
+
+    def release(self, job_id: str, now: float) -> None:
+        """What a job has no more use for is free again."""
+        if self._plan is not None:
+            self._plan = self._plan.released(job_id, now)
+
+    def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
+        if self._plan is None:
+            capacity = math.floor(cluster.total.cpus * (1.0 + _ROUNDING))
+            return AdmissionPlan(max(capacity, 1), self._alignment)
+        return self._plan.without_past(now)
+
+    def _up(self, seconds: float) -> float:
+        """To whole cycles."""
+        return math.ceil(seconds / self._cycle - _ROUNDING) * self._cycle

@@ -1,0 +1,136 @@
+"""The capacity stack: reservations from Rayon, and a queue for everybody without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Final, Literal
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.registry import register
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._making_room import make_room, no_room, start
+from foresail.schedulers._placing import FreeRoom, Places
+from foresail.schedulers._reserving import Admission
+from foresail.strl.reservations import Alignment
+
+_ANYWHERE: Final = Placement(())
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityParameters:
+    """Parameters of ``capacity``.
+
+    Parameters
+    ----------
+    reservations
+        When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
+        nodes can be promised (``earliest``).
+    preemption
+        Jobs without a reservation (or behind theirs) are stopped for those within theirs.
+    cycle_seconds
+        How often the scheduler is asked: reservations begin with a cycle.
+    """
+
+    reservations: Literal["latest", "earliest"] = "latest"
+    preemption: bool = True
+    cycle_seconds: float = 4.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cycle_seconds < float("inf"):
+            raise InputError(
+                "parameter out of range",
+                field="cycle_seconds",
+                value=self.cycle_seconds,
+                expected="above 0",
+            )
+
+
+@register("scheduler", "capacity", parameters=CapacityParameters)
+class CapacityStack:
+    """Reserved jobs from the start of their reservation; all others in a queue on what is left.
+
+    The baseline Rayon/CapacityScheduler of TetriSched, as spec tetrisched section 9 models it. A
+    job with a deadline asks for a reservation at submission. Within it the job has its nodes for
+    certain: the youngest others are stopped for it if necessary. Before it begins the job waits.
+    Once it is over, the job goes on (or waits on) as one of the others. These start in order of
+    submission, skipping who does not fit, whatever their deadlines. Where a job runs best is looked
+    at for nobody.
+    """
+
+    def __init__(self, parameters: CapacityParameters) -> None:
+        alignment = Alignment(parameters.reservations)
+        self._preemption = parameters.preemption
+        self._admission = Admission(alignment, parameters.cycle_seconds)
+        self._places: Places | None = None
+
+    def reserve(
+        self, pending: PendingJob, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job with a deadline; None to any other."""
+        return self._admission.reserve(pending, now, cluster)
+
+    def release(self, job_id: str, now: float) -> None:
+        """A job that was promised something has ended, or never will run."""
+        self._admission.release(job_id, now)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start who has a reservation now, then who fits; stop others for the former.
+
+        Reservations that have not begun are the plan; nothing is planned for the others.
+        """
+        room = FreeRoom(view, self._places_of(view.cluster))
+        victims = [each for each in view.running if not _is_promised(each.reservation, view.now)]
+        victims.sort(key=attrgetter("start_order"))
+        starts: list[Start] = []
+        stopped: list[Preempt] = []
+        reasons: dict[str, Reason] = {}
+        promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
+        for job in _anywhere(promised):
+            if not start(job, room, starts):
+                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+                if self._preemption:
+                    stopped += make_room(job, room, victims)
+        plan: list[PlannedStart] = []
+        for pending in view.pending:
+            begin = _begins(pending.reservation, view.now)
+            if begin is not None:
+                job_id, numbers = pending.job.job_id, {"cpus": pending.job.cpus, "start": begin}
+                plan.append(PlannedStart(job_id, begin, _ANYWHERE))
+                reasons[job_id] = Reason(ReasonCode.RESERVED, numbers)
+        plan.sort(key=attrgetter("start_seconds"))
+        settled = reasons.keys() | {each.job_id for each in starts}
+        queue = (each for each in view.pending if each.job.job_id not in settled)
+        for job in _anywhere(queue):
+            if not start(job, room, starts):
+                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+        return Decision(tuple(starts), tuple(stopped), tuple(plan), reasons)
+
+    def _places_of(self, cluster: Cluster) -> Places:
+        if self._places is None or self._places.cluster is not cluster:
+            self._places = Places(cluster)
+        return self._places
+
+
+def _is_promised(answer: Reservation | Rejection | None, now: float) -> bool:
+    return isinstance(answer, Reservation) and answer.covers(now)
+
+
+def _begins(answer: Reservation | Rejection | None, now: float) -> float | None:
+    """When a reservation begins that has not begun."""
+    if not isinstance(answer, Reservation) or answer.covers(now) or answer.start_seconds <= now:
+        return None
+    return answer.start_seconds
+
+
+def _anywhere(jobs: Iterable[PendingJob]) -> Iterator[Job]:
+    """The jobs as if all nodes were alike to them."""
+    for each in jobs:
+        job = each.job
+        yield job if job.preference is None else replace(job, preference=None)

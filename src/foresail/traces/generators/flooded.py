@@ -1,0 +1,59 @@
+"""Generator ``flooded``: the E2E workload, most of it from one user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from foresail.model.registry import register
+from foresail.traces.generators._limits import require_at_least, require_share
+from foresail.traces.generators._synthetic import synthesise
+from foresail.traces.generators.e2e import E2EParameters
+from foresail.traces.workload import Workload
+
+FLOODING_USER: Final = "flood"
+
+
+@dataclass(frozen=True, slots=True)
+class FloodedParameters(E2EParameters):
+    """Parameters of the generator ``flooded``.
+
+    Parameters
+    ----------
+    flood_share
+        Share of the jobs that one user submits.
+    others
+        How many users share the rest.
+    """
+
+    flood_share: float = 0.8
+    others: int = 9
+
+    def __post_init__(self) -> None:
+        E2EParameters.__post_init__(self)
+        require_share(self, "flood_share")
+        require_at_least(self, 1, "others")
+
+
+@register("generator", "flooded", parameters=FloodedParameters)
+class Flooded:
+    """The jobs of ``e2e`` with the same seed, given to ``flood`` and to users ``calm1``, ...
+
+    Whose a job is says nothing about the job.
+    """
+
+    def __init__(self, parameters: FloodedParameters) -> None:
+        self._parameters = parameters
+
+    def generate(self, random: np.random.Generator) -> Workload:
+        """The run, or the history to train with."""
+        parameters = self._parameters
+        workload = synthesise(parameters, parameters.slack_percents, random).workload
+        drawing = random.spawn(1)[0]
+        floods = drawing.random(len(workload.jobs)) < parameters.flood_share
+        calm = drawing.integers(1, parameters.others + 1, len(workload.jobs))
+        users = np.where(floods, FLOODING_USER, np.char.add("calm", calm.astype(str)))
+        return workload.with_jobs(workload.jobs.with_columns(user=pl.Series(users.tolist())))

@@ -1,0 +1,141 @@
+"""``foresail cloud sync`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli.cloud import app
+from foresail.distributions.records import to_record
+from foresail.distributions.uniform import Uniform
+from foresail.model.errors import ForesailError, InputError
+
+HISTORY = """\
+timestamp,az,instance_type,os,spot_price,on_demand_price
+2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
+2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2
+2015-03-11 09:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
+2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2
+"""
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, ["sync", *map(str, arguments)])
+
+
+def test_table_has_the_published_maxima():
+    """Without options: the standard models and their maxima, as published."""
+    result = run()
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["on_demand", "10", "4.776", "2.094", "6", "3.089"] in rows
+    assert ["fsp", "14", "3.339", "0.419", "8", "10.774"] in rows
+
+
+def test_json_and_report(tmp_path):
+    """JSON has every number of workers; the page has its figures and a CSV for each."""
+    result = run("--workers", "1,8", "--model", "fsp", "--format", "json", "--output", tmp_path)
+    assert result.exit_code == 0
+    (told,) = json.loads(result.stdout)
+    assert told["workers"] == [1, 8]
+    assert told["seconds"][1] == pytest.approx(2724.889, abs=1e-3)
+    page = (tmp_path / "report.html").read_text()
+    assert "fsp: fastest with 8 workers" in page
+    for name in ("models", "speedup", "cost", "value"):
+        rows = list(csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines()))
+        assert [row["workers"] for row in rows] == ["1", "8"]
+        assert f"id='{name}'" in page or name == "models"
+
+
+def test_drawn_speeds_have_intervals(tmp_path):
+    """Drawn speeds: the same for the same seed, with the interval of their mean."""
+    options = ("--workers", "4", "--model", "transient", "--barriers", 40, "--monte-carlo", 10)
+    first, again = (run(*options, "--format", "json").stdout for _ in range(2))
+    other = run(*options, "--format", "json", "--seed", 2).stdout
+    assert first == again != other
+    assert json.loads(first)[0]["half_interval_seconds"][0] > 0.0
+    assert run(*options, "--output", tmp_path).exit_code == 0
+    assert "95 % interval" in (tmp_path / "report.html").read_text().replace("\u00a0", " ")
+
+
+def test_speeds_of_files(tmp_path):
+    """Speeds from a record, and measured in a market's history."""
+    record, history = tmp_path / "speeds.json", tmp_path / "history.csv"
+    record.write_text(json.dumps(to_record(Uniform(0.5, 1.0))))
+    history.write_text(HISTORY)
+    recorded = run("--workers", "1", "--model", "transient", "--speeds", record, "--format", "json")
+    seconds = json.loads(recorded.stdout)[0]["seconds"][0]
+    assert seconds == pytest.approx(8_000 / 0.75 + 0.175 * 500, rel=1e-4)
+    measured = run(
+        "--workers",
+        "1",
+        "--model",
+        "transient",
+        "--prices",
+        history,
+        "--lowest-speed",
+        0.5,
+        "--format",
+        "json",
+    )
+    up = 7 / 8
+    expected = 8_000 / (up + 0.5 * (1 - up)) + 0.175 * 500
+    assert json.loads(measured.stdout)[0]["seconds"][0] == pytest.approx(expected, rel=1e-2)
+    with pytest.raises(ForesailError, match="market"):
+        raise run("--prices", history, "--market", "elsewhere").exception
+
+
+def test_options_from_a_file(tmp_path):
+    """A table of the file gives options; the command line goes first."""
+    config = tmp_path / "cloud.toml"
+    config.write_text('[sync]\nworkers = "1:8"\nmodel = "fsp"\noutput-format = "json"\n')
+    with pytest.raises(InputError, match="output-format"):
+        raise run("--config", config).exception
+    config.write_text('[sync]\nworkers = "1:8"\nmodel = ["fsp"]\nformat = "json"\n')
+    (told,) = json.loads(run("--config", config).stdout)
+    assert told["workers"] == list(range(1, 9))
+    (told,) = json.loads(run("--config", config, "--workers", "3").stdout)
+    assert told["workers"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ("[sync]\nbarriers = 9.5\n", "barriers"),
+        ("[sync]\nworker = '1:8'\n", "worker"),
+        ("[waiting]\n", "sync"),
+        ("[sync\n", None),
+    ],
+)
+def test_bad_files(tmp_path, content, field):
+    """A file that cannot be used is named, with the field."""
+    config = tmp_path / "cloud.toml"
+    config.write_text(content)
+    error = run("--config", config).exception
+    assert isinstance(error, InputError)
+    assert error.source == config
+    assert error.field == field
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--workers", "0:3"), "--workers"),
+        (("--workers", "many"), "--workers"),
+        (("--model", "fps"), "fsp"),
+        (("--model", "fsp(dropped=q)"), "dropped"),
+        (("--discount", "1.5"), "transient_discount"),
+        (("--operations", "0"), "operations"),
+        (("--monte-carlo", "1"), "runs"),
+        (("--lowest-speed", "0"), "lowest"),
+        (("--speeds", "nowhere.json"), "nowhere.json"),
+        (("--speeds", "a.json", "--prices", "b.csv"), "--prices"),
+    ],
+)
+def test_bad_input(arguments, said):
+    """What cannot be is refused with the field and what was expected."""
+    with pytest.raises(ForesailError, match=said):
+        raise run(*arguments).exception

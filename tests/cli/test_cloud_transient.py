@@ -1,0 +1,282 @@
+"""``foresail cloud transient`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli.cloud import app
+from foresail.cli.main import main
+from foresail.cloud.transient.plan import from_record
+from foresail.model.errors import ForesailError, InputError
+
+TYPES = """\
+name,capacity,availability,price_per_unit_hour
+a,10,0.95,0.20
+b,10,0.98,0.30
+c,10,0.99,0.40
+d,10,0.90,0.12
+e,10,0.97,0.25
+"""
+MACHINES = "instance_type,capacity\nsmall,10\nlarge,20\n"
+
+
+@pytest.fixture
+def types(tmp_path):
+    path = tmp_path / "types.csv"
+    path.write_text(TYPES)
+    return path
+
+
+@pytest.fixture
+def market(tmp_path):
+    """Four markets over thirty days, each dear now and then; and their machines."""
+    random = np.random.default_rng(3)
+    lines = ["timestamp,az,instance_type,os,spot_price,on_demand_price"]
+    for zone in ("a", "b"):
+        for name, price in (("small", 0.4), ("large", 0.8)):
+            for hour in range(0, 720, 3):
+                spot = price * (2.0 if random.uniform() < 0.04 else 0.3)
+                day, rest = divmod(hour, 24)
+                lines.append(
+                    f"2015-04-{day + 1:02d} {rest:02d}:00:00+00:00,{zone},{name},Linux,"
+                    f"{spot},{price}"
+                )
+    history, machines = tmp_path / "history.csv", tmp_path / "machines.csv"
+    history.write_text("\n".join(lines) + "\n")
+    machines.write_text(MACHINES)
+    return "--prices", history, "--machines", machines
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, ["transient", *map(str, arguments)])
+
+
+def test_plan_as_a_table(types):
+    """The worked example: four machines for 11.5 an hour, 57.5 % of on demand."""
+    result = run(
+        "--types", types, "--capacity", 20, "--availability", 0.9999, "--on-demand-price", 1
+    )
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "c 1 10 0.9900 4.0000 4.0000" in lines
+    assert "together 4 40 0.9999399 11.5000" in lines
+    assert "That is 57.5 % of what it costs on demand." in lines
+
+
+def test_plan_as_json(types, tmp_path):
+    """JSON is the plan's record, and so is the file beside the page."""
+    out = tmp_path / "out"
+    result = run("--types", types, "--capacity", 20, "--format", "json", "--output", out)
+    assert result.exit_code == 0
+    plan = from_record(json.loads(result.stdout))
+    assert {each.type.name: each.count for each in plan.rented} == {"a": 1, "b": 1, "c": 1, "e": 1}
+    assert from_record(json.loads((out / "plan.json").read_text())) == plan
+    page = (out / "report.html").read_text()
+    for name in ("plan", "capacities", "frontier"):
+        assert f"{name}.csv" in page
+        assert len((out / f"{name}.csv").read_text().splitlines()) > 4
+    rows = csv.DictReader((out / "frontier.csv").read_text().splitlines())
+    assert [row["target_availability"] for row in rows][-1] == "0.999999"
+
+
+def test_unreachable_target(types):
+    """A target that no pool reaches: the best reachable is said."""
+    with pytest.raises(InputError, match=r"best reachable is 0\.9999999700"):
+        raise run("--types", types, "--capacity", 20, "--availability", 0.99999999).exception
+
+
+def test_exit_status(types, monkeypatch, capsys):
+    """From the shell: one line on standard error, and status 2."""
+    arguments = ["foresail", "cloud", "transient", "--types", str(types), "--capacity", "-1"]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said == (
+        "foresail: field 'capacity': no capacity to plan for (found -1.0); expected above 0\n"
+    )
+
+
+def test_dearer_than_on_demand(types):
+    """A pool that costs more than on demand says so."""
+    result = run("--types", types, "--capacity", 20, "--on-demand-price", 0.1)
+    assert result.exit_code == 0
+    assert "rent it on demand instead" in " ".join(result.stdout.split())
+
+
+def test_tiers(types, tmp_path):
+    """Tiers: a plan each, and how often all are up."""
+    arguments = ("--types", types, "--tier", "web=20", "--tier", "db=10", "--availability", 0.999)
+    result = run(*arguments, "--format", "json", "--output", tmp_path / "out")
+    record = json.loads(result.stdout)
+    assert [each["name"] for each in record["tiers"]] == ["web", "db"]
+    assert record["availability"] >= 0.999
+    assert json.loads((tmp_path / "out" / "plan.json").read_text()) == record
+    assert "All tiers are up" in run(*arguments).stdout
+
+
+def test_learned_from_histories(market, tmp_path):
+    """Histories: the plan, what it would have had, batch work, requests, and windows checked."""
+    out = tmp_path / "out"
+    result = run(
+        *market,
+        "--capacity",
+        40,
+        "--availability",
+        0.99,
+        "--batch",
+        "10x2",
+        "--requests",
+        5,
+        "--check-window",
+        7,
+        "--output",
+        out,
+        "--format",
+        "json",
+    )
+    assert result.exit_code == 0, result.exception
+    record = json.loads(result.stdout)
+    plan = from_record(record)
+    assert plan.availability >= 0.99
+    assert all(each.type.price_per_unit_hour == pytest.approx(0.012) for each in plan.rented)
+    assert 0.9 < record["availability_in_history"] <= 1.0
+    batch = record["batch"]
+    assert batch["finished"] > 0.0
+    assert record["served"]["failed_at_handover"] <= record["served_unprotected"]["requests"]
+    assert {each["window"] for each in record["windows"]} == {"7 days", "oracle"}
+    page = (out / "report.html").read_text()
+    assert "Does what was learned hold afterwards?" in page
+    assert "Batch tasks on the surplus finished" in page
+
+
+def test_last_days_and_some_markets(market):
+    """Only the last days of the markets that a pattern names; fitted shocks keep the target."""
+    result = run(
+        *market,
+        "--market",
+        "*/small",
+        "--window",
+        10,
+        "--correlated",
+        "--capacity",
+        10,
+        "--availability",
+        0.95,
+        "--format",
+        "json",
+    )
+    assert result.exit_code == 0, result.exception
+    plan = from_record(json.loads(result.stdout))
+    assert {each.type.name for each in plan.rented} <= {"a/small", "b/small"}
+    assert plan.model.endswith("states")
+    assert plan.availability >= 0.95
+
+
+def test_options_from_a_file(types, tmp_path):
+    """A file gives the requirement; tiers as a list."""
+    config = tmp_path / "cloud.toml"
+    config.write_text(
+        f'[transient]\ntypes = "{types}"\ncapacity = 20\navailability = 0.999\n'
+        'method = "exact"\nformat = "json"\n'
+    )
+    record = json.loads(run("--config", config).stdout)
+    assert (record["method"], record["price_per_hour"]) == ("exact", pytest.approx(8.7))
+    config.write_text(f'[transient]\ntypes = "{types}"\ncapacity = "much"\n')
+    error = run("--config", config).exception
+    assert isinstance(error, InputError)
+    assert (error.source, error.field, error.value) == (config, "capacity", "much")
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "value"),
+    [
+        ("f,10,1.2,0.1", "availability", "1.2"),
+        ("f,10,0.9,0", "price_per_unit_hour", "0.0"),
+        ("f,10,0.9,-1", "price_per_unit_hour", "-1.0"),
+        ("f,10,0.9,", "price_per_unit_hour", None),
+        ("f,0,0.9,1", "capacity", "0.0"),
+        ("f,ten,0.9,1", "capacity", "ten"),
+        ("f,,0.9,1", "capacity", None),
+        (",10,0.9,1", "name", None),
+    ],
+)
+def test_bad_types(types, row, field, value):
+    """A type that cannot be: the file, the line, the field and the value."""
+    types.write_text(TYPES + row + "\n")
+    error = run("--types", types, "--capacity", 20).exception
+    assert isinstance(error, InputError)
+    assert (str(error.source), error.line, error.field) == (str(types), 7, field)
+    assert value is None or str(error.value) == value
+
+
+def test_types_in_toml(tmp_path):
+    """Types as tables, with prices of whole machines; a bad one is counted."""
+    path = tmp_path / "types.toml"
+    good = (
+        '[[types]]\nname = "a"\ncapacity = 10\navailability = 0.95\nprice_per_hour = 2\n'
+        "on_demand_price_per_hour = 10\n"
+    )
+    path.write_text(good)
+    result = run("--types", path, "--capacity", 10, "--availability", 0.9, "--format", "json")
+    assert json.loads(result.stdout)["on_demand_share"] == pytest.approx(0.2)
+    path.write_text(good + '[[types]]\nname = "b"\ncapacity = 10\navailabilty = 1\n')
+    error = run("--types", path, "--capacity", 10).exception
+    assert isinstance(error, InputError)
+    assert error.field == "types[2].availabilty"
+    assert "availability" in str(error.expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--capacity", 20), "--types or --prices"),
+        (("--types", "TYPES", "--prices", "HISTORY", "--capacity", 20), "--machines"),
+        (("--types", "TYPES"), "--capacity"),
+        (("--types", "TYPES", "--capacity", -1), "capacity"),
+        (("--types", "TYPES", "--capacity", 20, "--availability", 1.0), "availability"),
+        (("--types", "TYPES", "--capacity", 20, "--extra-nines", -1), "extra_nines"),
+        (("--types", "TYPES", "--capacity", 20, "--tier", "a=1"), "--tier"),
+        (("--types", "TYPES", "--tier", "web"), "--tier"),
+        (("--types", "TYPES", "--capacity", 20, "--on-demand-price", 0), "on_demand"),
+        (("--types", "nowhere.csv", "--capacity", 20), "nowhere.csv"),
+    ],
+)
+def test_bad_input(types, market, arguments, said):
+    """What cannot be is refused with the option or field."""
+    words = {"TYPES": types, "HISTORY": market[1]}
+    with pytest.raises(ForesailError, match=said):
+        raise run(*(words.get(each, each) for each in arguments)).exception
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--market", "nothing*"), "--market"),
+        (("--batch", "10"), "--batch"),
+        (("--capacity", 5, "--batch", "0.001x0.001"), "--batch"),
+        (("--requests", -1), "requests_per_second"),
+        (("--doubt", -1), "doubt_hours"),
+        (("--check-window", 0), "days"),
+        (("--check-window", 60), "first plan"),
+        (("--window", -3), "says nothing"),
+    ],
+)
+def test_bad_input_with_histories(market, arguments, said):
+    """The same for what goes with histories."""
+    with pytest.raises(ForesailError, match=said):
+        raise run(*market, "--capacity", 20, "--availability", 0.9, *arguments).exception
+
+
+def test_machines_without_capacity(market):
+    """An instance type of the histories that the file of machines lacks is named."""
+    machines = market[3]
+    machines.write_text("instance_type,capacity\nsmall,10\n")
+    with pytest.raises(InputError, match="large"):
+        raise run(*market, "--capacity", 20).exception

@@ -1,0 +1,115 @@
+"""One decision: what each rule wants, and the simulation decides the same."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.cloud.waiting.deciding import Case, Choice, decide, gain_of_waiting
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.simulating import simulate
+from foresail.distributions.empirical import Empirical
+from foresail.distributions.point import Point
+from foresail.distributions.uniform import Uniform
+from foresail.kernels.waiting import FIXED, RENTED
+
+BUSY = Case(fits=False, rent_per_hour=1.0)
+FREE = Case(fits=True, rent_per_hour=1.0)
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "case", "runtime", "wait", "choice"),
+    [
+        (waiting_policy("ajw"), BUSY, 10.0, 1e9, Choice.WAIT),
+        (waiting_policy("ajw"), FREE, 10.0, 0.0, Choice.START),
+        (waiting_policy("njw"), BUSY, 10.0, 0.0, Choice.RENT),
+        (waiting_policy("compound", 900.0, 60.0), BUSY, 10.0, 0.0, Choice.RENT),
+        (waiting_policy("compound", 900.0, 60.0), FREE, 10.0, 0.0, Choice.START),
+        (waiting_policy("compound", 900.0, 60.0), BUSY, 60.0, 900.0, Choice.WAIT),
+        (waiting_policy("compound", 900.0, 60.0), BUSY, 60.0, 901.0, Choice.RENT),
+        (waiting_policy("speculative", 900.0, 60.0), BUSY, 1e6, 1e6, Choice.SPECULATE),
+        (
+            waiting_policy("speculative", 900.0, 60.0),
+            Case(False, 1.0, tried=True),
+            1e6,
+            1e6,
+            Choice.RENT,
+        ),
+        (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 10.0, 0.0, Choice.RENT),
+        (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 99.0, 0.0, Choice.START),
+    ],
+)  # fmt: skip
+def test_thresholds(policy, case, runtime, wait, choice):
+    """In order: a free machine, a short job, a trial, a long wait, the queue."""
+    assert decide(policy, case, Point(runtime), Point(wait)) is choice
+
+
+def test_what_waiting_is_worth():
+    """An hour on a machine for 1 saves 1; a delay worth 2 an hour takes that after half an hour."""
+    case = Case(False, 1.0, delay_per_hour=2.0)
+    runtime = Point(HOUR)
+    assert gain_of_waiting(case, runtime, Point(0.0), math.inf) == pytest.approx(1.0)
+    assert gain_of_waiting(case, runtime, Point(HOUR / 2), math.inf) == pytest.approx(0.0)
+    # Half of the time it waits in vain: two hours, and then rents.
+    mixed = Empirical([0.0, 9 * HOUR])
+    assert gain_of_waiting(case, runtime, mixed, 2 * HOUR) == pytest.approx(0.5 - 2.0)
+    power = Case(False, 1.0, own_per_hour=0.25, delay_per_hour=2.0)
+    assert gain_of_waiting(power, runtime, Point(0.0), math.inf) == pytest.approx(0.75)
+
+
+def test_who_weighs_looks_at_the_whole_distribution():
+    """Of two waits with one mean, the one that may be in vain is not worth it."""
+    policy = waiting_policy("weighing", 4 * HOUR)
+    case = Case(False, 1.0, delay_per_hour=0.6)
+    sure, unsure = Point(3 * HOUR), Empirical([0.0, 6 * HOUR])
+    runtime = Point(2.2 * HOUR)
+    assert decide(policy, case, runtime, sure) is Choice.WAIT
+    assert decide(policy, case, runtime, unsure) is Choice.RENT
+    assert decide(waiting_policy("sww", 4 * HOUR), case, runtime, unsure) is Choice.WAIT
+
+
+@given(st.floats(0.0, 5.0), st.floats(0.0, 5.0), st.floats(1.0, 1e5))
+def test_a_dearer_delay_never_makes_a_job_wait(delay, more, latest):
+    """Who rents goes on renting when his time becomes more valuable."""
+    policy = waiting_policy("weighing", 86400.0)
+    wait = Uniform(0.0, latest)
+    chosen = [
+        decide(policy, Case(False, 1.0, delay_per_hour=value), Point(5000.0), wait)
+        for value in (delay, delay + more)
+    ]
+    assert chosen != [Choice.RENT, Choice.WAIT]
+
+
+def test_as_the_simulation_decides():
+    """Busy machine, then jobs of many kinds: the simulation puts each where ``decide`` says."""
+    random = np.random.default_rng(5)
+    count = 200
+    jobs = TraceJobs(
+        np.concatenate(([0.0], np.full(count, 1.0))),
+        np.concatenate(([1e7], random.exponential(1000.0, count))),
+        np.ones(count + 1, dtype=np.int64),
+    )
+    estimates = np.concatenate(([1e7], random.exponential(1000.0, count)))
+    waits = random.exponential(1000.0, count + 1)
+    delays = random.exponential(0.05, count + 1)
+    policy = WaitingPolicy(2000.0, 300.0, patience_seconds=5e6, weighing=True)
+    family = proportional_family()
+    found = simulate(jobs, FixedMachines(1, 1), family, policy, Beliefs(estimates, waits, delays))
+    rent = family[0].price_per_hour
+    chosen = [
+        decide(
+            policy,
+            Case(False, rent, delay_per_hour=float(delays[job])),
+            Point(float(estimates[job])),
+            Point(float(waits[job])),
+        )
+        for job in range(1, count + 1)
+    ]
+    at_once = (found.place == RENTED)[1:]
+    assert found.place[0] == FIXED
+    assert [choice is Choice.RENT for choice in chosen] == at_once.tolist()
+    assert 10 < at_once.sum() < count - 10

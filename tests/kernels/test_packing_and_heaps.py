@@ -1,0 +1,90 @@
+"""Best fit, timetables and queues that share links, against lists that are searched."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.kernels.heaps import Links, enter, leave_first, melded, timetable, without_root
+from foresail.kernels.packing import best_fit, machines_of, take
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=60))
+def test_a_timetable_gives_the_earliest_first(steps):
+    """By time and then by number, whatever comes in between."""
+    table, entries = timetable(len(steps)), []
+    for job, (time, remove) in enumerate(steps):
+        enter(table, float(time), job)
+        entries.append((float(time), job))
+        if remove:
+            first = min(entries)
+            entries.remove(first)
+            assert leave_first(table) == first[1]
+    assert [leave_first(table) for _ in range(len(entries))] == [job for _, job in sorted(entries)]
+    assert table.size[0] == 0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), max_size=60),
+)
+def test_queues_give_the_lowest_rank_first(steps):
+    """Three queues over one pair of link arrays."""
+    count = len(steps)
+    links = Links(
+        np.array([float(rank) for _, rank, _ in steps]),
+        np.full(count, -1, np.int32),
+        np.full(count, -1, np.int32),
+    )
+    roots, queues = [-1, -1, -1], [[], [], []]
+    for job, (queue, rank, remove) in enumerate(steps):
+        roots[queue] = melded(links, roots[queue], job)
+        queues[queue].append((rank, job))
+        if remove:
+            first = min(queues[queue])
+            assert roots[queue] == first[1]
+            queues[queue].remove(first)
+            roots[queue] = without_root(links, roots[queue])
+    for root, queue in zip(roots, queues, strict=True):
+        for _, job in sorted(queue):
+            assert root == job
+            root = without_root(links, root)
+        assert root == -1
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), max_size=6),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6), st.booleans()), max_size=40),
+)
+def test_best_fit_is_the_tightest_machine(sizes, steps):
+    """Fewest free cores, enough memory, and of equals the one that changed last."""
+    machines = machines_of(
+        np.array([cores for cores, _ in sizes], dtype=np.int64),
+        np.array([memory for _, memory in sizes], dtype=np.float64),
+    )
+    free = [[cores, memory, change] for change, (cores, memory) in enumerate(sizes)]
+    held, change = [], len(sizes)
+    for cores, memory, give_back in steps:
+        fitting = [
+            (each[0], -each[2], machine)
+            for machine, each in enumerate(free)
+            if each[0] >= cores and each[1] >= memory
+        ]
+        expected = min(fitting)[2] if fitting else -1
+        assert best_fit(machines, cores, float(memory)) == expected
+        amounts = (cores, memory, expected)
+        if give_back and held:
+            amounts = held.pop(0)
+            amounts = (-amounts[0], -amounts[1], amounts[2])
+        elif expected >= 0:
+            held.append(amounts)
+        else:
+            continue
+        machine = amounts[2]
+        take(machines, machine, amounts[0], float(amounts[1]))
+        free[machine][0] -= amounts[0]
+        free[machine][1] -= amounts[1]
+        free[machine][2] = change
+        change += 1
+    assert machines.free_cores.tolist() == [each[0] for each in free]
