@@ -108,3 +108,20 @@ def test_a_log_without_nodes(tmp_path):
         call(simulate, log, "--on-nodes")
     with pytest.raises(InputError, match="which nodes"):
         call(compare, log, "--on-nodes", "--with", "prio", "--outages", "100,10")
+
+
+def test_predictors_learn_from_another_log_first(tmp_path):
+    """Beliefs at the first submission are those of the history; an oracle needs none."""
+    entry = find("generator", "e2e")
+    for part in ("run", "history"):
+        settings = entry.parameters(part=part, hours=0.1, nodes=16, history_hours=1.0)
+        write_folder(generate("e2e", settings, 3), tmp_path / part)
+    first = {}
+    for learned in ((), ("--learn-from", tmp_path / "history")):
+        options = ("--with", "prio,history", "--with", "prio,clairvoyant", "--on-nodes", *learned)
+        call(compare, tmp_path / "run", *options, "--output", tmp_path / "result")
+        jobs = read_schedule(tmp_path / "result" / "schedule-1.parquet").jobs
+        first[bool(learned)] = jobs.sort("submit_seconds")["predicted_seconds"][0]
+    assert first[True] != first[False]
+    with pytest.raises(InputError, match="only with --on-nodes"):
+        call(compare, tmp_path / "run", "--learn-from", tmp_path / "history")

@@ -312,9 +312,6 @@ def test_wrong_input():
         simulate(jobs, FixedMachines(1), (), WaitingPolicy(), Beliefs.true_runtimes(jobs))
     with pytest.raises(InputError, match="not one for each job"):
         simulate(jobs, FixedMachines(1), FAMILY, WaitingPolicy(), Beliefs(np.ones(3)))
-    strict = WaitingPolicy(9.0, queue="strict-fcfs")
-    with pytest.raises(InputError, match="foreseen"):
-        simulate(jobs, FixedMachines(1), FAMILY, strict, Beliefs.true_runtimes(jobs, Foresight()))
     found = simulate(jobs, FixedMachines(1), FAMILY, WaitingPolicy(), Beliefs.true_runtimes(jobs))
     with pytest.raises(InputError, match="too few jobs"):
         measured(found, FixedMachines(1), WaitingPolicy())

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.trial import Trial, clocked, in_cycles, metrics_of, with_requests
+from foresail.experiments.trial import Trial, clocked, metrics_of, with_requests
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.protocols import PlansRuntimes, TakesReservations
 from foresail.model.short_form import part_of
@@ -57,10 +57,10 @@ def test_a_clock_leaves_what_a_scheduler_can_do():
 
 def test_policies_are_told_the_cycle():
     """Scheduler and correction of a named policy learn the trial's cycle; others have none."""
-    told = in_cycles(parse_policy("3sigma"), 20.0)
+    told = parse_policy("3sigma").in_cycles(20.0)
     assert told.scheduler.parameters.cycle_seconds == 20.0
     assert told.correction.parameters.cycle_seconds == 20.0
-    assert in_cycles(parse_policy("prio"), 20.0).text == parse_policy("prio").text
+    assert parse_policy("prio").in_cycles(20.0).text == parse_policy("prio").text
 
 
 def test_requests_are_wrong_by_the_percentage():

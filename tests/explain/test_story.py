@@ -78,7 +78,7 @@ def test_refusals_withdrawals_and_cancellations_are_told():
     controller.step(5, [Ended(5, outcome), Cancelled(5, "3")])
     assert told(log, "1")[-1] == "5 s: Ended (failed, exit code 3) after running for 5 s."
     assert told(log, "2") == [
-        "0 s: Submitted: 1 task, 1 cpus, no time limit, to run after 1.",
+        "0 s: Submitted: 1 task, 1 cpu, no time limit, to run after 1.",
         "0 s: Expected to run for 24 h.",
         "0 s: Pending: waits for job 1 to end.",
         "5 s: Withdrawn: job 1, which it depends on, ended: failed.",
@@ -158,7 +158,7 @@ def test_the_command_tells_the_story(tmp_path, job_id, status):
     else:
         assert result.stdout.splitlines() == [
             "Job 1; times count from the start of the run.",
-            " 5 s  Submitted by ann: 1 task, 1 cpus, a limit of 10 min.",
+            " 5 s  Submitted by ann: 1 task, 1 cpu, a limit of 10 min.",
             " 5 s  Expected to run for 10 min.",
             " 5 s  Started after 0 s of waiting: 1 task on all.",
             "65 s  Ended (completed) after running for 60 s.",
@@ -172,7 +172,7 @@ def test_the_story_of_a_late_job():
     controller = Controller(NODES, Patient(), Constant(100.0), Doubling(), log=log)
     simulate_events(workload, controller, "toy")
     assert told(log, "late") == [
-        "0 s: Submitted by ann: 1 task, 1 cpus, no time limit, a deadline in 2 min. It runs best "
+        "0 s: Submitted by ann: 1 task, 1 cpu, no time limit, a deadline in 2 min. It runs best "
         "on nodes with gpu, and 2 times as long elsewhere.",
         "0 s: Expected to run for 100 s. Started at once, it would meet its deadline with 100 % "
         "probability.",

@@ -10,8 +10,11 @@ from foresail.control.policy import NAMED_POLICIES, parse_policy
 from foresail.model.outcome import Outcome
 from foresail.model.registry import find
 from foresail.simulator.engine import simulate_events
+from foresail.simulator.simulate import simulate_on_nodes
 from foresail.simulator.surroundings import Outage, Surroundings
 from foresail.traces.nodes import cluster_of
+from foresail.traces.schema import NODES
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 PLANNING = sorted(
     name for name, text in NAMED_POLICIES.items() if text.startswith(("three_sigma", "tetrisched"))
@@ -70,3 +73,24 @@ def test_distributions_miss_fewer_deadlines_than_points():
     sigma = missed(workload, run("3sigma", workload, history, cycle=20.0))
     point = missed(workload, run("point-real", workload, history, cycle=20.0))
     assert sigma < point
+
+
+def test_late_jobs_do_not_stop_each_other_in_turn():
+    """Three jobs that are worth something after their deadlines take turns on one node, once."""
+    rows = {
+        "job_id": ["a", "b", "c"],
+        "submit_seconds": [0.0, 1.0, 2.0],
+        "runtime_seconds": [300.0, 300.0, 300.0],
+        "tasks": [1, 1, 1],
+        "deadline_seconds": [60.0, 61.0, 62.0],
+    }
+    nodes = pl.DataFrame({"node": ["n"], "partition": ["r"], "count": [1], "cpus": [1.0]})
+    nodes = nodes.with_columns(
+        pl.lit(None, kind).alias(name) for name, kind in NODES.items() if name not in nodes.columns
+    )
+    meta = WorkloadMeta(source="made", reader="made", processors=1)
+    made = Workload(jobs_table(rows), meta, nodes=nodes)
+    policy = parse_policy("three_sigma(over_estimates=on),clairvoyant,exponential_increment")
+    schedule = simulate_on_nodes(made, policy, Surroundings(cycle_seconds=2.0))
+    assert schedule.jobs["ended_because"].to_list() == ["completed"] * 3
+    assert schedule.jobs["end_seconds"].max() < 920.0

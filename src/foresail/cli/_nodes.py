@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -10,6 +13,7 @@ import typer
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from foresail.model.protocols import Predictor
     from foresail.simulator.surroundings import Outage, Surroundings
     from foresail.traces.workload import Workload
 
@@ -59,6 +63,16 @@ SurroundingsSeed: TypeAlias = Annotated[
 ]
 
 
+LearnFrom: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--learn-from",
+        metavar="LOG",
+        help="With --on-nodes: predictors learn from this log before the first job.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Choices:
     """The options as given; None where they were not."""
@@ -68,6 +82,7 @@ class Choices:
     noise: float | None
     outages: str | None
     surroundings_seed: int | None
+    learn_from: Path | None = None
 
 
 _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
@@ -92,6 +107,22 @@ def require_fitting(
         if value is not None and not on_nodes:
             option = f"--{field.name.replace('_', '-')}"
             raise InputError("only with --on-nodes", field=option, value=value)
+
+
+def teacher_of(choices: Choices) -> Callable[[Predictor], object] | None:
+    """What lets a predictor learn from the log that was given; None if none was.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read.
+    """
+    if choices.learn_from is None:
+        return None
+    from foresail.cli._replaying import load
+    from foresail.evaluation.training import train
+
+    return partial(train, load(choices.learn_from, None, None, None, strict=False, filters=None))
 
 
 def surroundings_of(choices: Choices, workload: Workload) -> Surroundings:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foresail.control.log import EventLog
     from foresail.control.policy import Policy
     from foresail.control.records import Manifest
+    from foresail.model.protocols import Predictor
     from foresail.reports.plan_page import RunCourse
     from foresail.simulator.surroundings import Surroundings
     from foresail.traces.schedule import Schedule
@@ -190,19 +191,26 @@ def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedu
 
 
 def simulate_all_on_nodes(
-    workload: Workload, asked: Question, surroundings: Surroundings
+    workload: Workload,
+    asked: Question,
+    surroundings: Surroundings,
+    teach: Callable[[Predictor], object] | None,
 ) -> list[Schedule]:
     """A schedule per policy on the workload's own nodes, in the same surroundings."""
     from foresail.simulator.simulate import simulate_on_nodes
 
     def simulate(policy: Policy) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings)
+        return simulate_on_nodes(workload, policy, surroundings, teach=teach)
 
     return _one_by_one(asked.policies, simulate)
 
 
 def simulate_logged_on_nodes(
-    workload: Workload, asked: Question, surroundings: Surroundings, events: Path
+    workload: Workload,
+    asked: Question,
+    surroundings: Surroundings,
+    teach: Callable[[Predictor], object] | None,
+    events: Path,
 ) -> Schedule:
     """The schedule of the only policy on the workload's own nodes, with its event log."""
     from foresail.simulator.simulate import manifest_on_nodes, simulate_on_nodes
@@ -210,7 +218,7 @@ def simulate_logged_on_nodes(
     (policy,) = asked.policies
 
     def simulate(log: EventLog) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings, log=log)
+        return simulate_on_nodes(workload, policy, surroundings, teach=teach, log=log)
 
     return _logged(simulate, manifest_on_nodes(workload, policy, surroundings), events)
 

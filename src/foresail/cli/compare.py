@@ -47,17 +47,20 @@ def compare(
     noise: nodes.Noise = None,
     outages: nodes.Outages = None,
     surroundings_seed: nodes.SurroundingsSeed = None,
+    learn_from: nodes.LearnFrom = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
-    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed)
+    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed, learn_from)
     nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
     standard = STANDARD_ON_NODES if on_nodes else STANDARD
     asked = replaying.question(policies or standard, conventions, enforce_limits, plugins, output)
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
     if on_nodes:
         around = nodes.surroundings_of(choices, workload)
-        schedules = replaying.simulate_all_on_nodes(workload, asked, around)
+        schedules = replaying.simulate_all_on_nodes(
+            workload, asked, around, nodes.teacher_of(choices)
+        )
     else:
         schedules = replaying.replay_all(workload, asked)
     replaying.show(schedules, output_format, output, png)

@@ -60,10 +60,11 @@ def simulate(
     noise: nodes.Noise = None,
     outages: nodes.Outages = None,
     surroundings_seed: nodes.SurroundingsSeed = None,
+    learn_from: nodes.LearnFrom = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
-    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed)
+    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed, learn_from)
     nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
     if moment is not None:
         moments.require_time(moment, "--moment")
@@ -73,10 +74,13 @@ def simulate(
     workload = replaying.load(log, reader, mapping, processors, strict, filters)
     if on_nodes and events is None:
         around = nodes.surroundings_of(choices, workload)
-        schedules = replaying.simulate_all_on_nodes(workload, asked, around)
+        schedules = replaying.simulate_all_on_nodes(
+            workload, asked, around, nodes.teacher_of(choices)
+        )
     elif on_nodes and events is not None:
         around = nodes.surroundings_of(choices, workload)
-        schedules = [replaying.simulate_logged_on_nodes(workload, asked, around, events)]
+        teach = nodes.teacher_of(choices)
+        schedules = [replaying.simulate_logged_on_nodes(workload, asked, around, teach, events)]
     elif events is None:
         schedules = replaying.replay_all(workload, asked)
     else:

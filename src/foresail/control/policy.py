@@ -9,7 +9,7 @@ these parts that is still open.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -78,9 +78,23 @@ class Policy:
             parts.append(self.correction.text)
         return ",".join(parts)
 
+    def in_cycles(self, cycle_seconds: float) -> Policy:
+        """The same with scheduler and correction told how long a cycle is, if they ask for that."""
+        return replace(
+            self,
+            scheduler=_told(self.scheduler, cycle_seconds),
+            correction=_told(self.correction, cycle_seconds),
+        )
+
     def build(self) -> tuple[Scheduler, Predictor, Correction]:
         """Fresh instances of the three parts."""
         return self.scheduler.build(), self.predictor.build(), self.correction.build()
+
+
+def _told(part: Part, cycle_seconds: float) -> Part:
+    if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
+        return part
+    return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
 
 
 def parse_policy(text: str) -> Policy:

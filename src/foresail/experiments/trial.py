@@ -13,12 +13,12 @@ import polars as pl
 
 from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
-from foresail.control.policy import Policy, parse_policy
+from foresail.control.policy import parse_policy
 from foresail.evaluation.training import train
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
-from foresail.model.short_form import Part, part_of
+from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.surroundings import Surroundings
@@ -69,7 +69,7 @@ class Trial:
         (the published runs end about then, while a simulation goes on until all is done); and
         latencies of decisions and predictions.
         """
-        policy = in_cycles(parse_policy(self.policy), self.cycle_seconds)
+        policy = parse_policy(self.policy).in_cycles(self.cycle_seconds)
         workload = _workload(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
@@ -89,19 +89,6 @@ class Trial:
         )
         schedule = simulate_events(workload, controller, policy.label, surroundings=surroundings)
         return metrics_of(schedule) | clock.metrics() | _prediction_cost(workload, predictor)
-
-
-def in_cycles(policy: Policy, cycle_seconds: float) -> Policy:
-    """The policy with its scheduler and correction told how long a cycle is."""
-
-    def told(part: Part) -> Part:
-        if "cycle_seconds" not in {each.name for each in dataclasses.fields(part.parameters)}:
-            return part
-        return Part(part.entry, dataclasses.replace(part.parameters, cycle_seconds=cycle_seconds))
-
-    return dataclasses.replace(
-        policy, scheduler=told(policy.scheduler), correction=told(policy.correction)
-    )
 
 
 def with_requests(workload: Workload, error_percent: float) -> Workload:

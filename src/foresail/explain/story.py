@@ -316,10 +316,8 @@ def _of_submission(job: Job) -> str:
             f" It runs best {_where(job.preference)}, and {job.preference.slowdown:g} times as "
             "long elsewhere."
         )
-    return (
-        f"Submitted{user}: {count(job.tasks, 'task')}, {job.cpus:g} cpus, "
-        f"{limit}{deadline}{after}.{best}"
-    )
+    cpus = "1 cpu" if job.cpus == 1.0 else f"{job.cpus:g} cpus"
+    return f"Submitted{user}: {count(job.tasks, 'task')}, {cpus}, {limit}{deadline}{after}.{best}"
 
 
 def _places(placement: Placement) -> str:

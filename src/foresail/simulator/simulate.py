@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import replace
 
 from foresail import __version__
@@ -13,6 +14,7 @@ from foresail.control.policy import Policy
 from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.protocols import NeedsTruth, Predictor
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import is_compiled, replay
 from foresail.simulator.surroundings import IDEAL, Surroundings
@@ -62,12 +64,14 @@ def simulate_on_nodes(
     policy: Policy,
     surroundings: Surroundings = IDEAL,
     *,
+    teach: Callable[[Predictor], object] | None = None,
     log: EventLog | None = None,
 ) -> Schedule:
     """What would have happened on the workload's own nodes, event by event.
 
-    With a cycle in the surroundings the scheduler is asked once per cycle, otherwise after every
-    instant at which anything happened.
+    With a cycle in the surroundings the scheduler is asked once per cycle (and told how long that
+    is), otherwise after every instant at which anything happened. ``teach`` is given the predictor
+    before the first job, unless it is an oracle.
 
     Raises
     ------
@@ -83,8 +87,17 @@ def simulate_on_nodes(
         )
     cluster = cluster_of(workload.nodes)
     require_known_preferences(workload.jobs, cluster, workload.meta.source)
-    controller = Controller(cluster, *policy.build(), _conventions(surroundings), log=log)
+    scheduler, predictor, correction = _in_cycles(policy, surroundings).build()
+    if teach is not None and not isinstance(predictor, NeedsTruth):
+        teach(predictor)
+    conventions = _conventions(surroundings)
+    controller = Controller(cluster, scheduler, predictor, correction, conventions, log=log)
     return simulate_events(workload, controller, policy.label, surroundings=surroundings)
+
+
+def _in_cycles(policy: Policy, surroundings: Surroundings) -> Policy:
+    cycle = surroundings.cycle_seconds
+    return policy if cycle is None else policy.in_cycles(cycle)
 
 
 def _conventions(surroundings: Surroundings) -> Conventions:
@@ -95,7 +108,8 @@ def manifest_on_nodes(workload: Workload, policy: Policy, surroundings: Surround
     """The first record of the event log of ``simulate_on_nodes``; raises what that raises."""
     if workload.nodes is None:
         raise InputError("the workload has no nodes table", source=workload.meta.source)
-    first = _manifest(workload, policy, cluster_of(workload.nodes), _conventions(surroundings))
+    told = _in_cycles(policy, surroundings)
+    first = _manifest(workload, told, cluster_of(workload.nodes), _conventions(surroundings))
     return replace(first, seed=surroundings.seed)
 
 

@@ -46,9 +46,7 @@ def pieces_of(jobs: BoughtJobs, sizes: Sizes) -> Pieces:
     InputError
         If no machine holds one task of a job.
     """
-    task = np.column_stack([jobs.cores_per_task, jobs.gib_per_task])
-    kinds, kind = np.unique(task, axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
+    kinds, kind = _distinct(jobs.cores_per_task, jobs.gib_per_task)
     held = np.floor(
         np.minimum(
             sizes.cores[None, :] / kinds[:, :1] + 1e-9, sizes.gib[None, :] / kinds[:, 1:] + 1e-9
@@ -93,13 +91,26 @@ def _cheapest(
     resource: ResourcePrices,
     customised_markup: float | None,
 ) -> Floats:
-    kinds, kind = np.unique(np.column_stack([cores, gib]), axis=0, return_inverse=True)
+    kinds, kind = _distinct(cores, gib)
     fits = (sizes.cores[None, :] >= kinds[:, :1]) & (sizes.gib[None, :] >= kinds[:, 1:] - 1e-9)
     price = np.where(fits, sizes.per_hour[None, :], np.inf).min(axis=1)
     if customised_markup is not None:
         own = kinds[:, 0] * resource.core_per_hour + kinds[:, 1] * resource.gib_per_hour
         price = np.minimum(price, customised_markup * own)
-    return np.asarray(price[kind.reshape(-1)])
+    return np.asarray(price[kind])
+
+
+def _distinct(
+    first: NDArray[np.generic], second: NDArray[np.generic]
+) -> tuple[Floats, NDArray[np.intp]]:
+    """The distinct pairs of two columns, shape (pairs, 2), and each row's place among them.
+
+    Column by column: numpy is over ten times slower where it compares whole rows.
+    """
+    ones, one = np.unique(first, return_inverse=True)
+    twos, two = np.unique(second, return_inverse=True)
+    codes, place = np.unique(one * twos.size + two, return_inverse=True)
+    return np.column_stack([ones[codes // twos.size], twos[codes % twos.size]]), place
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,10 +51,15 @@ def _changes(reference: Reference) -> pl.DataFrame:
         If a time or a price cannot be used; with its line.
     """
     content = b"".join(Source(reference.path).blocks())
-    raw = pl.read_csv(content, columns=list(_COLUMNS), infer_schema=False).with_row_index(
-        "line", offset=2
-    )
-    table = raw.with_columns(
+    try:
+        raw = pl.read_csv(content, columns=list(_COLUMNS), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"not a table of price changes: {error}",
+            source=reference.text,
+            expected="columns " + ", ".join(_COLUMNS),
+        ) from error
+    table = raw.with_row_index("line", offset=2).with_columns(
         seconds=pl.col("timestamp").str.to_datetime(strict=False, time_zone="UTC").dt.epoch("ms")
         / 1000.0,
         price=pl.col("spot_price").cast(pl.Float64, strict=False),

@@ -13,7 +13,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.evaluation.training import train
 from foresail.experiments.study import Case, Measure, StudyParameters
-from foresail.experiments.trial import clocked, in_cycles, metrics_of
+from foresail.experiments.trial import clocked, metrics_of
 from foresail.model.decision import Decision
 from foresail.model.errors import InputError
 from foresail.model.protocols import Scheduler
@@ -140,7 +140,7 @@ class WatchedTrial:
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
-        policy = in_cycles(parse_policy(self.policy), self.cycle_seconds)
+        policy = parse_policy(self.policy).in_cycles(self.cycle_seconds)
         scheduler, predictor, correction = policy.build()
         workload = self._generated(self.workload)
         train(self._generated(self.history), predictor)

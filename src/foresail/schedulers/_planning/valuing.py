@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.reservation import Rejection
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
@@ -79,19 +80,19 @@ class Told(Fall):
         return worth * self.factor
 
 
-def fall_of(pending: PendingJob, parameters: PlanAheadParameters) -> Fall:
-    """How a pending job's worth falls, seen from its submission."""
-    job, value = pending.job, pending.job.value
+def fall_of(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) -> Fall:
+    """How a job's worth falls, seen from its submission."""
+    job, value = asking.job, asking.job.value
     match value:
         case DeadlineValue(deadline, full):
-            rejected = isinstance(pending.reservation, Rejection)
+            rejected = isinstance(asking.reservation, Rejection)
             worth = full * (parameters.unreserved_value if rejected else parameters.slo_value)
             allowed = deadline - job.submit_seconds
-            if not _counts_late(pending, allowed, parameters):
+            if not _counts_late(asking.prediction, allowed, parameters):
                 return Fall(worth, deadline, deadline)
             slowdown = 1.0 if job.preference is None else job.preference.slowdown
             window = parameters.window_slots * parameters.slot_seconds
-            longest = longest_seconds(pending.prediction) * slowdown
+            longest = longest_seconds(asking.prediction) * slowdown
             return Fall(worth, deadline, deadline + max(allowed, window + longest))
         case DecayingValue(start, zero, full):
             return Fall(parameters.best_effort_value * full, start, zero)
@@ -103,11 +104,11 @@ def fall_of(pending: PendingJob, parameters: PlanAheadParameters) -> Fall:
     return replace(told, full=told.at(begin))
 
 
-def _counts_late(pending: PendingJob, allowed: float, parameters: PlanAheadParameters) -> bool:
+def _counts_late(belief: Distribution, allowed: float, parameters: PlanAheadParameters) -> bool:
     """Whether a job is worth something after its deadline: it may always have been hopeless."""
     if parameters.over_estimates != "adaptive":
         return parameters.over_estimates == "on"
-    in_time = float(pending.prediction.cumulative(max(allowed, 0.0)))
+    in_time = float(belief.cumulative(max(allowed, 0.0)))
     return in_time < parameters.hopeless_below
 
 
@@ -185,12 +186,24 @@ def stopping_cost(
     """What stopping each running job costs: the worth of the work that is lost, and something more.
 
     The source leaves it open. Here: by how much more a job is worth that goes on than one that
-    starts again now, and the least that a stop costs (spec section 5.7).
+    starts again now, and the least that a stop costs (spec section 5.7). A job past its deadline
+    that is still worth something costs all of that, lest such jobs stop each other in turn.
     """
     least = parameters.preemption_cost * parameters.best_effort_value
     per_second = parameters.best_effort_value / parameters.best_effort_horizon_seconds
     elapsed = np.array([victim.elapsed_seconds(now) for victim in victims])
-    return least + per_second * elapsed
+    late = np.array([_late_worth(victim, now, parameters) for victim in victims])
+    cost: Floats = least + per_second * elapsed + late
+    return cost
+
+
+def _late_worth(victim: RunningJob, now: float, parameters: PlanAheadParameters) -> float:
+    """What a job past its deadline is worth if it ended now; 0 for one that has none."""
+    if not isinstance(victim.job.value, DeadlineValue):
+        return 0.0
+    fall = fall_of(victim, parameters)
+    width = fall.end_seconds - fall.begin_seconds
+    return fall.full * max(0.0, (fall.end_seconds - now) / width) if width > 0.0 else 0.0
 
 
 def may_be_stopped(running: RunningJob, now: float) -> bool:

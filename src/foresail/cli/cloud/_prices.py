@@ -1,0 +1,121 @@
+"""Options about logs and prices that ``waiting``, ``buy`` and ``advise`` share; how they answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from foresail.cloud.prices import Catalogue
+    from foresail.reports.cloud_page import CloudPage
+
+PricesName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--prices",
+        metavar="PRICES",
+        help="A built-in catalogue (thesis, ec2-2017) or a file; SOURCE:FILE names its source.",
+    ),
+]
+Region: TypeAlias = Annotated[
+    str | None, typer.Option("--region", help="With prices of several regions: which one.")
+]
+Types: TypeAlias = Annotated[
+    str, typer.Option("--types", metavar="PATTERN", help="Machines of this name only.")
+]
+Filters: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME(PARAMETER=VALUE,...)",
+        help="Cleaning filters, in order [fill_processors, drop_no_runtime].",
+    ),
+]
+Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
+
+STANDARD_FILTERS = ("fill_processors", "drop_no_runtime")
+_FEW = 6
+
+
+def prices_of(text: str, region: str | None, types: str) -> Catalogue:
+    """The catalogue of one region."""
+    from foresail.cloud.prices_reading import load_prices
+    from foresail.model.registry import entries
+
+    source, colon, rest = text.partition(":")
+    named = colon and source in {entry.name for entry in entries("price_source")}
+    catalogue = load_prices(rest, source) if named else load_prices(text)
+    chosen = catalogue.only(types, region)
+    regions = sorted({offer.instance.region for offer in chosen.offers})
+    if len(regions) > 1:
+        few = ", ".join(regions[:_FEW])
+        raise InputError(
+            "prices of several regions",
+            source=text,
+            field="--region",
+            value=f"{len(regions)} regions",
+            expected=f"one of them: {few}{', ...' if len(regions) > _FEW else ''}",
+        )
+    return chosen
+
+
+def make_output(folder: Path | None) -> None:
+    """The folder for results, before anything long begins."""
+    if folder is not None:
+        from foresail.reports.files import make_folder
+
+        make_folder(folder)
+
+
+def write_page(page: CloudPage, folder: Path, png: bool) -> None:
+    """The page, its numbers and perhaps its pictures; says where."""
+    from foresail.cli.cloud._options import made_by
+    from foresail.reports.cloud_page import write_cloud_page
+    from foresail.reports.figure import Figure
+
+    path = write_cloud_page(page, folder, command=made_by())
+    typer.echo(f"report: {path}", err=True)
+    if png:
+        from foresail.reports.images import write_images
+
+        write_images([part for part in page.parts if isinstance(part, Figure)], folder)
+
+
+def numbers_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
+    """Numbers, each alone or several with commas."""
+    try:
+        return tuple(float(part) for text in texts for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            "no numbers", field=field, value=",".join(texts), expected="such as 0.1,0.2"
+        ) from None
+
+
+def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
+    """Durations in seconds, each alone or several with commas; 0 is one too."""
+    from foresail.traces.durations import parse_duration
+
+    times = []
+    for each in (part.strip() for text in texts for part in text.split(",")):
+        try:
+            times.append(0.0 if each.rstrip("s") == "0" else parse_duration(each))
+        except ValueError as error:
+            raise InputError(
+                "not a duration", field=field, value=each, expected=f"0, or {error}"
+            ) from None
+    return tuple(times)
+
+
+def echo(sentence: str) -> None:
+    """A sentence on lines of a hundred characters; a number stays with its sign of per cent."""
+    import textwrap
+
+    kept = sentence.replace(" %", "\u00a0%")
+    lines = textwrap.fill(kept, 100, break_on_hyphens=False)
+    typer.echo(lines.replace("\u00a0%", " %"))

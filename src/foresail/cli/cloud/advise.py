@@ -1,0 +1,227 @@
+"""``foresail cloud advise``: how many nodes to own, who waits, what the rest runs on."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.cli._replaying import LogPath
+from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._prices import (
+    STANDARD_FILTERS,
+    Filters,
+    Png,
+    PricesName,
+    Region,
+    Types,
+    echo,
+    prices_of,
+    times_of,
+    write_page,
+)
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from foresail.cloud.advising.advice import Advice
+    from foresail.cloud.advising.searching import Told
+    from foresail.cloud.purchasing.terms import TransientTerms
+    from foresail.reports.advice_words import PricesTold
+
+_WORKERS: Final = min(4, os.cpu_count() or 1)
+_UNMET: Final = 1
+
+
+class Order(StrEnum):
+    """Who of those who wait goes first."""
+
+    FCFS = "fcfs"
+    SJF = "sjf"
+
+
+class Term(StrEnum):
+    """Years of a reservation."""
+
+    ONE = "1"
+    THREE = "3"
+
+
+def command(
+    log: LogPath,
+    prices: PricesName = "thesis",
+    region: Region = None,
+    types: Types = "*",
+    node: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="What is owned [the cheapest of a suitable size]."),
+    ] = None,
+    term: Annotated[Term, typer.Option(help="Years for which it is reserved.")] = Term.THREE,
+    node_price: Annotated[
+        float | None,
+        typer.Option(metavar="PRICE", help="Of an owned node per hour, instead of reserving."),
+    ] = None,
+    owned: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Nodes that you own today [as the log says, if it does]."),
+    ] = None,
+    wait_price: Annotated[
+        float | None,
+        typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
+    ] = None,
+    max_wait: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Target: mean wait at most, such as 1h.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="MONEY", help="Target: cost of a month at most.")
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HISTORIES",
+            help="Price histories: jobs may be rented transient machines as these were.",
+        ),
+    ] = None,
+    runtimes: Annotated[
+        str,
+        typer.Option(
+            metavar="BY", help="What rules believe of runtimes: a predictor, requested, or known."
+        ),
+    ] = "combined",
+    wait_limit: Annotated[
+        str, typer.Option(metavar="TIMES", help="Longest waits to try.")
+    ] = "1h,4h,24h",
+    short: Annotated[
+        str, typer.Option(metavar="TIMES", help="Runtimes below which jobs are short, to try.")
+    ] = "3min,15min",
+    order: Annotated[Order, typer.Option(help="Who of those who wait goes first.")] = Order.FCFS,
+    risk: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Chance that the last nodes do not pay, at most."),
+    ] = 0.2,
+    growth: Annotated[
+        float, typer.Option(metavar="FACTOR", help="By which demand will have grown.")
+    ] = 1.0,
+    growth_spread: Annotated[
+        float, typer.Option(metavar="SHARE", help="How uncertain that is.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Of the futures drawn.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
+    filters: Filters = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    config: Config = None,
+    output_format: FormatOption = Format.TABLE,
+    output: Output = None,
+    png: Png = False,
+) -> None:
+    """One page for the person who signs: how many nodes, who waits, what it costs, how sure.
+
+    Rules of waiting are simulated on the log for many numbers of nodes, by runtimes as they were
+    believed on submission. A target that cannot be met ends with status 1, and says what is the
+    best that can be reached.
+    """
+    del config
+    from foresail.cli._replaying import load_cleaned
+    from foresail.cloud.advising.advice import advise
+    from foresail.cloud.advising.question import AdviceQuestion
+    from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
+    from foresail.reports.advice_words import PricesTold
+
+    question = AdviceQuestion(
+        owned=owned,
+        node=node,
+        term_years=int(term.value),
+        node_price_per_hour=node_price,
+        wait_price_per_hour=wait_price,
+        most_wait_seconds=None if max_wait is None else times_of([max_wait], "--max-wait")[0],
+        most_cost_per_month=budget,
+        waiting_seconds=times_of([wait_limit], "--wait-limit"),
+        short_seconds=times_of([short], "--short"),
+        queue=order.value,
+        risk=risk,
+        growth=growth,
+        growth_spread=growth_spread,
+        seed=seed,
+        workers=workers,
+    )
+    catalogue = prices_of(prices, region, types)
+    transient = None if history is None else _transient(history)
+    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    if not len(workload):
+        raise InputError(
+            "no jobs with cores and a runtime", source=log, expected="a log that has both"
+        )
+    with _progress() as told:
+        told(f"runtimes by {runtimes}", 0, 1)
+        believed = believed_runtimes(workload, runtimes)
+        by = "the truth" if runtimes == KNOWN else runtimes
+        advice = advise(workload, catalogue, question, believed, by, transient, told)
+    around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
+    if output is not None:
+        _write(advice, around, output, png)
+    _show(advice, around, output_format)
+    if advice.problem:
+        raise typer.Exit(_UNMET)
+
+
+def _transient(history: str) -> TransientTerms:
+    from foresail.cloud.prices_reading import load_histories
+    from foresail.cloud.purchasing.terms import observed_transient
+
+    return observed_transient(load_histories(history))
+
+
+def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.advice_page import compared_table, record, sensitivity_table
+    from foresail.reports.advice_words import how_sure, rests_on, sentences
+
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(record(advice, around), indent=2, allow_nan=False))
+        return
+    _echo_all([*sentences(advice, around), *how_sure(advice, around)])
+    for table in (compared_table(advice, around), sensitivity_table(advice, around)):
+        typer.echo(f"\n{table.title}")
+        print_table(table.headings, table.rows, right=len(table.headings) - 1)
+    typer.echo("\nWhat it rests on")
+    _echo_all(rests_on(advice, around))
+
+
+def _echo_all(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        echo(sentence)
+
+
+def _write(advice: Advice, around: PricesTold, folder: Path, png: bool) -> None:
+    from foresail.reports.advice_page import advice_page, record
+    from foresail.reports.files import make_folder, write_whole
+
+    make_folder(folder)
+    content = json.dumps(record(advice, around), indent=2, allow_nan=False)
+    write_whole(folder / "advice.json", content.encode())
+    write_page(advice_page(advice, around), folder, png)
+
+
+@contextmanager
+def _progress() -> Iterator[Told]:
+    """What is being done, where somebody looks."""
+    from foresail.cli._replaying import spinner
+
+    with spinner() as progress:
+        task = progress.add_task("")
+
+        def told(what: str, done: int, of: int) -> None:
+            words = f"{what}: {done} of {of}" if of > 1 else what
+            progress.update(task, description=words)
+
+        yield told

@@ -1,0 +1,249 @@
+"""``foresail cloud buy``: which purchasing options to buy for jobs that never wait."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from foresail.cli._replaying import LogPath
+from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._prices import (
+    STANDARD_FILTERS,
+    Filters,
+    Png,
+    PricesName,
+    Region,
+    Types,
+    echo,
+    make_output,
+    numbers_of,
+    prices_of,
+    write_page,
+)
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.cloud.prices import Catalogue
+    from foresail.cloud.purchasing.terms import TransientTerms
+    from foresail.reports.purchase_page import PurchaseAnswer
+    from foresail.traces.workload import Workload
+
+_DAY_HOURS = 24.0
+
+
+class DecideBy(StrEnum):
+    """What the policy goes by where it rents."""
+
+    MEAN = "mean"
+    DISTRIBUTION = "distribution"
+
+
+class Short(StrEnum):
+    """What is assumed of a log that is shorter than a commitment."""
+
+    REPEAT = "repeat"
+    REFUSE = "refuse"
+
+
+def command(
+    log: LogPath,
+    prices: PricesName = "thesis",
+    region: Region = None,
+    types: Types = "*",
+    provider: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Whose options: amazon, google, google-customised, microsoft, all.",
+        ),
+    ] = "all",
+    without_transient: Annotated[
+        bool, typer.Option("--without-transient", help="Jobs must not be revoked.")
+    ] = False,
+    lifetime: Annotated[
+        float | None,
+        typer.Option(metavar="HOURS", help="Mean life of a transient machine [the catalogue's]."),
+    ] = None,
+    histories: Annotated[
+        str | None,
+        typer.Option(metavar="HISTORIES", help="Or prices and lives as markets had them."),
+    ] = None,
+    risk: Annotated[
+        float, typer.Option(metavar="SHARE", help="Largest chance that a level does not pay.")
+    ] = 0.1,
+    growth: Annotated[
+        float, typer.Option(metavar="FACTOR", help="Of demand in a year, in the middle.")
+    ] = 1.0,
+    growth_spread: Annotated[
+        float, typer.Option(metavar="SHARE", help="How uncertain the logarithm of that is.")
+    ] = 0.2,
+    forecast_error: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHARES", help="Errors of what is reserved [-0.5,-0.2,-0.1,0,0.1,0.2,0.5]."
+        ),
+    ] = None,
+    runtime_error: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SHARES", help="Mean errors of predicted runtimes [0,0.1,0.5,1]."),
+    ] = None,
+    train: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", help="What the policy learns from [a third of the log]."),
+    ] = None,
+    decide_by: Annotated[
+        DecideBy, typer.Option(help="Whether it rents by mean runtimes or by all that may be.")
+    ] = DecideBy.MEAN,
+    short_log: Annotated[
+        Short, typer.Option(help="What to do if the log is shorter than a commitment.")
+    ] = Short.REPEAT,
+    seed: Annotated[int, typer.Option(min=0, help="Of the futures and the errors.")] = 0,
+    filters: Filters = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    config: Config = None,
+    output_format: FormatOption = Format.TABLE,
+    output: Output = None,
+    png: Png = False,
+) -> None:
+    """What to reserve and what to rent for a log whose jobs never wait, at a stated risk.
+
+    Beside the advice: what would have been best in hindsight, what a policy pays that must learn
+    and predict, and what errors of the forecast cost.
+    """
+    from foresail.cli._replaying import load_cleaned
+    from foresail.cloud.purchasing.advising import advised_course, advised_machines
+    from foresail.cloud.purchasing.forecast import ForecastSettings
+    from foresail.cloud.purchasing.mix import MixRequest, mix
+    from foresail.cloud.purchasing.offline import OfflineSettings
+    from foresail.cloud.purchasing.terms import PROVIDERS
+    from foresail.model.errors import UnknownNameError
+    from foresail.reports.purchase_page import PurchaseAnswer
+
+    del config
+    if provider not in PROVIDERS:
+        raise UnknownNameError("provider", provider, PROVIDERS)
+    forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
+    given: dict[str, tuple[float, ...]] = {}
+    if forecast_error:
+        given["demand_errors"] = numbers_of(forecast_error, "--forecast-error")
+    if runtime_error:
+        given["runtime_errors"] = _above(numbers_of(runtime_error, "--runtime-error"))
+    request = MixRequest(
+        provider=provider,
+        transient=not without_transient,
+        settings=OfflineSettings(extension=short_log.value),
+        training_hours=None if train is None else train * _DAY_HOURS,
+        decide_by=decide_by.value,
+        forecast=forecast,
+        seed=seed,
+        **given,  # type: ignore[arg-type]
+    )
+    make_output(output)
+    catalogue = prices_of(prices, region, types)
+    lives = _transient(catalogue, lifetime, histories)
+    if without_transient and lives is not None:
+        raise InputError(
+            "lives of machines that must not be used",
+            field="--without-transient",
+            expected="neither --lifetime nor --histories with it",
+        )
+    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    request = replace(
+        request,
+        transient_terms=lives,
+        training_hours=request.training_hours or _third(workload),
+    )
+    report = mix(workload, catalogue, request)
+    answer = PurchaseAnswer(
+        log=log.name,
+        catalogue=catalogue.name,
+        valid_on=catalogue.valid_on,
+        risk=risk,
+        report=report,
+        machines=advised_machines(report, catalogue),
+        course=advised_course(workload, report),
+    )
+    _show(answer, output_format)
+    if output is not None:
+        from foresail.reports.purchase_page import purchase_page
+
+        write_page(purchase_page(answer), output, png)
+
+
+def _transient(
+    catalogue: Catalogue, lifetime: float | None, histories: str | None
+) -> TransientTerms | None:
+    """Stated or measured lives of transient machines; None: the catalogue's."""
+    from foresail.cloud.prices_reading import load_histories
+    from foresail.cloud.purchasing.revocation import ExponentialRevocation
+    from foresail.cloud.purchasing.terms import observed_transient, terms_of
+
+    if histories is not None:
+        if lifetime is not None:
+            raise InputError(
+                "lives are given twice", field="--lifetime", value=lifetime, expected="one of them"
+            )
+        return observed_transient(load_histories(histories))
+    if lifetime is None:
+        return None
+    sold = terms_of(catalogue).transient
+    if sold is None:
+        raise InputError(
+            "the catalogue sells no transient machines",
+            source=catalogue.name,
+            field="--lifetime",
+            value=lifetime,
+        )
+    return replace(sold, revocation=ExponentialRevocation(lifetime))
+
+
+def _third(workload: Workload) -> float | None:
+    """Hours of the log's first third; None where all jobs come at once."""
+    submit = workload.jobs["submit_seconds"]
+    first, last = submit.min(), submit.max()
+    if not isinstance(first, float) or not isinstance(last, float) or last <= first:
+        return None
+    return (last - first) / 3600.0 / 3.0
+
+
+def _above(errors: tuple[float, ...]) -> tuple[float, ...]:
+    for error in errors:
+        if not error >= 0.0:
+            raise InputError(
+                "not an error", field="--runtime-error", value=error, expected="0 or more"
+            )
+    return errors
+
+
+def _show(answer: PurchaseAnswer, output_format: Format) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.purchase_page import (
+        advice_table,
+        costs_table,
+        errors_table,
+        options_table,
+        record,
+        sentences,
+    )
+
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(record(answer), indent=2, allow_nan=False))
+        return
+    for sentence in sentences(answer):
+        echo(sentence)
+    for table in (
+        advice_table(answer),
+        costs_table(answer),
+        options_table(answer.report),
+        errors_table(answer.report),
+    ):
+        typer.echo()
+        print_table(table.headings, table.rows, right=len(table.headings) - 1)

@@ -1,0 +1,404 @@
+"""``foresail cloud waiting``: how many machines to own, and which jobs wait for them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._prices import (
+    STANDARD_FILTERS,
+    Filters,
+    Png,
+    PricesName,
+    Region,
+    Types,
+    echo,
+    make_output,
+    prices_of,
+    times_of,
+    write_page,
+)
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from foresail.cloud.prices import Catalogue, Offer
+    from foresail.cloud.waiting.jobs import FixedMachines
+    from foresail.cloud.waiting.owning import OwningAnswer, Sweep, Worth
+    from foresail.reports.rent_or_wait_page import Circumstances
+    from foresail.traces.workload import Workload
+
+_WORKERS: Final = min(4, os.cpu_count() or 1)
+_LONG_LOG: Final = 1_000_000
+_OF_LONG_LOGS: Final = 12
+_OF_LOGS: Final = 30
+_OF_FORMULAS: Final = 1_000
+"""Numbers of machines to try, unless they are given."""
+_OF_FORMULA: Final = "by formula, all predictions right"
+
+
+class Order(StrEnum):
+    """Who of those who wait goes first."""
+
+    FCFS = "fcfs"
+    STRICT_FCFS = "strict-fcfs"
+    SJF = "sjf"
+    RANDOM = "random"
+
+
+class Waits(StrEnum):
+    """What policies are told of waits."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    LINEAR = "linear"
+    FOREST = "forest"
+    BOOSTING = "boosting"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What policies are told of runtimes and waits."""
+
+    runtimes: str
+    waits: Waits
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked about machines and thresholds."""
+
+    policies: tuple[str, ...] | None
+    counts: tuple[int, ...] | None
+    waiting_seconds: tuple[float, ...]
+    short_seconds: tuple[float, ...]
+    order: Order
+    owned: tuple[int, str] | None
+    hour_value: float | None
+    longest_wait_seconds: float
+
+
+def command(
+    log: Annotated[
+        Path | None, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE,RUNTIME",
+            help="Instead of a log: jobs per second and their mean runtime, by formula.",
+        ),
+    ] = None,
+    prices: PricesName = "thesis",
+    region: Region = None,
+    types: Types = "*",
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="What is owned [the largest that can be reserved]."),
+    ] = None,
+    term: Annotated[
+        int | None, typer.Option(metavar="YEARS", help="Of the reservation [the longest].")
+    ] = None,
+    fixed_price: Annotated[
+        float | None,
+        typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead."),
+    ] = None,
+    fixed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST:LAST:STEP", help="Numbers of machines, or 50,100 [those that may pay]."
+        ),
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy", metavar="NAMES", help="With commas, or repeated [all]; see the docs."
+        ),
+    ] = None,
+    wait_limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TIMES", help="Longest wait b; several with commas [24h]."),
+    ] = None,
+    short: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TIMES", help="Jobs below t are short; several with commas [15min]."),
+    ] = None,
+    order: Annotated[Order, typer.Option(help="Who of those who wait goes first.")] = Order.FCFS,
+    runtimes: Annotated[
+        str,
+        typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
+    ] = "known",
+    waits: Annotated[
+        Waits,
+        typer.Option(help="What policies know of waits, or which model tells them."),
+    ] = Waits.KNOWN,
+    owned: Annotated[
+        int | None, typer.Option(metavar="N", help="Machines that you own today.")
+    ] = None,
+    owned_policy: Annotated[str, typer.Option(metavar="NAME", help="Who waits today.")] = "ajw",
+    hour_value: Annotated[
+        float | None,
+        typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
+    ] = None,
+    target_wait: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Largest mean wait.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
+    kept: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep each result there, and go on from those."),
+    ] = None,
+    filters: Filters = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    config: Config = None,
+    output_format: FormatOption = Format.TABLE,
+    output: Output = None,
+    png: Png = False,
+) -> None:
+    """How many machines to own or reserve, which jobs should wait, and what that costs.
+
+    Every number of machines is simulated under every policy on the log: jobs run on owned machines
+    or wait for them, or run on machines that are rented. The answer names the cheapest, with
+    waiting at its value, and how sure it is.
+    """
+    del config
+    if (log is None) == (model is None):
+        raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
+    asked = _Asked(
+        policies=tuple(name.strip() for text in policies or () for name in text.split(",")) or None,
+        counts=None if fixed is None else _counts(fixed),
+        waiting_seconds=times_of(wait_limit or ["24h"], "--wait-limit"),
+        short_seconds=times_of(short or ["15min"], "--short"),
+        order=order,
+        owned=None if owned is None else (owned, owned_policy),
+        hour_value=hour_value,
+        longest_wait_seconds=math.inf
+        if target_wait is None
+        else times_of([target_wait], "--target-wait")[0],
+    )
+    from foresail.cloud.waiting.offers import owned_machines, owned_offer
+
+    make_output(output)
+    catalogue = prices_of(prices, region, types)
+    offer = owned_offer(catalogue, machine)
+    fleet = owned_machines(offer, term, fixed_price)
+    if model is not None:
+        answer, around = _by_formula(model, asked, catalogue, offer, fleet)
+    else:
+        assert log is not None
+        from foresail.cli._replaying import load_cleaned
+
+        workload = load_cleaned(
+            log, reader, mapping, processors, strict, filters or STANDARD_FILTERS
+        )
+        told = _Told(runtimes, waits)
+        answer, around = _on_log(log, workload, asked, catalogue, offer, fleet, told, workers, kept)
+    _show(answer, around, output_format)
+    if output is not None:
+        from foresail.reports.rent_or_wait_page import rent_or_wait_page
+
+        write_page(rent_or_wait_page(answer, around), output, png)
+
+
+def _on_log(
+    log: Path,
+    workload: Workload,
+    asked: _Asked,
+    catalogue: Catalogue,
+    offer: Offer,
+    fleet: FixedMachines,
+    told: _Told,
+    workers: int,
+    kept: Path | None,
+) -> tuple[OwningAnswer, Circumstances]:
+    """By simulation."""
+    from foresail.cloud.waiting import owning
+    from foresail.cloud.waiting.jobs import TraceJobs
+    from foresail.cloud.waiting.offers import rented_family
+    from foresail.cloud.waiting.trying import POLICIES, Grounds
+    from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
+    from foresail.reports.rent_or_wait_page import Circumstances
+
+    if not len(workload):
+        raise InputError(
+            "no jobs with cores and a runtime", source=log, expected="a log that has both"
+        )
+    if not (workload.cpus > 0.0).all():
+        raise InputError(
+            "jobs without cores",
+            source=log,
+            field="cpus_per_task",
+            value=int((~(workload.cpus > 0.0)).sum()),
+            expected="cores of every job; the filter fill_processors drops the others",
+        )
+    jobs = TraceJobs.of_workload(workload)
+    family = rented_family(catalogue)
+    believed = believed_runtimes(workload, told.runtimes)
+    worth = _worth(asked, owning.usual_hour_value(jobs, family))
+    grounds = Grounds(
+        jobs,
+        believed,
+        fleet,
+        family,
+        asked.order.value,
+        told.waits.value,
+        told.runtimes == KNOWN,
+        worth.hour_value,
+    )
+    relative = fleet.price_per_hour / offer.on_demand_per_hour
+    many = _OF_LONG_LOGS if len(jobs) > _LONG_LOG else _OF_LOGS
+    usual = owning.usual_counts(grounds.mean_machines, relative, many)
+    # Weighing needs learned waits; a page tells seven policies apart, so that ljw makes room.
+    policies = [name for name in POLICIES if name != ("ljw" if grounds.learns else "weighing")]
+    sweep = _sweep(asked, policies, usual)
+    if "weighing" in sweep.policies and not grounds.learns:
+        raise InputError(
+            "nothing to weigh: no model tells of waits",
+            field="--waits",
+            value=told.waits.value,
+            expected="linear, forest or boosting",
+        )
+    with _progress() as done:
+        answer = owning.own_or_rent(grounds, sweep, worth, workers=workers, kept=kept, done=done)
+    by = told.runtimes if told.runtimes == KNOWN else f"as {told.runtimes} says"
+    waits = (
+        f"as a model ({told.waits.value}) says that learned from the first third of the log"
+        if grounds.learns
+        else told.waits.value
+    )
+    return answer, Circumstances(
+        log=log.name,
+        machine_name=offer.instance.name,
+        machine=fleet,
+        currency=catalogue.currency,
+        catalogue=catalogue.name,
+        valid_on=catalogue.valid_on,
+        known=f"runtimes {by}, waits {waits}",
+        too_wide=owning.share_too_wide(jobs, fleet),
+        memory_known=jobs.memory_bytes is not None,
+    )
+
+
+def _by_formula(
+    model: str, asked: _Asked, catalogue: Catalogue, offer: Offer, fleet: FixedMachines
+) -> tuple[OwningAnswer, Circumstances]:
+    from foresail.cloud.waiting import owning
+    from foresail.cloud.waiting.models import POLICIES, Load
+    from foresail.reports.rent_or_wait_page import Circumstances
+
+    rate, _, runtime = model.partition(",")
+    try:
+        arrivals = float(rate)
+    except ValueError:
+        raise InputError(
+            "no arrivals and runtime", field="--model", value=model, expected="such as 0.2,500s"
+        ) from None
+    mean = times_of([runtime], "--model")[0]
+    if not mean > 0.0:
+        raise InputError("no runtime", field="--model", value=model, expected="above 0 s")
+    relative = fleet.price_per_hour / offer.on_demand_per_hour
+    load = Load(arrivals, 1.0 / mean, relative)
+    answer = owning.own_or_rent_by_formula(
+        load,
+        offer.on_demand_per_hour,
+        _sweep(asked, POLICIES, owning.usual_counts(load.offered, relative, _OF_FORMULAS)),
+        _worth(asked, owning.USUAL_SHARE * offer.on_demand_per_hour),
+    )
+    return answer, Circumstances(
+        log=f"{rate} jobs a second of {runtime} on average",
+        machine_name=offer.instance.name,
+        machine=fleet,
+        currency=catalogue.currency,
+        catalogue=catalogue.name,
+        valid_on=catalogue.valid_on,
+        known=_OF_FORMULA,
+        by_formula=True,
+    )
+
+
+def _sweep(asked: _Asked, policies: Sequence[str], usual: tuple[int, ...]) -> Sweep:
+    from foresail.cloud.waiting.owning import Sweep
+
+    return Sweep(
+        policies=tuple(policies) if asked.policies is None else asked.policies,
+        counts=usual if asked.counts is None else asked.counts,
+        waiting_seconds=asked.waiting_seconds,
+        short_seconds=asked.short_seconds,
+        owned=asked.owned,
+        refine=asked.counts is None,
+    )
+
+
+def _worth(asked: _Asked, usual: float) -> Worth:
+    from foresail.cloud.waiting.owning import Worth
+
+    stated = asked.hour_value is not None
+    value = usual if asked.hour_value is None else asked.hour_value
+    return Worth(value, stated, asked.longest_wait_seconds)
+
+
+def _show(answer: OwningAnswer, around: Circumstances, output_format: Format) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.rent_or_wait_page import (
+        policies_table,
+        record,
+        sentences,
+        values_table,
+    )
+
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(record(answer, around), indent=2, allow_nan=False))
+        return
+    for sentence in sentences(answer, around):
+        echo(sentence)
+    for table in (policies_table(answer, around), values_table(answer, around)):
+        typer.echo()
+        print_table(table.headings, table.rows, right=len(table.headings) - 1)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    parts = text.split(":")
+    try:
+        if len(parts) == 1:
+            counts = tuple(int(each) for each in text.split(","))
+        else:
+            first, last, step = (int(part) for part in [*parts, "1"][:3])
+            counts = tuple(range(first, last + 1, step))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 0:
+        raise InputError(
+            "no numbers of machines",
+            field="--fixed",
+            value=text,
+            expected="0 or more, such as 50:300:10 or 50,100",
+        )
+    return counts
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """How many settings are done, where somebody looks."""
+    from foresail.cli._replaying import spinner
+
+    with spinner() as progress:
+        task = progress.add_task("simulating")
+
+        def done(number: int, total: int) -> None:
+            progress.update(task, description=f"{number} of {total} settings")
+
+        yield done

@@ -1,0 +1,303 @@
+"""The advice: how many nodes, who waits, what it costs, how sure that is, what would change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from foresail.cloud.advising.choosing import (
+    Expected,
+    Futures,
+    Stakes,
+    at_risk,
+    chances_to_pay,
+    choose,
+    futures_of,
+    ladder,
+)
+from foresail.cloud.advising.market import Market, market_of
+from foresail.cloud.advising.question import AdviceQuestion
+from foresail.cloud.advising.searching import Compared, Search, Sensitivity, Told
+from foresail.cloud.advising.trying import (
+    Tried,
+    demand_of,
+    try_rule,
+)
+from foresail.cloud.advising.use import use_over_time
+from foresail.cloud.prices import Catalogue
+from foresail.cloud.purchasing.forecast import ForecastSettings
+from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
+from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
+from foresail.cloud.purchasing.offline import OfflineSettings
+from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
+from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.model.errors import InputError
+from foresail.traces.workload import Workload
+
+_HOUR: Final = 3600.0
+_PLAIN: Final = "microsoft"
+"""Sells what the rules of waiting know of: on demand, reserved, transient."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """All that is advised, and what it rests on.
+
+    Parameters
+    ----------
+    question, market, stakes
+        What was asked, at which prices.
+    source, jobs, left_out, hours
+        The log: its name, jobs that count, those without a runtime or size, its length.
+    believed_by
+        Whose beliefs of runtimes the rules went by.
+    transient
+        Terms on which machines may be rented that are taken back; None: they are not.
+    transient_work
+        Share of the log's work that would be on them if all were rented.
+    tried
+        All that was simulated.
+    best_nodes
+        Nodes of least worth on the log as it is, whatever the risk.
+    chance_to_pay
+        Share of futures in which the last tenth of the advised nodes pays; NaN where there is none.
+    problem
+        The target that cannot be met (``cost`` or ``wait``); empty where all are.
+    compared
+        The advice first, then today (if known), then all on demand.
+    foreseen
+        The advised rule told the truth: what not knowing costs.
+    sensitivities
+        What would change it.
+    use_over_time
+        Mean and highest cores in use by slot, were there always room.
+    unwaited
+        What to buy, were nobody to wait: the optimum in hindsight, and the plan at the stated risk.
+    """
+
+    question: AdviceQuestion
+    market: Market
+    stakes: Stakes
+    futures: Futures
+    source: str
+    jobs: int
+    left_out: int
+    hours: float
+    believed_by: str
+    transient: TransientTerms | None
+    transient_work: float
+    tried: Sequence[Tried]
+    best_nodes: int
+    chance_to_pay: float
+    problem: str
+    compared: Sequence[Compared]
+    foreseen: Expected
+    sensitivities: Sequence[Sensitivity]
+    use_over_time: pl.DataFrame
+    unwaited: MixReport
+
+    @property
+    def advised(self) -> Compared:
+        """The advice itself."""
+        return self.compared[0]
+
+    @property
+    def on_demand(self) -> Compared:
+        """All jobs rented at once."""
+        return self.compared[-1]
+
+    @property
+    def today(self) -> Compared | None:
+        """What is owned now, everybody waiting; None where nobody says."""
+        return self.compared[1] if len(self.compared) > 2 else None
+
+
+def advise(
+    workload: Workload,
+    catalogue: Catalogue,
+    question: AdviceQuestion,
+    believed_seconds: Floats | None = None,
+    believed_by: str = "",
+    transient: TransientTerms | None = None,
+    told: Told | None = None,
+) -> Advice:
+    """How many nodes to own, who waits for them, and what the rest runs on.
+
+    Every rule of ``AdviceQuestion.rules`` is simulated on a coarse ladder of nodes, the two best
+    rules on finer ones; of the best rule as many nodes are advised as pay at the stated risk.
+
+    Parameters
+    ----------
+    workload
+        The jobs; wait for whom they did in the log does not matter.
+    catalogue
+        Prices of one region.
+    question
+        What is asked.
+    believed_seconds
+        Runtimes as they were believed at submission, by row of the jobs table; None: the truth.
+    believed_by
+        Who believed that, in words.
+    transient
+        Terms of machines that may be taken back, if jobs may be rented them; a job that is revoked
+        starts again on demand.
+    told
+        Hears what is being done, and how much of it is done.
+
+    Raises
+    ------
+    InputError
+        If no job of the log can be counted, or the prices do not suffice.
+    UnknownNameError
+        If there is no such node.
+    """
+    counted = _countable(workload)
+    jobs = TraceJobs.of_workload(counted.workload)
+    believed = jobs.runtime_seconds
+    if believed_seconds is not None:
+        believed = np.ascontiguousarray(believed_seconds[counted.kept])
+    mean_cores = jobs.core_seconds / max(_span(jobs), 1.0)
+    market = market_of(
+        catalogue,
+        jobs,
+        mean_cores,
+        question.node,
+        question.term_years,
+        question.node_price_per_hour,
+    )
+    relative, on_transient = _relative_rent(jobs, believed, transient)
+    demand = demand_of(jobs, market, believed, relative)
+    price = question.wait_price_per_hour
+    stakes = Stakes(market, demand, float(demand.on_demand_hour.mean()) if price is None else price)
+    owned = _owned(question, workload, market)
+    search = Search(stakes, question, futures_of(demand, question), told)
+    found = search.found(owned)
+    best = choose(found, stakes, question)
+    advised = at_risk(best.tried, found, stakes, question, search.futures)
+    if best.problem:
+        advised = best.tried
+    compared = search.compared(advised, owned, found)
+    if told is not None:
+        told("what would change it", 0, 1)
+    return Advice(
+        question=question,
+        market=market,
+        stakes=stakes,
+        futures=search.futures,
+        source=workload.meta.source,
+        jobs=len(jobs),
+        left_out=len(workload) - len(jobs),
+        hours=demand.hours,
+        believed_by=believed_by or "the truth",
+        transient=transient,
+        transient_work=on_transient,
+        tried=found,
+        best_nodes=best.tried.nodes,
+        chance_to_pay=_chance(advised, found, stakes, search.futures),
+        problem=best.problem,
+        compared=compared,
+        foreseen=stakes.expected(
+            try_rule(demand, market, advised.nodes, advised.rule, foreseen=True)
+        ),
+        sensitivities=search.sensitivities(advised, found),
+        use_over_time=use_over_time(jobs, demand.hours),
+        unwaited=_unwaited(counted.workload, catalogue, question, transient),
+    )
+
+
+def _unwaited(
+    workload: Workload,
+    catalogue: Catalogue,
+    question: AdviceQuestion,
+    transient: TransientTerms | None,
+) -> MixReport:
+    """The purchasing mix of jobs that never wait; a log shorter than the term is repeated."""
+    return mix(
+        workload,
+        catalogue,
+        MixRequest(
+            provider=_PLAIN,
+            transient=transient is not None,
+            transient_terms=transient,
+            settings=OfflineSettings(extension="repeat"),
+            forecast=ForecastSettings(
+                risk=question.risk,
+                growth=question.growth,
+                growth_spread=question.growth_spread,
+                seed=question.seed,
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    workload: Workload
+    kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def _countable(workload: Workload) -> _Counted:
+    """Jobs with a submit time, a runtime and cores."""
+    table = workload.jobs
+    kept = (
+        table["runtime_seconds"].is_not_null()
+        & (table["runtime_seconds"].fill_null(-1.0) >= 0.0)
+        & table["submit_seconds"].is_finite()
+        & (table["tasks"] > 0)
+        & (table["cpus_per_task"] > 0.0)
+    ).fill_null(False)
+    if not kept.any():
+        raise InputError(
+            "no jobs to advise on",
+            source=workload.meta.source,
+            expected="jobs with a submit time, a runtime and cpus above 0",
+        )
+    return _Counted(workload.with_jobs(table.filter(kept)), kept.to_numpy())
+
+
+def _span(jobs: TraceJobs) -> float:
+    """From the first submission to the last; to the last end where that is less than a day."""
+    span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
+    if span >= 86_400.0:
+        return span
+    return float((jobs.submit_seconds + jobs.runtime_seconds).max() - jobs.submit_seconds[0])
+
+
+def _owned(question: AdviceQuestion, workload: Workload, market: Market) -> int | None:
+    if question.owned is not None:
+        return question.owned
+    processors = workload.meta.processors
+    return None if processors is None else max(1, round(processors / market.node.cores))
+
+
+def _relative_rent(
+    jobs: TraceJobs, believed: Floats, transient: TransientTerms | None
+) -> tuple[Floats | None, float]:
+    """Expected cost of each rented job relative to on demand; and the share of work on transient.
+
+    What is rented goes by beliefs, what it costs by the truth.
+    """
+    if transient is None:
+        return None, 0.0
+    terms = PurchaseTerms(reserved=(), transient=transient)
+    hours = jobs.runtime_seconds / _HOUR
+    # Of what nothing is believed stays on demand.
+    known = np.isfinite(believed)
+    expected = np.where(known, believed, 0.0) / _HOUR
+    chosen = known & (choose_options(expected[:, None], terms).kind == TRANSIENT)
+    cost, _ = transient_cost(hours, transient)
+    relative = np.ones(hours.size)
+    np.divide(cost, hours, out=relative, where=chosen & (hours > 0.0))
+    work = jobs.runtime_seconds * jobs.cores
+    return relative, float(work[chosen].sum() / max(float(work.sum()), 1e-300))
+
+
+def _chance(advised: Tried, found: Sequence[Tried], stakes: Stakes, futures: Futures) -> float:
+    steps = ladder(found, advised.rule)
+    place = [each.nodes for each in steps].index(advised.nodes)
+    return float(chances_to_pay(steps, stakes, futures)[place]) if place else math.nan

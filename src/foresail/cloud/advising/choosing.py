@@ -1,0 +1,305 @@
+"""The best of what was tried, under targets, and how many nodes pay at a stated risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from foresail.cloud.advising.market import Market
+from foresail.cloud.advising.question import AdviceQuestion, Rule
+from foresail.cloud.advising.trying import Demand, Tried
+from foresail.cloud.waiting.blocks import block_draws
+from foresail.cloud.waiting.jobs import Floats
+from foresail.model.errors import InputError
+
+HOURS_PER_MONTH: Final = 730.0
+_INTERVAL: Final = (0.05, 0.95)
+_SLACK: Final = 1e-9
+_LAST_PART: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Money and waiting, per month of the log.
+
+    Parameters
+    ----------
+    nodes_cost, rented_cost
+        Money for nodes, used or not, and for rented machines.
+    wait_hours
+        Hours that all jobs wait, together.
+    mean_wait_seconds
+        Over all jobs.
+    worth
+        Cost and what waiting is worth: the less the better.
+    """
+
+    nodes_cost: float
+    rented_cost: float
+    wait_hours: float
+    mean_wait_seconds: float
+    worth: float
+
+    @property
+    def cost(self) -> float:
+        """All that is paid."""
+        return self.nodes_cost + self.rented_cost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stakes:
+    """What turns a simulation into money.
+
+    Parameters
+    ----------
+    market, demand
+        Prices of nodes; and the log.
+    wait_price_per_hour
+        Of an hour that one job waits.
+    rent_factor
+        What rented machines cost, relative to the market's prices.
+    """
+
+    market: Market
+    demand: Demand
+    wait_price_per_hour: float
+    rent_factor: float = 1.0
+
+    def expected(self, tried: Tried) -> Expected:
+        """Per month, over the whole log."""
+        per_month = HOURS_PER_MONTH / self.demand.hours
+        nodes = self.market.fixed_per_hour(tried.nodes) * HOURS_PER_MONTH
+        rented = float(tried.block_rent.sum()) * self.rent_factor * per_month
+        waited = float(tried.block_wait_hours.sum())
+        return Expected(
+            nodes_cost=nodes,
+            rented_cost=rented,
+            wait_hours=waited * per_month,
+            mean_wait_seconds=3600.0 * waited / len(self.demand.jobs),
+            worth=nodes + rented + self.wait_price_per_hour * waited * per_month,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The best of what was tried.
+
+    Parameters
+    ----------
+    tried
+        It.
+    problem
+        Why it does not meet the targets; empty where it does.
+    """
+
+    tried: Tried
+    problem: str = ""
+
+
+def choose(tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion) -> Chosen:
+    """The point of least worth that meets the targets, or the best that can be reached.
+
+    Of targets that cannot be met together, the cost goes first: the least mean wait that it buys;
+    where nothing is as cheap, the cheapest. What cannot last is left out.
+
+    Parameters
+    ----------
+    tried
+        At least one.
+    stakes, question
+        Prices; and the targets.
+
+    Raises
+    ------
+    InputError
+        If nothing lasts.
+    """
+    tried = [each for each in tried if each.is_lasting]
+    if not tried:
+        raise InputError("the queue only grows whatever is tried", expected="more nodes")
+    expected = [stakes.expected(each) for each in tried]
+    places = range(len(tried))
+    affordable = [p for p in places if _affordable(expected[p], question)]
+    if not affordable:
+        cheapest = min(places, key=lambda p: (expected[p].cost, expected[p].worth))
+        return Chosen(tried[cheapest], "cost")
+    quick = [p for p in affordable if _quick(expected[p], question)]
+    if not quick:
+        least = min(affordable, key=lambda p: (expected[p].mean_wait_seconds, expected[p].cost))
+        return Chosen(tried[least], "wait")
+    return Chosen(tried[min(quick, key=lambda p: expected[p].worth)])
+
+
+def meets(expected: Expected, question: AdviceQuestion) -> bool:
+    """Whether a point meets the targets."""
+    return _affordable(expected, question) and _quick(expected, question)
+
+
+def _affordable(expected: Expected, question: AdviceQuestion) -> bool:
+    most = question.most_cost_per_month
+    return most is None or bool(expected.cost <= most * (1.0 + _SLACK))
+
+
+def _quick(expected: Expected, question: AdviceQuestion) -> bool:
+    most = question.most_wait_seconds
+    return bool(most is None or expected.mean_wait_seconds <= most * (1.0 + _SLACK))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Futures:
+    """Futures that a log allows: how often each block comes, and by what factor demand grows.
+
+    Parameters
+    ----------
+    draws
+        Shape (futures, blocks).
+    growth
+        Shape (futures,).
+    """
+
+    draws: Floats
+    growth: Floats
+
+    @property
+    def informative(self) -> bool:
+        """Whether the log has blocks to put together anew."""
+        return bool(self.draws.shape[1] > 1)
+
+
+def futures_of(demand: Demand, question: AdviceQuestion) -> Futures:
+    """Draw blocks with replacement, and growth from a log-normal distribution."""
+    draws = block_draws(demand.block_hours.size, question.futures, question.seed)
+    steps = np.random.default_rng([question.seed, 1]).standard_normal(question.futures)
+    return Futures(draws, question.growth * np.exp(steps * question.growth_spread))
+
+
+def ladder(tried: Sequence[Tried], rule: Rule) -> list[Tried]:
+    """What was tried of a rule, by nodes, ascending; each number once.
+
+    Raises
+    ------
+    InputError
+        If nothing was.
+    """
+    steps = {each.nodes: each for each in tried if each.rule == rule}
+    if not steps:
+        raise InputError("a rule that was not tried", value=rule.name)
+    return [steps[nodes] for nodes in sorted(steps)]
+
+
+def chances_to_pay(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+    """Share of futures in which the last tenth of the nodes pays; shape (steps,).
+
+    It pays where it costs no more than the renting and waiting that it saves; compared is the
+    nearest step with a tenth fewer, for the worth of a single node is within the noise of a log.
+    The lowest step has nothing to compare with, and pays.
+
+    Where demand grows by a factor, so many nodes serve it as fewer, by that factor, serve the
+    log's: what they leave to rent and wait for is read between the steps and multiplied.
+    """
+    worth = _worth(steps, stakes, futures)
+    nodes = np.array([each.nodes for each in steps])
+    low = nodes[0]
+    lower = np.searchsorted(nodes, low + _LAST_PART * (nodes - low) + _SLACK, side="right") - 1
+    lower = np.minimum(lower, np.maximum(np.arange(nodes.size) - 1, 0))
+    return np.asarray(_pays(worth, worth[:, lower]))
+
+
+def _worth(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+    """What each step costs per hour in each future, waiting counted; shape (futures, steps)."""
+    nodes = np.array([float(each.nodes) for each in steps])
+    fixed = np.array([stakes.market.fixed_per_hour(each.nodes) for each in steps])
+    rent = np.stack([each.block_rent for each in steps]) * stakes.rent_factor
+    wait = np.stack([each.block_wait_hours for each in steps]) * stakes.wait_price_per_hour
+    hours = futures.draws @ stakes.demand.block_hours
+    left = futures.draws @ (rent + wait).T / hours[:, None]
+    rows = [
+        fixed + growth * np.interp(nodes / growth, nodes, row)
+        for growth, row in zip(futures.growth, left, strict=True)
+    ]
+    return np.stack(rows)
+
+
+def _pays(worth: Floats, otherwise: Floats) -> Floats:
+    """Share of futures (first axis) in which one costs no more than the other."""
+    return np.asarray((worth <= otherwise + _SLACK * np.abs(otherwise)).mean(axis=0))
+
+
+def at_risk(
+    best: Tried,
+    tried: Sequence[Tried],
+    stakes: Stakes,
+    question: AdviceQuestion,
+    futures: Futures,
+) -> Tried:
+    """As many nodes, under the best rule, as pay at the stated risk and still meet the targets.
+
+    From the best number on the log itself one goes up while the last tenth of the nodes pays, or
+    down until it does; and if it never does, to as few as there can be, unless the best number as
+    a whole pays against that.
+    """
+    steps = ladder(tried, best.rule)
+    wanted = 1.0 - question.risk
+    pays = chances_to_pay(steps, stakes, futures) >= wanted
+    place = [each.nodes for each in steps].index(best.nodes)
+    if pays[place]:
+        while place + 1 < len(steps) and pays[place + 1]:
+            place += 1
+    else:
+        below = np.flatnonzero(pays[1 : place + 1]) + 1
+        worth = _worth(steps, stakes, futures)
+        if below.size:
+            place = int(below[-1])
+        elif not _pays(worth[:, place], worth[:, 0]) >= wanted:
+            place = 0
+    safe = steps[place]
+    return safe if meets(stakes.expected(safe), question) else best
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """What a point comes to in the log's weeks put together anew, demand as it was.
+
+    Parameters
+    ----------
+    cost, mean_wait_seconds
+        5 % and 95 % quantile, per month.
+    """
+
+    cost: tuple[float, float]
+    mean_wait_seconds: tuple[float, float]
+
+
+def certainty(tried: Tried, stakes: Stakes, futures: Futures) -> Certainty:
+    """Intervals of cost and mean wait."""
+    jobs = futures.draws @ stakes.demand.block_jobs
+    wait = 3600.0 * (futures.draws @ tried.block_wait_hours) / np.maximum(jobs, 1.0)
+    low, high = np.quantile(costs(tried, stakes, futures), _INTERVAL)
+    briefest, longest = np.quantile(wait, _INTERVAL)
+    return Certainty((float(low), float(high)), (float(briefest), float(longest)))
+
+
+def costs(tried: Tried, stakes: Stakes, futures: Futures) -> Floats:
+    """Cost per month in every future, demand as it was; shape (futures,)."""
+    hours = futures.draws @ stakes.demand.block_hours
+    rented = futures.draws @ tried.block_rent * stakes.rent_factor / hours
+    return (stakes.market.fixed_per_hour(tried.nodes) + rented) * HOURS_PER_MONTH
+
+
+def worths(tried: Tried, stakes: Stakes, futures: Futures) -> Floats:
+    """The same with what waiting is worth."""
+    hours = futures.draws @ stakes.demand.block_hours
+    waited = futures.draws @ tried.block_wait_hours / hours * HOURS_PER_MONTH
+    return costs(tried, stakes, futures) + stakes.wait_price_per_hour * waited
+
+
+def with_prices(stakes: Stakes, *, wait_factor: float = 1.0, rent_factor: float = 1.0) -> Stakes:
+    """The same stakes at other prices."""
+    return replace(
+        stakes,
+        wait_price_per_hour=stakes.wait_price_per_hour * wait_factor,
+        rent_factor=stakes.rent_factor * rent_factor,
+    )

@@ -1,0 +1,137 @@
+"""What somebody who pays for machines asks, and the rules of waiting that are considered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waiting_policy
+from foresail.model.errors import InputError, UnknownNameError
+
+_HOUR: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A waiting policy by its published name, with the thresholds that it has.
+
+    Parameters
+    ----------
+    name
+        As for ``waiting_policy``.
+    waiting_seconds
+        How long a job waits before it is rented a machine; inf where it never is.
+    short_seconds
+        Who is believed to run for less is rented one at once, or, under ``speculative``, for how
+        long everybody is tried on one.
+    queue
+        Order of those who wait.
+    """
+
+    name: str
+    waiting_seconds: float = math.inf
+    short_seconds: float = 0.0
+    queue: Queue = "fcfs"
+
+    @property
+    def policy(self) -> WaitingPolicy:
+        """The setting that is simulated."""
+        return waiting_policy(self.name, self.waiting_seconds, self.short_seconds, self.queue)
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceQuestion:
+    """What is asked; money is in the catalogue's currency.
+
+    Parameters
+    ----------
+    owned
+        Nodes that there are today; None: as many as the log's machine makes, if it says.
+    node
+        Name of the type to own or reserve; None: the cheapest by the core of a suitable size.
+    term_years
+        For how long nodes are reserved.
+    node_price_per_hour
+        What a node costs that is owned, used or not; None: the reserved price.
+    wait_price_per_hour
+        What an hour that one job waits is worth; None: ``usual_hour_value``.
+    most_wait_seconds, most_cost_per_month
+        Targets: of the mean wait over all jobs, and of the cost.
+    waiting_seconds, short_seconds
+        Thresholds that are tried.
+    queue
+        Order of those who wait.
+    risk
+        A node is advised only if the chance that it does not pay is at most this.
+    growth, growth_spread
+        Factor by which demand grows until the nodes serve, and standard deviation of its logarithm.
+    futures
+        How many futures are drawn: weeks of the log, put together anew.
+    seed
+        Of the draws.
+    workers
+        Simulations at once.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    owned: int | None = None
+    node: str | None = None
+    term_years: int = 3
+    node_price_per_hour: float | None = None
+    wait_price_per_hour: float | None = None
+    most_wait_seconds: float | None = None
+    most_cost_per_month: float | None = None
+    waiting_seconds: tuple[float, ...] = (_HOUR, 4.0 * _HOUR, 24.0 * _HOUR)
+    short_seconds: tuple[float, ...] = (180.0, 900.0)
+    queue: Queue = "fcfs"
+    risk: float = 0.2
+    growth: float = 1.0
+    growth_spread: float = 0.2
+    futures: int = 400
+    seed: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.queue not in QUEUES:
+            raise UnknownNameError("queue", self.queue, QUEUES)
+        for name, holds, expected in (
+            ("owned", _at_least(self.owned, 0.0), "0 or more"),
+            ("term_years", self.term_years in (1, 3), "1 or 3"),
+            ("node_price_per_hour", _at_least(self.node_price_per_hour, 0.0), "0 or more"),
+            ("wait_price_per_hour", _at_least(self.wait_price_per_hour, 0.0), "0 or more"),
+            ("most_wait_seconds", _at_least(self.most_wait_seconds, 0.0), "0 or more"),
+            ("most_cost_per_month", _at_least(self.most_cost_per_month, 0.0), "0 or more"),
+            ("waiting_seconds", min(self.waiting_seconds, default=-1.0) >= 0.0, "0 or more"),
+            ("short_seconds", min(self.short_seconds, default=-1.0) >= 0.0, "0 or more"),
+            ("risk", 0.0 < self.risk < 1.0, "above 0 and below 1"),
+            ("growth", 0.0 < self.growth < math.inf, "above 0"),
+            ("growth_spread", 0.0 <= self.growth_spread < math.inf, "0 or more"),
+            ("futures", self.futures >= 1, "1 or more"),
+            ("workers", self.workers >= 1, "1 or more"),
+        ):
+            if not holds:
+                raise InputError(
+                    "out of range", field=name, value=getattr(self, name), expected=expected
+                )
+
+    def rules(self) -> Iterator[Rule]:
+        """All rules that are considered; none needs to know what it could not know live."""
+        # Of rules that come to the same, the first is advised.
+        yield Rule("njw", waiting_seconds=0.0, queue=self.queue)
+        yield Rule("ajw", queue=self.queue)
+        for waiting in self.waiting_seconds:
+            yield Rule("ajw-t", waiting, queue=self.queue)
+        for name in ("compound", "speculative"):
+            for short in self.short_seconds:
+                for waiting in self.waiting_seconds:
+                    yield Rule(name, waiting, short, self.queue)
+
+
+def _at_least(value: float | None, least: float) -> bool:
+    return value is None or (math.isfinite(value) and value >= least)

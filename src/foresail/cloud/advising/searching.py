@@ -1,0 +1,219 @@
+"""The search: which rules on how many nodes are tried, and what is compared with what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from foresail.cloud.advising.choosing import (
+    Certainty,
+    Expected,
+    Futures,
+    Stakes,
+    at_risk,
+    certainty,
+    choose,
+    with_prices,
+    worths,
+)
+from foresail.cloud.advising.question import AdviceQuestion, Rule
+from foresail.cloud.advising.trying import Tried, rented_altogether, try_all
+from foresail.cloud.advising.use import use_over_time
+
+_HOUR: Final = 3600.0
+_STEPS: Final = 8
+_FINER: Final = 7
+_RIVALS: Final = 2
+_CHANGE: Final = 0.2
+_AROUND: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5)
+"""Nodes that are tried where demand changes, relative to those advised."""
+
+Told = Callable[[str, int, int], None]
+"""Hears what is being done, how much of it is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """One way to run the log, against which others are held.
+
+    Parameters
+    ----------
+    name
+        ``advised``, ``today`` or ``on demand``.
+    tried, expected, certainty
+        What it comes to.
+    worse_than_advised
+        Share of the futures in which the advice is better, waiting counted; NaN for the advice.
+    """
+
+    name: str
+    tried: Tried
+    expected: Expected
+    certainty: Certainty
+    worse_than_advised: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What changes if an assumption is wrong.
+
+    Parameters
+    ----------
+    change
+        Which, in words.
+    nodes, rule
+        What would be advised then.
+    cost, mean_wait_seconds
+        Of that.
+    kept_cost, kept_wait_seconds
+        Of the advice as it stands.
+    """
+
+    change: str
+    nodes: int
+    rule: Rule
+    cost: float
+    mean_wait_seconds: float
+    kept_cost: float
+    kept_wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What is tried, and how it is compared."""
+
+    stakes: Stakes
+    question: AdviceQuestion
+    futures: Futures
+    told: Told | None
+
+    def found(self, owned: int | None) -> list[Tried]:
+        """The coarse ladders of all rules, and the finer ones of the best."""
+        coarse = self._coarse_nodes(owned)
+        found = self._tried([(n, rule) for rule in self.question.rules() for n in coarse], "rules")
+        finer: list[tuple[int, Rule]] = []
+        for each in self._best_rules(found):
+            finer += [(nodes, each.rule) for nodes in _between(coarse, each.nodes)]
+        return found + self._tried(finer, "nodes")
+
+    def compared(self, advised: Tried, owned: int | None, found: Sequence[Tried]) -> list[Compared]:
+        """The advice, today and all on demand."""
+        named = [("advised", advised)]
+        if owned is not None:
+            rule = Rule("ajw", queue=self.question.queue)
+            named.append(("today", next(t for t in found if (t.nodes, t.rule) == (owned, rule))))
+        named.append(("on demand", rented_altogether(self.stakes.demand)))
+        own = worths(advised, self.stakes, self.futures)
+        return [
+            Compared(
+                name,
+                tried,
+                self.stakes.expected(tried),
+                certainty(tried, self.stakes, self.futures),
+                math.nan
+                if name == "advised"
+                else float((worths(tried, self.stakes, self.futures) > own).mean()),
+            )
+            for name, tried in named
+        ]
+
+    def sensitivities(self, advised: Tried, found: Sequence[Tried]) -> list[Sensitivity]:
+        """Prices of waiting and of renting from what was tried; demand tried anew."""
+        less, more = 1.0 - _CHANGE, 1.0 + _CHANGE
+        return [
+            self._changed("waiting is worth half as much", advised, found, wait_factor=0.5),
+            self._changed("waiting is worth twice as much", advised, found, wait_factor=2.0),
+            self._changed("on-demand prices fall by 20 %", advised, found, rent_factor=less),
+            self._changed("on-demand prices rise by 20 %", advised, found, rent_factor=more),
+            self._grown("demand falls by 20 %", advised, less),
+            self._grown("demand rises by 20 %", advised, more),
+        ]
+
+    def _tried(self, pairs: Iterable[tuple[int, Rule]], what: str) -> list[Tried]:
+        told = None
+        if self.told is not None:
+            hears = self.told
+
+            def told(done: int, of: int) -> None:
+                hears(what, done, of)
+
+        market, demand = self.stakes.market, self.stakes.demand
+        return list(try_all(demand, market, pairs, self.question.workers, told))
+
+    def _coarse_nodes(self, owned: int | None) -> list[int]:
+        """From what is committed to what could pay at all: its use is at most mean over nodes."""
+        market, jobs = self.stakes.market, self.stakes.demand.jobs
+        mean = jobs.core_seconds / (self.stakes.demand.hours * _HOUR) / market.node.cores
+        rent = float(self.stakes.demand.rent.sum()) * market.node.cores * _HOUR / jobs.core_seconds
+        relative = market.node_price_per_hour / rent
+        most = mean * max(self.question.growth, 1.0) / max(relative, 0.1)
+        peak = use_over_time(jobs, self.stakes.demand.hours)["highest_cores"].to_numpy().max()
+        most = max(min(most, float(peak) / market.node.cores), 1.0)
+        low = market.committed
+        steps = {low + round((math.ceil(most)) * step / _STEPS) for step in range(_STEPS + 1)}
+        return sorted(steps | ({owned} if owned is not None else set()))
+
+    def _best_rules(self, found: Sequence[Tried]) -> list[Tried]:
+        """The best point of each of the best rules."""
+        left = list(found)
+        best: list[Tried] = []
+        while left and len(best) < _RIVALS:
+            each = choose(left, self.stakes, self.question).tried
+            best.append(each)
+            left = [t for t in left if t.rule != each.rule]
+        return best
+
+    def _recommended(self, found: Sequence[Tried], stakes: Stakes) -> Tried:
+        best = choose(found, stakes, self.question)
+        if best.problem:
+            return best.tried
+        return at_risk(best.tried, found, stakes, self.question, self.futures)
+
+    def _changed(
+        self,
+        change: str,
+        advised: Tried,
+        found: Sequence[Tried],
+        *,
+        wait_factor: float = 1.0,
+        rent_factor: float = 1.0,
+    ) -> Sensitivity:
+        stakes = with_prices(self.stakes, wait_factor=wait_factor, rent_factor=rent_factor)
+        return _said(change, self._recommended(found, stakes), advised, stakes)
+
+    def _grown(self, change: str, advised: Tried, factor: float) -> Sensitivity:
+        """The advised rule on demand times a factor, on a ladder around as many nodes as before."""
+        demand = self.stakes.demand.faster(factor)
+        stakes = replace(self.stakes, demand=demand)
+        low = self.stakes.market.committed
+        around = {low + round(max(advised.nodes - low, 1) * share) for share in _AROUND}
+        pairs = [(nodes, advised.rule) for nodes in sorted(around | {advised.nodes})]
+        market = self.stakes.market
+        found = list(try_all(demand, market, pairs, self.question.workers))
+        kept = next(each for each in found if each.nodes == advised.nodes)
+        return _said(change, self._recommended(found, stakes), kept, stakes)
+
+
+def _between(coarse: Sequence[int], nodes: int) -> list[int]:
+    """Numbers of nodes between the neighbours of one on the coarse ladder."""
+    below = max((n for n in coarse if n < nodes), default=nodes)
+    above = min((n for n in coarse if n > nodes), default=nodes)
+    steps = np.linspace(below, above, min(above - below + 1, _FINER + 2)).round().astype(int)
+    return [int(n) for n in dict.fromkeys(steps.tolist()) if n not in coarse]
+
+
+def _said(change: str, then: Tried, kept: Tried, stakes: Stakes) -> Sensitivity:
+    new, old = stakes.expected(then), stakes.expected(kept)
+    return Sensitivity(
+        change=change,
+        nodes=then.nodes,
+        rule=then.rule,
+        cost=new.cost,
+        mean_wait_seconds=new.mean_wait_seconds,
+        kept_cost=old.cost,
+        kept_wait_seconds=old.mean_wait_seconds,
+    )

@@ -1,0 +1,267 @@
+"""Rules of waiting tried on a log: what they rent and who waits, week by week."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.advising.market import Market
+from foresail.cloud.advising.question import Rule
+from foresail.cloud.waiting.blocks import block_seconds
+from foresail.cloud.waiting.jobs import Floats, TraceJobs, rents
+from foresail.cloud.waiting.policies import Beliefs, Foresight
+from foresail.cloud.waiting.simulating import simulate
+from foresail.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
+from foresail.model.errors import InputError
+
+_HOUR: Final = 3600.0
+_DAY: Final = 86_400.0
+_WEEK: Final = 7.0 * _DAY
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """The jobs of a log with what renting costs, cut into blocks of weeks.
+
+    Parameters
+    ----------
+    jobs
+        In order of submission.
+    rent
+        Money for renting each job what it asks for on demand; shape (jobs,).
+    cheapest_rent
+        The same, expected, with the cheapest option that it may be rented on.
+    on_demand_hour
+        Money for an hour of each job's machine on demand.
+    believed_seconds
+        Runtimes as they were believed at submission.
+    block
+        Of each job; block lengths in hours, and jobs and money for renting all in each.
+    block_hours, block_jobs, block_rent
+        Shape (blocks,).
+    block_name
+        ``week`` or ``day``; or ``log`` where there would be too few.
+    """
+
+    jobs: TraceJobs
+    rent: Floats
+    cheapest_rent: Floats
+    on_demand_hour: Floats
+    believed_seconds: Floats
+    block: NDArray[np.int64]
+    block_hours: Floats
+    block_jobs: Floats
+    block_rent: Floats
+    block_name: str
+
+    @property
+    def hours(self) -> float:
+        """Length of the log: what is paid is per hour of it."""
+        return float(self.block_hours.sum())
+
+    def faster(self, factor: float) -> Demand:
+        """The same jobs submitted in less time, or more: demand times a factor."""
+        jobs = TraceJobs(
+            self.jobs.submit_seconds / factor,
+            self.jobs.runtime_seconds,
+            self.jobs.cores,
+            self.jobs.memory_bytes,
+        )
+        return Demand(
+            jobs,
+            self.rent,
+            self.cheapest_rent,
+            self.on_demand_hour,
+            self.believed_seconds,
+            self.block,
+            self.block_hours / factor,
+            self.block_jobs,
+            self.block_rent,
+            self.block_name,
+        )
+
+
+def demand_of(
+    jobs: TraceJobs,
+    market: Market,
+    believed_seconds: Floats,
+    relative_rent: Floats | None = None,
+) -> Demand:
+    """The demand of a log.
+
+    Parameters
+    ----------
+    jobs
+        At least one.
+    market
+        For what machines cost.
+    believed_seconds
+        Runtimes as they were believed at submission; shape (jobs,).
+    relative_rent
+        Expected cost of each job on what it would be rented, relative to on demand.
+
+    Raises
+    ------
+    InputError
+        If nothing runs for any time.
+    """
+    hourly = rents(jobs.requests, market.family)[jobs.requests.of_job]
+    rent = hourly * jobs.runtime_seconds / _HOUR
+    if not rent.sum() > 0.0:
+        raise InputError("no job runs for any time", expected="a log with runtimes above 0")
+    cheapest = rent if relative_rent is None else rent * relative_rent
+    submitted = jobs.submit_seconds - jobs.submit_seconds[0]
+    span = float(submitted[-1])
+    if span < _DAY:  # a log of an hour is paid at least until its jobs have ended
+        span = max(span, float((submitted + jobs.runtime_seconds).max()))
+    length = block_seconds(jobs.submit_seconds) or span
+    blocks = int(np.ceil(span / length - 1e-9))
+    block = np.minimum((submitted / length).astype(np.int64), blocks - 1)
+    edges = np.minimum(np.arange(blocks + 1) * length, span)
+    return Demand(
+        jobs=jobs,
+        rent=rent,
+        cheapest_rent=cheapest,
+        on_demand_hour=hourly,
+        believed_seconds=believed_seconds,
+        block=block,
+        block_hours=np.diff(edges) / _HOUR,
+        block_jobs=np.bincount(block, minlength=blocks).astype(np.float64),
+        block_rent=_sums(block, rent, blocks),
+        block_name={_WEEK: "week", _DAY: "day"}.get(length, "log") if blocks > 1 else "log",
+    )
+
+
+def _sums(block: NDArray[np.int64], values: Floats, blocks: int) -> Floats:
+    return np.bincount(block, values, blocks).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """What a rule on a number of nodes came to on a log.
+
+    Parameters
+    ----------
+    nodes, rule
+        What was tried.
+    block_rent
+        Money for rented machines by the block in which jobs were submitted.
+    block_wait_hours
+        Hours that the jobs of each block waited, together.
+    p95_wait_seconds
+        Waited for longer by one job in twenty.
+    waiting_jobs, rented_jobs, rented_work
+        Shares of jobs that waited at all, that ended on rented machines, and of work there.
+    lost_rent
+        Share of the money for rented machines that went to runs which were only tried.
+    utilisation
+        Share of the nodes' cores in use; above 1, the queue only grows.
+    """
+
+    nodes: int
+    rule: Rule
+    block_rent: Floats
+    block_wait_hours: Floats
+    p95_wait_seconds: float
+    waiting_jobs: float
+    rented_jobs: float
+    rented_work: float
+    lost_rent: float
+    utilisation: float
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the nodes can do what waits for them."""
+        return self.utilisation <= 1.0
+
+
+def rented_altogether(demand: Demand) -> Tried:
+    """All jobs on demand; nobody waits."""
+    return Tried(
+        nodes=0,
+        rule=Rule("njw", waiting_seconds=0.0),
+        block_rent=demand.block_rent,
+        block_wait_hours=np.zeros_like(demand.block_rent),
+        p95_wait_seconds=0.0,
+        waiting_jobs=0.0,
+        rented_jobs=1.0,
+        rented_work=1.0,
+        lost_rent=0.0,
+        utilisation=0.0,
+    )
+
+
+def try_rule(
+    demand: Demand, market: Market, nodes: int, rule: Rule, *, foreseen: bool = False
+) -> Tried:
+    """Simulate a rule on a number of nodes.
+
+    Parameters
+    ----------
+    demand, market
+        The jobs and their machines.
+    nodes, rule
+        What to try.
+    foreseen
+        Tell the rule true runtimes, and who would wait in vain, instead of what was believed.
+    """
+    jobs = demand.jobs
+    fixed = market.fixed(nodes)
+    if foreseen:
+        beliefs = Beliefs.true_runtimes(jobs, Foresight())
+    else:
+        beliefs = Beliefs(demand.believed_seconds)
+    simulated = simulate(jobs, fixed, market.family, rule.policy, beliefs)
+    wait = simulated.start_seconds - jobs.submit_seconds
+    kind = simulated.place % AFTER_TRIAL
+    own = kind == FIXED
+    rent = np.where(own, 0.0, demand.cheapest_rent)
+    np.copyto(rent, demand.rent, where=kind == TRIED)
+    lost = 0.0
+    if rule.name == "speculative":
+        vain = simulated.place >= AFTER_TRIAL
+        trial = np.where(vain, demand.on_demand_hour * rule.short_seconds / _HOUR, 0.0)
+        lost = float(trial.sum())
+        rent += trial
+    blocks = demand.block_hours.size
+    work = jobs.runtime_seconds * jobs.cores
+    own_work = float(work[own].sum())
+    capacity = fixed.total_cores * demand.hours * _HOUR
+    return Tried(
+        nodes=nodes,
+        rule=rule,
+        block_rent=_sums(demand.block, rent, blocks),
+        block_wait_hours=_sums(demand.block, wait, blocks) / _HOUR,
+        p95_wait_seconds=float(np.quantile(wait, 0.95)),
+        waiting_jobs=float((wait > 0.0).mean()),
+        rented_jobs=float(1.0 - own.mean()),
+        rented_work=1.0 - own_work / max(float(work.sum()), 1e-300),
+        lost_rent=lost / max(float(rent.sum()), 1e-300),
+        utilisation=own_work / capacity if capacity else 0.0,
+    )
+
+
+def try_all(
+    demand: Demand,
+    market: Market,
+    pairs: Iterable[tuple[int, Rule]],
+    workers: int,
+    told: Callable[[int, int], None] | None = None,
+) -> Iterator[Tried]:
+    """Every pair of nodes and rule, in their order, several at once.
+
+    ``told`` hears how many of how many are done.
+    """
+    chosen = list(dict.fromkeys(pairs))
+    demand.jobs.requests  # noqa: B018 - made once, before the threads ask for it
+    with ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda pair: try_rule(demand, market, *pair), chosen)
+        for done, each in enumerate(found, start=1):
+            if told is not None:
+                told(done, len(chosen))
+            yield each

@@ -1,0 +1,54 @@
+"""Cores in use over time, were there always room."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from foresail.cloud.waiting.jobs import Floats, TraceJobs
+
+_HOUR: Final = 3600.0
+_MOST_SLOTS: Final = 400
+_SLOT_HOURS: Final = (1, 2, 3, 6, 12, 24, 48, 7 * 24, 28 * 24)
+
+
+def use_over_time(jobs: TraceJobs, hours: float) -> pl.DataFrame:
+    """Cores in use if every job started when it was submitted.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``hour`` (begin of the slot), ``mean_cores``, ``highest_cores`` (highest mean of an hour in
+        it); at most 400 slots, of hours, days or weeks, and none beyond the last submission.
+    """
+    slots = max(math.ceil(hours - 1e-9), 1)
+    begin = jobs.submit_seconds - jobs.submit_seconds[0]
+    edges: Floats = np.arange(slots + 1, dtype=np.float64) * _HOUR
+    hourly = np.diff(_used_until(begin, jobs, edges)) / _HOUR
+    together = next((h for h in _SLOT_HOURS if slots <= h * _MOST_SLOTS), _SLOT_HOURS[-1])
+    padded = np.full(math.ceil(slots / together) * together, np.nan)
+    padded[:slots] = hourly
+    table = padded.reshape(-1, together)
+    return pl.DataFrame(
+        {
+            "hour": np.arange(table.shape[0]) * float(together),
+            "mean_cores": np.nanmean(table, axis=1),
+            "highest_cores": np.nanmax(table, axis=1),
+        }
+    )
+
+
+def _used_until(begin: Floats, jobs: TraceJobs, edges: Floats) -> Floats:
+    """Core-seconds that were used before each edge."""
+    total = np.zeros(edges.size)
+    for times, sign in ((begin, 1.0), (begin + jobs.runtime_seconds, -1.0)):
+        order = np.argsort(times, kind="stable")
+        cores = jobs.cores[order].astype(np.float64)
+        count = np.concatenate(([0.0], np.cumsum(cores)))
+        moment = np.concatenate(([0.0], np.cumsum(cores * times[order])))
+        before = np.searchsorted(times[order], edges, side="left")
+        total += sign * (count[before] * edges - moment[before])
+    return total

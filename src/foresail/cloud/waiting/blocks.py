@@ -1,0 +1,104 @@
+"""How sure the cost and the wait of a policy are: sums by week, and weeks drawn anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from foresail.cloud.waiting.jobs import FixedMachines, Floats
+from foresail.cloud.waiting.policies import WaitingPolicy
+from foresail.cloud.waiting.simulating import Simulated
+from foresail.kernels import waiting_totals as totals_of
+from foresail.kernels.waiting import Outcomes
+
+_WEEK: Final = 7.0 * 86400.0
+_DAY: Final = 86400.0
+_FEWEST: Final = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSums:
+    """What a simulation comes to in each block of time; arrays of shape (blocks,).
+
+    Parameters
+    ----------
+    jobs, wait_seconds
+        Submitted in the block, and what they waited in all.
+    cost, on_demand_cost
+        Money for the block's time on fixed machines and for its jobs on rented ones; and money if
+        all of its jobs had been rented one at once.
+    """
+
+    jobs: Floats
+    wait_seconds: Floats
+    cost: Floats
+    on_demand_cost: Floats
+
+    def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Effective price and mean wait (s) of periods put together anew, shape (draws,).
+
+        ``weights`` has how often each draw has each block, shape (draws, blocks).
+        """
+        return (
+            (weights @ self.cost) / (weights @ self.on_demand_cost),
+            (weights @ self.wait_seconds) / (weights @ self.jobs),
+        )
+
+
+def block_seconds(submit_seconds: Floats) -> float | None:
+    """Weeks where the submissions span five of them, else days where five; else None."""
+    span = float(submit_seconds[-1] - submit_seconds[0])
+    return next((length for length in (_WEEK, _DAY) if span >= _FEWEST * length), None)
+
+
+def block_sums(
+    simulated: Simulated,
+    fixed: FixedMachines,
+    policy: WaitingPolicy,
+    length_seconds: float,
+    trial_price: float = 1.0,
+) -> BlockSums:
+    """The sums of each block of submissions.
+
+    Parameters
+    ----------
+    simulated, fixed, policy, trial_price
+        As for ``metrics.measured``, of which the blocks add up to the sums.
+    length_seconds
+        Of a block; the last may be shorter.
+    """
+    submit = simulated.columns.submit
+    span = float(submit[-1] - submit[0])
+    edges = submit[0] + np.append(np.arange(0.0, span, length_seconds), span)
+    places = np.searchsorted(submit, edges)
+    places[-1] = submit.size
+    sums = np.empty((edges.size - 1, totals_of.TOTALS))
+    outcomes = Outcomes(
+        simulated.start_seconds, simulated.place, simulated.machine, simulated.features
+    )
+    for row, first, last in zip(sums, places[:-1].tolist(), places[1:].tolist(), strict=True):
+        totals_of.add_up(
+            first,
+            last,
+            trial_price,
+            policy.rules,
+            simulated.columns,
+            simulated.shapes,
+            outcomes,
+            row,
+        )
+    owned = fixed.count * fixed.price_per_hour * np.diff(edges) / 3600.0
+    return BlockSums(
+        jobs=sums[:, totals_of.JOBS],
+        wait_seconds=sums[:, totals_of.WAIT],
+        cost=owned + sums[:, totals_of.RENTED_COST] + sums[:, totals_of.TRIAL_COST],
+        on_demand_cost=sums[:, totals_of.ON_DEMAND_COST],
+    )
+
+
+def block_draws(blocks: int, draws: int, seed: int) -> Floats:
+    """How often each draw of as many blocks, with replacement, has each; shape (draws, blocks)."""
+    random = np.random.default_rng(seed)
+    return random.multinomial(blocks, np.full(blocks, 1.0 / blocks), draws).astype(np.float64)

@@ -1,0 +1,136 @@
+"""Cost against waiting: which setting is best, for whatever an hour of waiting is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from foresail.model.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting of a waiting policy, and what it leads to.
+
+    Parameters
+    ----------
+    policy
+        Its name.
+    machines
+        How many are owned.
+    waiting_seconds, short_seconds
+        Its thresholds b and t; None where the policy has none.
+    cost, on_demand_cost
+        Money for the period; and if everything were rented at once.
+    mean_wait_seconds
+        Over all jobs.
+    waiting_hours
+        Of all jobs together in the period.
+    rented_work, rented_jobs
+        Shares of work and of jobs on rented machines.
+    fixed_utilisation
+        Share of the owned capacity that is used; above 1, the queue only grows.
+    prices, waits
+        95 % intervals of the price and of the mean wait (s), where they are known.
+    """
+
+    policy: str
+    machines: int
+    waiting_seconds: float | None
+    short_seconds: float | None
+    cost: float
+    on_demand_cost: float
+    mean_wait_seconds: float
+    waiting_hours: float
+    rented_work: float
+    rented_jobs: float
+    fixed_utilisation: float
+    prices: tuple[float, float] | None = None
+    waits: tuple[float, float] | None = None
+
+    @property
+    def price(self) -> float:
+        """Cost relative to renting everything at once."""
+        return self.cost / self.on_demand_cost
+
+    @property
+    def opportunity_cost(self) -> float:
+        """Price times mean wait (s)."""
+        return self.price * self.mean_wait_seconds
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the owned machines can do what waits for them."""
+        return self.fixed_utilisation <= 1.0 and math.isfinite(self.mean_wait_seconds)
+
+    def worth(self, hour_value: float) -> float:
+        """Money that it costs, with an hour's waiting of a job at this value."""
+        return self.cost + hour_value * self.waiting_hours
+
+
+@dataclass(frozen=True, slots=True)
+class BestFor:
+    """A point, and the values of a waiting hour (money) between which none costs less."""
+
+    point: Point
+    least: float
+    most: float
+
+
+def best_by_value(points: Sequence[Point]) -> list[BestFor]:
+    """The points that are best for some value of a waiting hour, by rising value.
+
+    They are the corners of the lower left hull of cost against waiting.
+    """
+    ordered = sorted(points, key=lambda point: (point.waiting_hours, point.cost))
+    hull: list[Point] = []
+    for point in ordered:
+        if hull and point.cost >= hull[-1].cost:
+            continue
+        while len(hull) > 1 and _indifferent(hull[-2], point) >= _indifferent(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(point)
+    edges = [_indifferent(first, second) for first, second in pairwise(hull)]
+    most = [math.inf, *edges]
+    least = [*edges, 0.0]
+    found = [BestFor(*each) for each in zip(hull, least, most, strict=True)]
+    return found[::-1]
+
+
+def pareto(points: Sequence[Point]) -> list[Point]:
+    """The points than which none is both cheaper and quicker, by rising wait."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.mean_wait_seconds, point.cost)):
+        if not kept or point.cost < kept[-1].cost:
+            kept.append(point)
+    return kept
+
+
+def advised(
+    points: Sequence[Point], hour_value: float, longest_wait_seconds: float = math.inf
+) -> Point:
+    """The point that costs least with waiting at its value, among those whose mean wait is allowed.
+
+    Raises
+    ------
+    InputError
+        If none waits so little on average; it says what is the best reachable.
+    """
+    allowed = [point for point in points if point.mean_wait_seconds <= longest_wait_seconds]
+    if not allowed:
+        least = min(points, key=lambda point: point.mean_wait_seconds)
+        raise InputError(
+            "no setting that was tried waits so little on average",
+            field="target wait",
+            value=f"{longest_wait_seconds:g} s",
+            expected=f"at least {math.ceil(least.mean_wait_seconds)} s, the best reachable "
+            f"({least.policy} with {least.machines} machines), or a wider sweep",
+        )
+    return min(allowed, key=lambda point: (point.worth(hour_value), point.waiting_hours))
+
+
+def _indifferent(quick: Point, cheap: Point) -> float:
+    """Value of a waiting hour at which two points are as good."""
+    return (quick.cost - cheap.cost) / (cheap.waiting_hours - quick.waiting_hours)

@@ -1,0 +1,83 @@
+"""A price catalogue as waiting policies see it: a machine to own, and a family to rent from."""
+
+from __future__ import annotations
+
+from foresail.cloud.prices import Catalogue, Offer
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType
+from foresail.model.errors import InputError
+
+
+def rented_family(catalogue: Catalogue) -> tuple[RentedType, ...]:
+    """The types of a catalogue at the buyer's on-demand prices; those without a whole core go.
+
+    Raises
+    ------
+    InputError
+        If none has a core.
+    """
+    family = tuple(
+        RentedType(
+            offer.instance.name,
+            int(offer.instance.cores),
+            offer.instance.memory_bytes,
+            offer.on_demand_per_hour,
+        )
+        for offer in catalogue.after_discounts().offers
+        if offer.instance.cores >= 1.0
+    )
+    if not family:
+        raise InputError("no machine with a whole core", source=catalogue.name)
+    return family
+
+
+def owned_offer(catalogue: Catalogue, name: str | None) -> Offer:
+    """The machine to own: the named one, or the largest that can be reserved (or else the largest).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such type.
+    """
+    if name is not None:
+        return catalogue.after_discounts().find(name)
+    offers = catalogue.after_discounts().offers
+    reserved = [offer for offer in offers if offer.reserved]
+    return max(
+        reserved or offers, key=lambda offer: (offer.instance.cores, -offer.on_demand_per_hour)
+    )
+
+
+def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None) -> FixedMachines:
+    """One such machine at a stated price, or at that of a reservation.
+
+    Parameters
+    ----------
+    offer
+        Of the machine.
+    years
+        Term of the reservation; None: the longest.
+    price_per_hour
+        What an owned machine costs; None: the reservation's price.
+
+    Raises
+    ------
+    InputError
+        If there is no price for it, or it is not above 0.
+    """
+    instance = offer.instance
+    if price_per_hour is None:
+        longest = max((each.years for each in offer.reserved), default=0)
+        term = offer.reserved_for(longest if years is None else years)
+        if term is None:
+            raise InputError(
+                "the machine has no such reservation",
+                source=instance.name,
+                field="reserved" if years is None else f"reserved_{years}y",
+                expected="a price per hour of its own (--fixed-price), or another machine or term",
+            )
+        price_per_hour = term.price_per_hour
+    elif not price_per_hour > 0.0:
+        raise InputError(
+            "not a price", field="--fixed-price", value=price_per_hour, expected="a number above 0"
+        )
+    return FixedMachines(1, max(int(instance.cores), 1), instance.memory_bytes, price_per_hour)

@@ -1,0 +1,46 @@
+"""Runtimes of a log's jobs as somebody believed them on submission: what waiting policies go by."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.evaluation.replaying import evaluate
+from foresail.model.errors import InputError
+from foresail.traces.workload import Workload
+
+KNOWN = "known"
+REQUESTED = "requested"
+
+
+def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
+    """Seconds by job, shape (jobs,).
+
+    Parameters
+    ----------
+    workload
+        The log.
+    by
+        ``known``: the truth. ``requested``: the users' limits. Else a predictor's short form: its
+        medians, as it learns while jobs end. Jobs that it says nothing of are taken for endless.
+
+    Raises
+    ------
+    InputError
+        If the log has no limits, where these are asked for, or the short form is malformed.
+    UnknownNameError
+        If there is no such predictor.
+    """
+    if by == KNOWN:
+        return workload.runtime_seconds
+    if by == REQUESTED:
+        limits = workload.jobs["requested_seconds"]
+        if limits.null_count() == len(limits):
+            raise InputError(
+                "no job has a limit", source=workload.meta.source, field="requested_seconds"
+            )
+        return limits.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)
+    told = evaluate(workload, by).jobs.select("job_id", "q50")
+    medians = workload.jobs.select("job_id").join(told, on="job_id", how="left")["q50"]
+    return medians.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)

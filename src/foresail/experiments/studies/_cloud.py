@@ -1,0 +1,90 @@
+"""What the studies of cloud capacity have in common: their source, and market histories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from foresail.cloud.prices_reading import load_histories
+from foresail.cloud.transient.estimating import MachineKind
+from foresail.cloud.transient.joint import JointHistory, joined
+from foresail.cloud.transient.reading import read_kinds
+from foresail.model.errors import InputError
+
+SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
+LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."
+
+YEAR_MINUTES: Final = 525_600.0
+
+_ECU: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "c3.xlarge": 14.0,
+        "d2.8xlarge": 116.0,
+        "g2.2xlarge": 26.0,
+        "m3.medium": 3.0,
+        "r3.large": 6.5,
+    }
+)
+"""Compute units of EC2's types as they were published in 2015."""
+
+
+def check_file(field: str, path: Path | None) -> None:
+    """Refuse a file that is not there, before anything is run.
+
+    Raises
+    ------
+    InputError
+        If it was given and is not there.
+    """
+    if path is not None and not path.is_file():
+        raise InputError("there is no such file", source=path, field=field)
+
+
+def target(nines: float) -> float:
+    """An availability of so many whole nines, with the digits that people write."""
+    return float(f"0.{'9' * round(nines)}")
+
+
+@lru_cache(maxsize=1)
+def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
+    """Histories of markets on one axis, and what each market's machines are.
+
+    Parameters
+    ----------
+    prices
+        Reference of the histories.
+    machines
+        File with the capacity of each instance type; empty: those of 2015 that are known here.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the capacity of a type is not known.
+    """
+    histories = load_histories(prices)
+    known = (
+        read_kinds(Path(machines))
+        if machines
+        else {name: MachineKind(capacity) for name, capacity in _ECU.items()}
+    )
+    kinds = {}
+    for each in histories:
+        if each.instance_type not in known:
+            raise InputError(
+                "the capacity of an instance type is missing",
+                source=machines or prices,
+                field="machines",
+                value=each.instance_type,
+                expected="a file with instance_type and capacity: --set machines=FILE",
+            )
+        kinds[each.market] = known[each.instance_type].or_on_demand(each.on_demand_per_hour)
+    return joined(histories), kinds
+
+
+def stretch(history: JointHistory, place: int, of: int, begin: float) -> tuple[float, float]:
+    """Begin and end of one of so many equal stretches of a history from ``begin`` on (seconds)."""
+    length = (history.end - begin) / of
+    return begin + place * length, begin + (place + 1) * length

@@ -1,0 +1,334 @@
+"""Study ``purchasing-mix``: the mix of purchasing options in hindsight, and by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+import polars as pl
+
+from foresail.cloud.prices_reading import load_prices
+from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
+from foresail.cloud.purchasing.mix import MixReport, MixRequest, OnlineReport, mix
+from foresail.cloud.purchasing.revocation import ExponentialRevocation
+from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.cloud.waiting.year import YEAR_SECONDS, university_year
+from foresail.experiments.studies import _cloud as cloud
+from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail.traces.folder import load_workload
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+_OPTIMUM: Final = Measure("optimum", "optimum, of on-demand", "share")
+_POLICY: Final = Measure("policy", "policy, of on-demand", "share")
+_RATIO: Final = Measure("ratio", "policy / optimum")
+_TO_RESERVED: Final = Measure("to_reserved", "policy, of reserved only", "share")
+_NAMES: Final = {
+    "reserved": "reserved",
+    "transient": "transient",
+    "spot-block": "blocks",
+    "scheduled-reserved": "scheduled",
+    "on-demand": "on demand",
+}
+_MIX: Final = tuple(
+    Measure(f"{where}_{option}", f"{where}: {said}", "share")
+    for where in ("optimum", "policy")
+    for option, said in _NAMES.items()
+    if (where, option) != ("policy", "scheduled-reserved")
+)
+
+_PROVIDERS: Final = ("microsoft", "amazon", "google", "google-customised")
+_APART: Final = 1000
+_TRAINED_SHARE: Final = 1.0 / 3.0
+_PRICES: Final = "thesis"
+_TRANSIENT_PRICE: Final = 0.3
+_WEEK: Final = "transient machines live a week"
+_DAY: Final = "transient machines live a day"
+_NEVER: Final = "no transient machines"
+_LIVES: Final = {_WEEK: 168.0, _DAY: 24.0, _NEVER: None}
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """The options of a provider for a demand.
+
+    Parameters
+    ----------
+    log
+        Path of a log, of which the policy learns from the first third; empty: two generated years,
+        of which it learns from the first.
+    share
+        Of the generated jobs that are bought for.
+    seed
+        Of the years.
+    lifetime_hours
+        Mean life of a transient machine; None: none are sold.
+    """
+
+    log: str
+    share: float
+    seed: int
+    provider: str
+    lifetime_hours: float | None
+
+    def measure(self) -> Mapping[str, float]:
+        """What the optimum and the policy pay, and what they use."""
+        workload, training_hours = _demand(self.log, self.share, self.seed)
+        terms = None
+        if self.lifetime_hours is not None:
+            lives = ExponentialRevocation(self.lifetime_hours)
+            terms = TransientTerms(_TRANSIENT_PRICE, lives)
+        request = MixRequest(
+            self.provider,
+            transient=terms is not None,
+            transient_terms=terms,
+            training_hours=training_hours,
+            demand_errors=(),
+            runtime_errors=(),
+        )
+        return _figures(mix(workload, load_prices(_PRICES), request))
+
+
+def _figures(report: MixReport) -> Mapping[str, float]:
+    online = report.online
+    assert isinstance(online, OnlineReport)
+    outcome = online.outcome
+    policy = outcome.cost / outcome.all_on_demand_cost
+    found = {
+        "optimum": report.share("optimum"),
+        "policy": policy,
+        "ratio": outcome.cost / online.optimum_cost,
+        "to_reserved": policy / report.share("all reserved"),
+    }
+    tables = {"optimum": report.options, "policy": outcome.over_time}
+    for where, table in tables.items():
+        hours = _hours(table)
+        total = sum(hours.values())
+        found |= {f"{where}_{option}": hours.get(option, 0.0) / total for option in _NAMES}
+    return found
+
+
+def _hours(table: pl.DataFrame) -> dict[str, float]:
+    """Core hours by option, all terms of reservations together."""
+    short = pl.col("option").str.replace(r"^reserved-\d+y$", "reserved")
+    return dict(table.group_by(short).agg(pl.col("used_hours").sum()).iter_rows())
+
+
+@lru_cache(maxsize=1)
+def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
+    """Jobs, and the hours that the policy learns from."""
+    if log:
+        workload = load_workload(Path(log))
+        submit = workload.jobs["submit_seconds"].to_numpy()
+        return workload, float(submit[-1] - submit[0]) / 3600.0 * _TRAINED_SHARE
+    parts = []
+    for place, of_year in enumerate((seed + _APART, seed)):
+        jobs = university_year(seed=of_year)
+        # Single jobs are left out, so that bursts and weeks stay what they are.
+        kept = np.random.default_rng(of_year).random(len(jobs)) < share
+        parts.append(
+            {
+                "submit_seconds": jobs.submit_seconds[kept] + place * YEAR_SECONDS,
+                "runtime_seconds": jobs.runtime_seconds[kept],
+                "cpus_per_task": jobs.cores[kept].astype(np.float64),
+            }
+        )
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    count = columns["submit_seconds"].size
+    table = jobs_table(
+        {
+            "job_id": np.arange(count).astype(str),
+            "tasks": np.ones(count, dtype=np.int64),
+            **columns,
+        }
+    )
+    return Workload(table, WorkloadMeta("two generated years", "year")), HOURS_PER_YEAR
+
+
+@dataclass(frozen=True, slots=True)
+class PurchasingParameters(StudyParameters):
+    """Parameters of ``purchasing-mix``.
+
+    Parameters
+    ----------
+    share
+        Of the generated jobs that are bought for.
+    log
+        A log to buy for as well.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "share": "0.05"}
+    QUICK_MINUTES: ClassVar[float] = 2.5
+    FULL_MINUTES: ClassVar[float] = 25.0
+
+    seeds: int = 5
+    share: float = 0.3
+    log: Path | None = None
+
+    def __post_init__(self) -> None:
+        StudyParameters.__post_init__(self)
+        cloud.check_file("log", self.log)
+        if not 0.0 < self.share <= 1.0:
+            raise InputError(
+                "no share of the jobs", field="share", value=self.share, expected="above 0 to 1"
+            )
+
+
+@register("study", "purchasing-mix", parameters=PurchasingParameters)
+def purchasing_mix(parameters: PurchasingParameters) -> Study:
+    """Which mix of purchasing options is cheapest, and what a policy makes of it (5.4 to 5.8)."""
+    sources = [("", "")]
+    if parameters.log is not None:
+        sources.append((str(parameters.log), f", {parameters.log.name}"))
+    cases = [
+        # A log is the same in every seed, and run once.
+        Case(
+            lives + called,
+            None,
+            provider,
+            seed,
+            Purchase(log, parameters.share, 0 if log else seed, provider, hours),
+        )
+        for seed in range(parameters.seeds)
+        for log, called in sources
+        for lives, hours in _LIVES.items()
+        for provider in _PROVIDERS
+    ]
+    return Study(
+        title="Which mix of purchasing options is cheapest?",
+        source=f"{cloud.SOURCE}, figures 5.4 to 5.8",
+        axis="",
+        measures=(_OPTIMUM, _POLICY, _RATIO, _TO_RESERVED, *_MIX),
+        drawn=(
+            *(_OPTIMUM.name, _POLICY.name, _RATIO.name),
+            *("optimum_transient", "policy_transient"),
+        ),
+        cases=tuple(cases),
+        claims=tuple(claim for _, called in sources for claim in _claims(called)),
+        notes=(
+            "The published log (four years, 60 million jobs, 4,380 cores on average) and the "
+            "lifetimes of transient machines are not public, and lifetimes decide most: hence a "
+            "day and a week. Prices are the published relative ones.",
+            "Demand is two generated years with the published figures of the same cluster, "
+            f"{100.0 * parameters.share:g} % of their jobs; the policy learns from the first and "
+            "is held to the second. A log's last two thirds are held to its first. Terms longer "
+            "than the demand repeat it. A log is the same in every seed, without an interval.",
+            "The generated jobs have no users, limits or memory: the regression of runtimes knows "
+            "the hour and the cores. All ask for whole cores with 4 GiB each, as standard machines "
+            "have them, so that customised machines are worth nothing to them.",
+            "Shares of options are of core hours used. All reserved is the highest demand of any "
+            "hour, at the cheapest term.",
+        ),
+    )
+
+
+def _claims(called: str) -> list[Claim]:
+    week, never = _WEEK + called, _NEVER + called
+
+    def mean(measure: str, provider: str, group: str = week) -> Mean:
+        return Mean(measure, provider, group)
+
+    claims = [
+        Claim(
+            f"In hindsight {provider} costs {100 * published:g} % of on-demand (figure 5.4; taken "
+            f"as: at most 5 points more).",
+            mean("optimum", provider),
+            published,
+            margin=0.05,
+        )
+        for provider, published in (
+            ("amazon", 0.35),
+            ("microsoft", 0.35),
+            ("google", 0.41),
+            ("google-customised", 0.3362),
+        )
+    ]
+    claims += [
+        Claim(
+            "Amazon and Microsoft are the same (taken as: within 0.1 points).",
+            mean("optimum", "microsoft"),
+            mean("optimum", "amazon"),
+            margin=0.001,
+        ),
+        Claim(
+            "Google's standard machines cost more.",
+            mean("optimum", "amazon"),
+            mean("optimum", "google"),
+        ),
+        Claim(
+            "... its customised ones less.",
+            mean("optimum", "google-customised"),
+            mean("optimum", "google"),
+        ),
+    ]
+    claims += [
+        Claim(
+            f"Where there are transient machines, {said} are never chosen (figure 5.5; taken as: "
+            "for less than 0.1 % of the work).",
+            mean(f"optimum_{option}", "amazon"),
+            0.0,
+            margin=0.001,
+        )
+        for option, said in (
+            ("spot-block", "spot blocks"),
+            ("scheduled-reserved", "scheduled reservations"),
+        )
+    ]
+    claims += [
+        Claim(
+            f"The policy costs {100 * (more - 1):.0f} % more than hindsight at {provider} (figure "
+            f"5.6; taken as: at most).",
+            mean("ratio", provider),
+            more,
+        )
+        for provider, more in (("amazon", 1.35), ("microsoft", 1.35), ("google", 1.55))
+    ]
+    claims += [
+        Claim(
+            "... most at Google.",
+            mean("ratio", "amazon"),
+            mean("ratio", "google"),
+        ),
+        *(
+            Claim(
+                f"It costs 50 % less than on-demand machines only, or saves more ({provider}).",
+                mean("policy", provider),
+                0.5,
+            )
+            for provider in ("amazon", "google")
+        ),
+        Claim(
+            "... 79 % less than reserved machines only, or saves more.",
+            mean("to_reserved", "amazon"),
+            0.21,
+        ),
+        Claim(
+            "The policy uses transient machines less than hindsight (figure 5.7).",
+            mean("policy_transient", "amazon"),
+            mean("optimum_transient", "amazon"),
+        ),
+        Claim(
+            "Without transient machines Amazon is cheapest in hindsight (figure 5.8): "
+            "cheaper than Google.",
+            mean("optimum", "amazon", never),
+            mean("optimum", "google", never),
+        ),
+        Claim(
+            "... and than Microsoft.",
+            mean("optimum", "amazon", never),
+            mean("optimum", "microsoft", never),
+        ),
+        Claim(
+            "... and Google with the policy.",
+            mean("policy", "google-customised", never),
+            mean("policy", "amazon", never),
+        ),
+    ]
+    if not called:
+        return claims
+    return [replace(each, published=f"{each.published[:-1]} ({called[2:]}).") for each in claims]

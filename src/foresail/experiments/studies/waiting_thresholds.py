@@ -1,0 +1,294 @@
+"""Study ``waiting-thresholds``: thresholds, wrong predictions and order, fleet by fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from foresail.cloud.waiting import models
+from foresail.experiments.studies import _waiting as waiting
+from foresail.experiments.studies.waiting_models import Formula, Simulation
+from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.model.registry import register
+
+_LOAD: Final = models.Load(0.2, 0.002, 0.4)
+_WAITING_SECONDS: Final = 900.0
+_SHORT_SECONDS: Final = 180.0
+_MARGINAL: Final = Measure("marginal_use", "use of the last server", "share")
+
+_FLEETS: Final = (85, 90, 93, 95, 100, 103, 105, 108, 109, 112, 120)
+_LAST: Final = "the last server, nobody waits (figure 6.3)"
+_PATIENCE: Final = "all wait up to b (figure 6.4)"
+_OVER: Final = "SWW, waits predicted too long (figure 6.6)"
+_CONSERVING: Final = "SWW, waits predicted too long, but free servers are used"
+_UNDER: Final = "SWW, waits predicted too short (figure 6.7)"
+_FIRST_COME: Final = "first come, first served (figure 6.11 a)"
+_SHORTEST: Final = "shortest job first (figure 6.11 b)"
+
+_POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
+_SIMULATED: Final = (95, 99, 101, 104, 108)
+_FEWEST: Final = {"ajw": 104, "ljw": 99}
+"""Servers with which a simulated queue that nobody leaves is steady soon enough."""
+_SKIPPED: Final = {"ajw": 2}
+"""How many of the fleets that are compared are not simulated for a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastServer:
+    """How much the last of so many servers is used where nobody waits."""
+
+    servers: int
+
+    def measure(self) -> Mapping[str, float]:
+        """Its use, and the price with all of them."""
+        found = models.expected("njw", _LOAD, self.servers)
+        use = models.marginal_use("njw", _LOAD, np.array([self.servers]), _WAITING_SECONDS)
+        return {"marginal_use": float(use[0]), "price": float(found.price)}
+
+
+@dataclass(frozen=True, slots=True)
+class Conserving:
+    """SWW where a free server is used whatever is predicted; ``over`` of the others are wrong."""
+
+    servers: int
+    waiting_seconds: float
+    over: float
+
+    def measure(self) -> Mapping[str, float]:
+        """What the formula says."""
+        found = models.short_waits_wait_conserving(
+            _LOAD, self.servers, self.waiting_seconds, self.over
+        )
+        return {
+            "price": float(found.price),
+            "mean_wait_seconds": float(found.wait_seconds),
+            "rented_work": float(found.rented_work),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdParameters(StudyParameters):
+    """Parameters of ``waiting-thresholds``.
+
+    Parameters
+    ----------
+    jobs
+        Per simulation.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "300000"}
+    QUICK_MINUTES: ClassVar[float] = 0.5
+    FULL_MINUTES: ClassVar[float] = 20.0
+
+    seeds: int = 10
+    jobs: int = 2_000_000
+
+
+@register("study", "waiting-thresholds", parameters=ThresholdParameters)
+def waiting_thresholds(parameters: ThresholdParameters) -> Study:
+    """Thresholds, wrong predictions and the order of the queue (6.3, 6.4, 6.6, 6.7, 6.11)."""
+    cases = []
+    for seed in range(parameters.seeds):
+        cases += _formulas(seed) + _simulations(seed, parameters.jobs)
+    return Study(
+        title="What do thresholds, wrong predictions and the order of the queue do to waiting?",
+        source=f"{waiting.SOURCE}, figures 6.3, 6.4, 6.6, 6.7 and 6.11",
+        axis="servers",
+        measures=(waiting.PRICE, waiting.WAIT, waiting.OPPORTUNITY, waiting.RENTED, _MARGINAL),
+        drawn=("price", "mean_wait_seconds", "opportunity_cost", "marginal_use"),
+        cases=tuple(cases),
+        claims=tuple(_claims()),
+        notes=(
+            "Formulas are the same in every seed. Equations 6.9 and 6.13 are corrected.",
+            "b is 900 s and t is 180 s where nothing else is said. Both orders of the queue are "
+            "simulated on the same jobs: no formula is published for the shortest first.",
+        ),
+    )
+
+
+def _formulas(seed: int) -> list[Case]:
+    """The same in every seed; run once."""
+    rest = _WAITING_SECONDS, _SHORT_SECONDS
+    cases = [Case(_LAST, servers, "nobody waits", seed, LastServer(servers)) for servers in _FLEETS]
+    for servers in _FLEETS:
+        unlimited = {"all wait": "ajw", "nobody waits": "njw"}
+        cases += [
+            Case(_PATIENCE, servers, system, seed, Formula(policy, servers, *rest))
+            for system, policy in unlimited.items()
+        ]
+        cases += [
+            Case(_PATIENCE, servers, f"b={b:g} s", seed, Formula("ajw-t", servers, b, rest[1]))
+            for b in (60.0, 300.0, 900.0, 3600.0)
+        ]
+        cases += [
+            Case(
+                _OVER,
+                servers,
+                f"{percent:g} % wrong",
+                seed,
+                Formula("sww", servers, *rest, over=percent / 100.0),
+            )
+            for percent in (0.0, 3.0, 5.0, 30.0)
+        ]
+        cases += [
+            Case(
+                _CONSERVING,
+                servers,
+                f"{percent:g} % wrong",
+                seed,
+                Conserving(servers, rest[0], percent / 100.0),
+            )
+            for percent in (0.0, 3.0, 5.0, 30.0, 100.0)
+        ]
+        cases += [
+            Case(
+                _UNDER,
+                servers,
+                f"{percent:g} % wrong",
+                seed,
+                Formula("sww", servers, *rest, under=percent / 100.0),
+            )
+            for percent in (0.0, 30.0, 100.0)
+        ]
+        for group in (_OVER, _CONSERVING):
+            cases.append(Case(group, servers, "nobody waits", seed, Formula("njw", servers, *rest)))
+        cases.append(Case(_UNDER, servers, "b=900 s", seed, Formula("ajw-t", servers, *rest)))
+    return cases
+
+
+def _simulations(seed: int, jobs: int) -> list[Case]:
+    limits = _WAITING_SECONDS, _SHORT_SECONDS
+    return [
+        case
+        for policy in _POLICIES
+        for servers in _SIMULATED
+        if servers >= _FEWEST.get(policy, 0)
+        for case in (
+            Case(
+                _FIRST_COME,
+                servers,
+                policy,
+                seed,
+                Simulation(policy, servers, *limits, jobs, seed),
+            ),
+            Case(
+                _SHORTEST,
+                servers,
+                policy,
+                seed,
+                Simulation(policy, servers, *limits, jobs, seed, "sjf"),
+            ),
+        )
+    ]
+
+
+def _claims() -> list[Claim]:
+    def price(group: str, system: str, *servers: float) -> Mean:
+        return Mean("price", system, group, servers)
+
+    def wait(group: str, system: str, *servers: float) -> Mean:
+        return Mean("mean_wait_seconds", system, group, servers)
+
+    def cost(group: str, system: str, *servers: float) -> Mean:
+        return Mean("opportunity_cost", system, group, servers)
+
+    def use(servers: float) -> Mean:
+        return Mean("marginal_use", "nobody waits", _LAST, (servers,))
+
+    claims = [
+        Claim(
+            "The cheapest fleet is the largest whose last server is used as much as the price of "
+            "owning, 0.4 (figure 6.3): 108 servers are.",
+            0.4,
+            use(108),
+        ),
+        Claim("... and 109 are not.", use(109), 0.4),
+        Claim(
+            "Longer patience is cheaper (figure 6.4): 900 s than 60 s.",
+            price(_PATIENCE, "b=900 s", 100.0),
+            price(_PATIENCE, "b=60 s", 103.0),
+        ),
+        Claim(
+            "... and waits longer.",
+            wait(_PATIENCE, "b=60 s", 103.0),
+            wait(_PATIENCE, "b=900 s", 100.0),
+        ),
+        Claim(
+            "The price is between that of all waiting and that of nobody waiting.",
+            price(_PATIENCE, "all wait", 108.0),
+            price(_PATIENCE, "b=60 s", 108.0),
+        ),
+        Claim(
+            "... on the other side as well.",
+            price(_PATIENCE, "b=60 s", 108.0),
+            price(_PATIENCE, "nobody waits", 108.0),
+        ),
+        Claim(
+            "5 % of waits predicted too long change the price a lot (figure 6.6; taken as: 5 % "
+            "more or beyond, with 100 servers).",
+            price(_OVER, "0 % wrong", 100.0),
+            price(_OVER, "5 % wrong", 100.0),
+            factor=1.0 / 1.05,
+        ),
+        Claim(
+            "... and shorten the wait.",
+            wait(_OVER, "5 % wrong", 100.0),
+            wait(_OVER, "0 % wrong", 100.0),
+        ),
+        Claim(
+            "With many servers that costs more than if nobody waited.",
+            price(_OVER, "nobody waits", 120.0),
+            price(_OVER, "30 % wrong", 120.0),
+        ),
+        Claim(
+            "... not where free servers are used.",
+            price(_CONSERVING, "30 % wrong", 120.0),
+            price(_CONSERVING, "nobody waits", 120.0),
+            factor=1.0001,
+        ),
+        Claim(
+            "There, with all predictions wrong, nobody waits and 108 servers are cheapest.",
+            price(_CONSERVING, "100 % wrong", 108.0),
+            price(_CONSERVING, "100 % wrong", 105.0),
+        ),
+        Claim(
+            "Waits predicted too short lengthen the wait (figure 6.7).",
+            wait(_UNDER, "0 % wrong", 93.0),
+            wait(_UNDER, "30 % wrong", 93.0),
+        ),
+        Claim(
+            "... up to that of all waiting up to b (taken as: within 0.1 %).",
+            wait(_UNDER, "100 % wrong", 93.0),
+            wait(_UNDER, "b=900 s", 93.0),
+            factor=1.001,
+        ),
+        Claim(
+            "... and do not change the price (taken as: within 0.1 %).",
+            price(_UNDER, "100 % wrong", 93.0),
+            price(_UNDER, "0 % wrong", 93.0),
+            factor=1.001,
+        ),
+    ]
+    at = (99.0, 101.0, 104.0, 108.0)
+    for group in (_FIRST_COME, _SHORTEST):
+        claims += [
+            Claim(
+                f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).",
+                cost(group, "compound", *at[_SKIPPED.get(policy, 0) :]),
+                cost(group, policy, *at[_SKIPPED.get(policy, 0) :]),
+            )
+            for policy in _POLICIES
+            if policy != "compound"
+        ]
+    claims += [
+        Claim(
+            f"Shortest first, the opportunity cost is lower ({policy}).",
+            cost(_SHORTEST, policy, *at[_SKIPPED.get(policy, 0) :]),
+            cost(_FIRST_COME, policy, *at[_SKIPPED.get(policy, 0) :]),
+        )
+        for policy in _POLICIES
+    ]
+    return claims

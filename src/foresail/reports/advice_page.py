@@ -1,0 +1,253 @@
+"""The page an operator takes to the person who signs: what to own, who waits, at what price."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import polars as pl
+
+from foresail.cloud.advising.advice import Advice
+from foresail.cloud.advising.searching import Compared
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.advice_figures import demand_figure, frontier_figure, mix_figure
+from foresail.reports.advice_words import (
+    RULE_NAMES,
+    PricesTold,
+    how_sure,
+    rests_on,
+    rule_words,
+    said_cores,
+    sentences,
+)
+from foresail.reports.cloud_page import CloudPage, NumbersTable
+from foresail.reports.json_values import finite
+
+_NAMES: Final = {"advised": "advised", "today": "today", "on demand": "all on demand"}
+
+
+def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
+    """The page about one advice."""
+    node = advice.market.node
+    return CloudPage(
+        title="How many nodes to own, and who should wait?",
+        situation=(
+            f"{advice.source}: {count(advice.jobs, 'job')} over "
+            f"{duration(advice.hours * 3600.0)}, on nodes {node.name} "
+            f"({said_cores(node.cores)}) and rented machines; prices {prices.name} of "
+            f"{prices.valid_on}."
+        ),
+        sentences=sentences(advice, prices),
+        parts=[
+            compared_table(advice, prices),
+            frontier_figure(advice, prices),
+            demand_figure(advice),
+            mix_figure(advice, prices),
+            sensitivity_table(advice, prices),
+        ],
+        notes=rests_on(advice, prices),
+    )
+
+
+def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+    """The advice against today, all on demand, and buying for jobs that never wait."""
+    rows = [_row(each, advice) for each in advice.compared]
+    numbers = [_numbers(each, advice) for each in advice.compared]
+    for name, nodes, cost in _unwaited(advice):
+        rows.append((name, _nodes(nodes), _whole(cost), "–", "0 s", "0 s", "–"))
+        numbers.append({"what": name, "nodes": nodes, "cost_per_month": cost})
+    return NumbersTable(
+        "compared",
+        "What does it come to?",
+        (
+            "",
+            "nodes",
+            f"{prices.currency} a month",
+            "90 % range",
+            "mean wait",
+            "95 % wait at most",
+            "work rented",
+        ),
+        rows,
+        pl.DataFrame(numbers, infer_schema_length=None),
+        " ".join(how_sure(advice, prices))
+        + " Today: every job waits until there is room. No waiting, same risk: reserved so that it "
+        "pays as surely as is asked for; in hindsight: knowing all demand; both in any amounts, as "
+        "if jobs could be split.",
+    )
+
+
+def _row(each: Compared, advice: Advice) -> tuple[str, ...]:
+    low, high = each.certainty.cost
+    interval = "–" if not advice.futures.informative else f"{_whole(low)}–{_whole(high)}"
+    lasting = each.tried.is_lasting
+    return (
+        _NAMES[each.name],
+        _nodes(each.tried.nodes),
+        _whole(each.expected.cost),
+        interval,
+        duration(each.expected.mean_wait_seconds) if lasting else "only grows",
+        duration(each.tried.p95_wait_seconds) if lasting else "–",
+        percent(each.tried.rented_work),
+    )
+
+
+def _numbers(each: Compared, advice: Advice) -> dict[str, Any]:
+    low, high = each.certainty.cost
+    briefest, longest = each.certainty.mean_wait_seconds
+    told = advice.futures.informative
+    return {
+        "what": _NAMES[each.name],
+        "nodes": float(each.tried.nodes),
+        "rule": each.tried.rule.name,
+        "waiting_seconds": each.tried.rule.waiting_seconds,
+        "short_seconds": each.tried.rule.short_seconds,
+        "cost_per_month": each.expected.cost,
+        "cost_per_month_low": low if told else None,
+        "cost_per_month_high": high if told else None,
+        "mean_wait_seconds": each.expected.mean_wait_seconds,
+        "mean_wait_seconds_low": briefest if told else None,
+        "mean_wait_seconds_high": longest if told else None,
+        "p95_wait_seconds": each.tried.p95_wait_seconds,
+        "rented_work": each.tried.rented_work,
+        "lasting": each.tried.is_lasting,
+    }
+
+
+def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
+    """Name, nodes and cost a month of what is bought for jobs that never wait."""
+    report, cores = advice.unwaited, advice.market.node.cores
+    dear = advice.on_demand.expected.cost
+    rows = []
+    if "cores" in report.risk:
+        plan = report.risk["cores"]
+        rows.append(
+            (
+                "no waiting, same risk",
+                sum(plan.units.values()) / cores,
+                dear * plan.expected_cost_share,
+            )
+        )
+    plans = report.plans[0]
+    reserved = sum(each.units * each.hours for each in plans.reservations) / plans.hours
+    rows.append(("no waiting, hindsight", reserved / cores, dear * report.share("optimum")))
+    return rows
+
+
+def _nodes(amount: float) -> str:
+    return number(round(amount)) if amount >= 10.0 or amount == round(amount) else f"{amount:.1f}"
+
+
+def _whole(amount: float) -> str:
+    return number(round(amount)) if amount >= 100.0 else number(amount)
+
+
+def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+    """What would be advised were an assumption wrong, and what the advice comes to if kept."""
+    rows = [
+        (
+            each.change,
+            f"{each.nodes:,}",
+            RULE_NAMES[each.rule.name] if each.nodes else "all is rented",
+            _whole(each.cost),
+            duration(each.mean_wait_seconds),
+            _whole(each.kept_cost),
+            duration(each.kept_wait_seconds),
+        )
+        for each in advice.sensitivities
+    ]
+    table = pl.DataFrame(
+        [
+            {
+                "change": each.change,
+                "nodes": each.nodes,
+                "rule": each.rule.name,
+                "waiting_seconds": each.rule.waiting_seconds,
+                "short_seconds": each.rule.short_seconds,
+                "cost_per_month": each.cost,
+                "mean_wait_seconds": each.mean_wait_seconds,
+                "kept_cost_per_month": each.kept_cost,
+                "kept_mean_wait_seconds": each.kept_wait_seconds,
+            }
+            for each in advice.sensitivities
+        ],
+        infer_schema_length=None,
+    )
+    return NumbersTable(
+        "sensitivity",
+        "What would change the advice?",
+        (
+            "if",
+            "nodes",
+            "rule",
+            f"{prices.currency}",
+            "wait",
+            f"kept: {prices.currency}",
+            "wait",
+        ),
+        rows,
+        table,
+        f"{prices.currency} a month and mean wait, of what would be advised then and of the advice "
+        "kept as it is. Where demand changes, the rule is the advised one.",
+    )
+
+
+def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
+    """All of it for machines: what to apply first, then what it comes to and rests on."""
+    best, market, question = advice.advised, advice.market, advice.question
+    rule = best.tried.rule
+    told: dict[str, Any] = finite(
+        {
+            "format": "foresail-advice-1",
+            "apply": {
+                "nodes": best.tried.nodes,
+                "node": market.node.name,
+                "node_cores": market.node.cores,
+                "bought_as": market.bought_as,
+                "node_price_per_hour": market.node_price_per_hour,
+                "jobs_span_nodes": market.spanning,
+                "waiting_policy": {
+                    "name": rule.name,
+                    "waiting_seconds": rule.waiting_seconds,
+                    "short_seconds": rule.short_seconds,
+                    "queue": rule.queue,
+                    "runtimes_believed_by": advice.believed_by,
+                    "words": rule_words(rule),
+                },
+                "rent": "on demand" if advice.transient is None else "on demand or transient",
+            },
+            "targets_met": not advice.problem,
+            "target_missed": advice.problem or None,
+            "currency": prices.currency,
+            "compared": [_numbers(each, advice) for each in advice.compared],
+            "better_than": {each.name: each.worse_than_advised for each in advice.compared[1:]},
+            "no_waiting": [
+                {"what": name, "nodes": nodes, "cost_per_month": cost}
+                for name, nodes, cost in _unwaited(advice)
+            ],
+            "risk": {
+                "asked": question.risk,
+                "last_tenth_pays": advice.chance_to_pay,
+                "best_nodes_on_the_log": advice.best_nodes,
+                "growth": question.growth,
+                "growth_spread": question.growth_spread,
+            },
+            "with_perfect_knowledge": {
+                "cost_per_month": advice.foreseen.cost,
+                "mean_wait_seconds": advice.foreseen.mean_wait_seconds,
+            },
+            "sensitivity": sensitivity_table(advice, prices).table.to_dicts(),
+            "rests_on": {
+                "log": advice.source,
+                "jobs": advice.jobs,
+                "jobs_left_out": advice.left_out,
+                "hours": advice.hours,
+                "prices": prices.name,
+                "prices_source": prices.source,
+                "prices_date": str(prices.valid_on),
+                "wait_price_per_hour": advice.stakes.wait_price_per_hour,
+                "wait_price_stated": question.wait_price_per_hour is not None,
+                "words": rests_on(advice, prices),
+            },
+        }
+    )
+    return told

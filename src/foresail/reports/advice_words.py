@@ -1,0 +1,302 @@
+"""The advice in words: rules with their thresholds, sentences, and what all of it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from foresail.cloud.advising.advice import Advice
+from foresail.cloud.advising.question import Rule
+from foresail.cloud.advising.searching import Compared
+from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
+from foresail.cloud.waiting.owning import USUAL_SHARE
+from foresail.model.words import count, duration, number, percent
+
+_DAY: Final = 86_400.0
+RULE_NAMES: Final = {
+    "ajw": "everybody waits",
+    "njw": "nobody waits",
+    "ajw-t": "waits have a limit",
+    "compound": "only long jobs wait",
+    "speculative": "tried on rented ones first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PricesTold:
+    """Where prices come from: the catalogue's name, source, day and currency."""
+
+    name: str
+    source: str
+    valid_on: date
+    currency: str
+
+
+def money(amount: float, prices: PricesTold) -> str:
+    """An amount with its currency, to three digits at least."""
+    return f"{number(round(amount)) if abs(amount) >= 100.0 else number(amount)} {prices.currency}"
+
+
+def rule_words(rule: Rule) -> str:
+    """Who waits, as an instruction with its thresholds."""
+    limit, short = duration(rule.waiting_seconds), duration(rule.short_seconds)
+    match rule.name:
+        case "ajw":
+            return "every job waits until there is room"
+        case "njw":
+            return "no job waits: one that finds no room runs on a rented machine at once"
+        case "ajw-t":
+            return (
+                f"a job that finds no room waits for at most {limit}, then runs on a rented machine"
+            )
+        case "compound":
+            return (
+                "a job that finds no room runs on a rented machine at once if it is believed to "
+                f"run for less than {short}; any other waits, for at most {limit}, and is then "
+                "rented one too"
+            )
+        case _:
+            return (
+                f"a job that finds no room is tried on a rented machine for {short}; if it is not "
+                f"done by then it is stopped and waits, for at most {limit}, to start anew, and is "
+                "then rented one"
+            )
+
+
+def sentences(advice: Advice, prices: PricesTold) -> list[str]:
+    """The advice, and what it is held against."""
+    return [
+        *_cautions(advice),
+        *_unmet(advice, prices),
+        *_advised(advice, prices),
+        *_today(advice, prices),
+        _on_demand(advice, prices),
+    ]
+
+
+def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
+    """What weeks drawn anew, uncertain demand and wrong beliefs make of the advice."""
+    return [*_certain(advice, prices), *_not_knowing(advice, prices)]
+
+
+def _unmet(advice: Advice, prices: PricesTold) -> list[str]:
+    """Targets that cannot be met come first."""
+    reached = advice.advised.expected
+    question = advice.question
+    if advice.problem == "cost":
+        return [
+            f"Nothing that was tried costs {money(question.most_cost_per_month or 0.0, prices)} a "
+            f"month or less: the best that can be reached is {money(reached.cost, prices)}, as "
+            "follows."
+        ]
+    if advice.problem == "wait":
+        wanted = duration(question.most_wait_seconds)
+        within = (
+            ""
+            if question.most_cost_per_month is None
+            else f" for {money(question.most_cost_per_month, prices)} a month"
+        )
+        return [
+            f"A mean wait of {wanted} cannot be had{within}: the best that can be reached is "
+            f"{duration(reached.mean_wait_seconds)}, as follows."
+        ]
+    return []
+
+
+def _advised(advice: Advice, prices: PricesTold) -> list[str]:
+    best = advice.advised
+    month = best.expected.cost
+    year = month * HOURS_PER_YEAR / 730.0
+    wait = (
+        "Nobody waits"
+        if best.tried.p95_wait_seconds == 0.0 and best.expected.mean_wait_seconds == 0.0
+        else f"People wait {duration(best.expected.mean_wait_seconds)} on average, and 19 jobs of "
+        f"20 at most {duration(best.tried.p95_wait_seconds)}"
+    )
+    costs = f"That costs {money(month, prices)} a month, {money(year, prices)} a year. {wait}."
+    if not best.tried.nodes:
+        return [f"Own nothing: rent a machine for every job. {costs}"]
+    verb = "Own" if advice.market.bought_as == "owned" else "Reserve"
+    term = "" if verb == "Own" else f" for {advice.market.bought_as.removeprefix('reserved for ')}"
+    node = advice.market.node
+    cores = said_cores(best.tried.nodes * node.cores)
+    return [
+        f"{verb} {count(best.tried.nodes, 'node')} {node.name}{term} ({cores}). {costs}",
+        f"The rule: {rule_words(best.tried.rule)}. {_rented(advice)}",
+    ]
+
+
+def said_cores(amount: float) -> str:
+    """An amount of cores, which need not be whole."""
+    return f"{number(amount)} {'core' if amount == 1.0 else 'cores'}"
+
+
+def _rented(advice: Advice) -> str:
+    """What the rest runs on."""
+    tried = advice.advised.tried
+    share = percent(tried.rented_work)
+    where = "on demand"
+    if advice.transient is not None:
+        where = "on rented machines, transient ones where that is expected to be cheaper"
+    if tried.rule.name == "ajw":
+        return f"What the nodes are too small for, {share} of the work, runs {where}."
+    return f"So {share} of the work runs {where}."
+
+
+def _today(advice: Advice, prices: PricesTold) -> list[str]:
+    today = advice.today
+    if today is None:
+        return []
+    whose = f"Today's {count(today.tried.nodes, 'node')}, with everybody waiting,"
+    if not today.tried.is_lasting:
+        return [
+            f"{whose} cost {money(today.expected.cost, prices)} a month, and cannot do all the "
+            "work: the queue only grows."
+        ]
+    change = advice.advised.expected.cost - today.expected.cost
+    verb = "costs" if change >= 0.0 else "saves"
+    more = " more" if change >= 0.0 else ""
+    saved = today.expected.mean_wait_seconds - advice.advised.expected.mean_wait_seconds
+    waits = "less" if saved >= 0.0 else "more"
+    return [
+        f"{whose} cost {money(today.expected.cost, prices)} and keep jobs waiting "
+        f"{duration(today.expected.mean_wait_seconds)} on average: the advice {verb} "
+        f"{money(abs(change), prices)}{more} a month, for {duration(abs(saved))} {waits} waiting "
+        "per job."
+    ]
+
+
+def _on_demand(advice: Advice, prices: PricesTold) -> str:
+    dear = advice.on_demand.expected.cost
+    share = advice.advised.expected.cost / dear
+    return (
+        f"With everything on demand it would be {money(dear, prices)} a month, and no wait: the "
+        f"advice is {percent(share)} of that."
+    )
+
+
+def _certain(advice: Advice, prices: PricesTold) -> list[str]:
+    blocks = advice.futures.draws.shape[1]
+    if not advice.futures.informative:
+        return ["The log is too short to say how sure this is: five days are the least."]
+    best = advice.advised
+    low, high = best.certainty.cost
+    brief, long = best.certainty.mean_wait_seconds
+    unit = advice.stakes.demand.block_name
+    said = [
+        f"Put together anew from the log's {count(blocks, unit)}, 9 periods of 10 come to "
+        f"{number(round(low))} to {money(high, prices)} a month"
+        + (f", with a mean wait of {duration(brief)} to {duration(long)}" if long else "")
+        + ". Waiting counted, the advice is better than "
+        + " and ".join(
+            f"{_called(each)} in {percent(each.worse_than_advised)}" for each in advice.compared[1:]
+        )
+        + " of them."
+    ]
+    question = advice.question
+    if best.tried.nodes and not math.isnan(advice.chance_to_pay):
+        grown = "" if question.growth == 1.0 else f" growing {number(question.growth)}-fold and"
+        said.append(
+            f"With demand{grown} uncertain by {percent(question.growth_spread)}, the "
+            f"last tenth of these nodes pays for itself in {percent(advice.chance_to_pay)} of "
+            f"futures ({percent(1.0 - question.risk)} are asked for)"
+            + (
+                "."
+                if advice.best_nodes == best.tried.nodes
+                else f"; on the log as it is, {count(advice.best_nodes, 'node')} would be best."
+            )
+        )
+    return said
+
+
+def _called(each: Compared) -> str:
+    return "today" if each.name == "today" else "all on demand"
+
+
+def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
+    """What is lost because runtimes and waits are believed, not known."""
+    if advice.advised.tried.nodes == 0 or advice.advised.tried.rule.name in ("ajw", "njw"):
+        return []
+    known, real = advice.foreseen, advice.advised.expected
+    return [
+        f"Told every runtime, and who would wait in vain, the same rule would cost "
+        f"{money(known.cost, prices)} a month with a mean wait of "
+        f"{duration(known.mean_wait_seconds)}: not knowing costs "
+        f"{money(real.cost - known.cost, prices)} and "
+        f"{duration(real.mean_wait_seconds - known.mean_wait_seconds)} a job."
+    ]
+
+
+def _cautions(advice: Advice) -> list[str]:
+    """A log that nobody should sign for says so first."""
+    if advice.hours * 3600.0 >= 28.0 * _DAY:
+        return []
+    return [
+        f"The log is {duration(advice.hours * 3600.0)} long, with {count(advice.jobs, 'job')}: too "
+        "little to commit money on: rent, collect some months, and ask again. What follows is what "
+        "this log alone says."
+    ]
+
+
+def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
+    """What the advice takes for granted, a sentence each."""
+    market, question = advice.market, advice.question
+    length = duration(advice.hours * 3600.0)
+    term = question.term_years * HOURS_PER_YEAR
+    repeats = "" if advice.hours >= term else ", and is taken to repeat over the term"
+    left_out = f"; {count(advice.left_out, 'job')} left out" if advice.left_out else ""
+    stated = (
+        "as stated"
+        if question.wait_price_per_hour is not None
+        else f"{percent(USUAL_SHARE)} of what its machine costs, for nobody said"
+    )
+    return [
+        f"Prices: {prices.name} of {prices.valid_on}"
+        + (f" ({prices.source})" if prices.source else "")
+        + f". A node costs {money(market.node_price_per_hour, prices)} an hour, used or not "
+        f"({market.bought_as}); a job is rented the cheapest machine that holds it, for as long as "
+        "it runs, and shares it with nobody." + _committed(advice, prices),
+        f"Demand: {advice.source}, {count(advice.jobs, 'job')} over {length}{repeats}{left_out}.",
+        f"An hour that a job waits is worth {money(advice.stakes.wait_price_per_hour, prices)}: "
+        f"{stated}.",
+        f"Runtimes are believed as {advice.believed_by} says; nobody who waits is told for how "
+        f"long. Who waits goes in the order {question.queue}, and the first that fits starts.",
+        "Jobs may use several nodes at once: the nodes are one pool of cores."
+        if market.spanning
+        else "A job runs within one node; what needs more is rented.",
+        *(
+            []
+            if market.memory_known
+            else ["The log does not say what memory jobs need: cores alone decide what fits."]
+        ),
+        *_transient(advice),
+        *_todays_nodes(advice),
+    ]
+
+
+def _todays_nodes(advice: Advice) -> list[str]:
+    if advice.today is None or advice.question.owned is not None:
+        return []
+    return ["Today's nodes are as many as the log's processors make, at the price of new ones."]
+
+
+def _committed(advice: Advice, prices: PricesTold) -> str:
+    market = advice.market
+    if not market.committed:
+        return ""
+    return (
+        f" {count(market.committed, 'node')} are committed to already, at "
+        f"{money(market.committed_price_per_hour, prices)} an hour each: that is paid in any case."
+    )
+
+
+def _transient(advice: Advice) -> list[str]:
+    if advice.transient is None:
+        return []
+    return [
+        f"Transient machines cost {percent(advice.transient.price)} of on demand by their history. "
+        f"{percent(advice.transient_work)} of the work would be cheaper there; a job whose machine "
+        "is taken back starts again on demand. There are taken to be as many as are wanted."
+    ]

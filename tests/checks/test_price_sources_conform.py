@@ -1,0 +1,160 @@
+"""The suite of price sources: run over everything that is registered, and what it catches."""
+
+from __future__ import annotations
+
+import pytest
+
+from foresail.checks.price_sources import check_price_source
+from foresail.checks.rules import NonconformityError
+from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Reserved
+from foresail.model.errors import InputError
+from foresail.model.registry import Entry, NoParameters, entries, find
+from foresail.traces.source import Source
+
+NAMES = {"thesis", "ec2-2017", "ec2-2024"}
+FILES = {
+    "table": (
+        "own.csv",
+        "instance_type,cores,memory_gib,on_demand,reserved_1y,currency,date\n"
+        "c4,4,16,0.2,0.12,EUR,2026-03-01\n",
+    ),
+    "document": (
+        "own.toml",
+        'currency = "EUR"\ndate = 2026-03-01\n[[offer]]\ninstance_type = "c4"\ncores = 4\n'
+        "memory_gib = 16\non_demand = 0.2\n",
+    ),
+    "ec2-reserved-table": (
+        "reserved-2017-11.csv",
+        "instance_type,family,vcpu,memory_gib,gpu,region,ondemand_usd_h,yrTerm1Standard.noUpfront\n"
+        "m1.small,General purpose,1,1.7,0,us-east-1,0.044,0.028\n",
+    ),
+    "ec2-spot-table": (
+        "spot-2024-04.csv",
+        "instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg\n"
+        "c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13\n",
+    ),
+    "ec2-spot-history": (
+        "history.csv",
+        "timestamp,az,instance_type,os,spot_price,on_demand_price\n"
+        "2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2\n"
+        "2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2\n"
+        "2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2\n",
+    ),
+    "skypilot-traces": (
+        "us-west-2a_v100_1.json",
+        '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}',
+    ),
+}
+
+
+def example(name: str, folder) -> str | None:
+    """What a source recognises: its own name, or a file; None for those that only fetch."""
+    if name in NAMES:
+        return name
+    if name not in FILES:
+        return None
+    file, content = FILES[name]
+    path = folder / file
+    path.write_text(content)
+    return str(path)
+
+
+@pytest.mark.parametrize("entry", list(entries("price_source")), ids=lambda entry: entry.name)
+def test_price_source_conforms(entry, tmp_path):
+    """Every registered price source keeps every rule, those about good prices by its example."""
+    check_price_source(entry, example(entry.name, tmp_path))
+
+
+def test_every_example_has_its_source():
+    """No example is left behind when a source is renamed, and the suite above is not empty."""
+    for name in NAMES | set(FILES):
+        assert find("price_source", name).name == name
+    assert len(list(entries("price_source"))) >= 9
+
+
+class LineSource:
+    """Reads ``type,price`` of a file that begins with ``PRICES``; the faulty ones inherit."""
+
+    reserved = 0.5
+
+    def recognises(self, reference) -> bool:
+        return reference.start.startswith(b"PRICES")
+
+    def catalogue(self, reference) -> Catalogue:
+        if not reference.path.is_file():
+            raise InputError("no such file", source=reference.text)
+        lines = b"".join(Source(reference.path).blocks()).decode("utf-8", "replace").split("\n")
+        if lines[0] != "PRICES":
+            raise InputError("no prices", source=reference.text)
+        return self.made(*lines[1].split(","))
+
+    def made(self, name, price) -> Catalogue:
+        from datetime import date
+
+        offer = Offer(
+            InstanceType(name, "own", "here", 1, GIB),
+            float(price),
+            (Reserved(1, self.reserved * float(price)),),
+        )
+        return Catalogue("own", date(2026, 1, 1), "EUR", (offer,))
+
+
+class EagerSource(LineSource):
+    def recognises(self, reference) -> bool:
+        return True
+
+
+class FailingSource(LineSource):
+    def recognises(self, reference) -> bool:
+        return reference.start[0] == ord("P")
+
+
+class CarelessSource(LineSource):
+    def catalogue(self, reference) -> Catalogue:
+        if not reference.path.is_file():
+            raise InputError("no such file", source=reference.text)
+        return self.made("c1", 1.0)
+
+
+class YearlySource(LineSource):
+    reserved = 8760 * 0.5
+
+
+class ForgetfulSource(LineSource):
+    asked = 0
+
+    def made(self, name, price) -> Catalogue:
+        ForgetfulSource.asked += 1
+        return super().made(name, float(price) + ForgetfulSource.asked)
+
+
+class Dumb:
+    def recognises(self, reference) -> bool:
+        return reference.start.startswith(b"PRICES")
+
+
+@pytest.mark.parametrize(
+    ("make", "seen"),
+    [
+        (LineSource, []),
+        (EagerSource, ["says no instead of failing"]),
+        (FailingSource, ["says no instead of failing: raised IndexError"]),
+        (CarelessSource, ["is an InputError: empty, blank"]),
+        (YearlySource, ["units are mixed up"]),
+        (ForgetfulSource, ["the same prices: the second answer differs"]),
+        (Dumb, ["gives a catalogue, or histories", "it gives nothing of the example"]),
+    ],
+    ids=["sound", "eager", "failing", "careless", "yearly", "forgetful", "dumb"],
+)
+def test_price_source_rules_catch(make, seen, tmp_path):
+    """A source with one fault breaks the rules that forbid it; the sound one breaks none."""
+    entry = Entry("price_source", "lines", lambda _: make(), NoParameters)
+    path = tmp_path / "own.txt"
+    path.write_text("PRICES\nc1,0.2\n")
+    if not seen:
+        check_price_source(entry, str(path))
+        return
+    with pytest.raises(NonconformityError) as error:
+        check_price_source(entry, str(path))
+    for words in seen:
+        assert words in str(error.value)

@@ -1,0 +1,382 @@
+"""The advice: what rules come to, what is chosen under targets, and how many nodes are safe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.cloud.advising.advice import advise
+from foresail.cloud.advising.choosing import (
+    Stakes,
+    at_risk,
+    certainty,
+    chances_to_pay,
+    choose,
+    futures_of,
+    ladder,
+)
+from foresail.cloud.advising.market import market_of
+from foresail.cloud.advising.question import AdviceQuestion, Rule
+from foresail.cloud.advising.trying import demand_of, rented_altogether, try_rule
+from foresail.cloud.advising.use import use_over_time
+from foresail.cloud.prices import Commitment
+from foresail.cloud.prices_reading import load_prices
+from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.models import Load, expected
+from foresail.cloud.waiting.policies import Beliefs
+from foresail.cloud.waiting.simulating import simulate
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+WEEK = 7 * 86_400.0
+THESIS = load_prices("thesis")
+RULES = [
+    Rule("ajw"),
+    Rule("njw", waiting_seconds=0.0),
+    Rule("ajw-t", 3600.0),
+    Rule("compound", 3600.0, 600.0),
+    Rule("speculative", 3600.0, 600.0),
+]
+
+
+def made_jobs(count=600, seed=1, span=6 * WEEK, widest=4, mean_runtime=20_000.0) -> TraceJobs:
+    """Poisson arrivals over some weeks, exponential runtimes."""
+    random = np.random.default_rng(seed)
+    submit = np.sort(random.uniform(0.0, span, count))
+    submit[0], submit[-1] = 0.0, span
+    return TraceJobs(
+        submit,
+        random.exponential(mean_runtime, count),
+        random.integers(1, widest + 1, count).astype(np.int64),
+    )
+
+
+def made_workload(jobs: TraceJobs, processors: int | None = 10) -> Workload:
+    table = jobs_table(
+        {
+            "job_id": [str(n) for n in range(len(jobs))],
+            "submit_seconds": jobs.submit_seconds,
+            "runtime_seconds": jobs.runtime_seconds,
+            "tasks": np.ones(len(jobs), np.int64),
+            "cpus_per_task": jobs.cores.astype(np.float64),
+        }
+    )
+    return Workload(table, WorkloadMeta("made", "made", processors))
+
+
+def made_stakes(jobs: TraceJobs, wait_price=0.1, node="standard-4", believed=None) -> Stakes:
+    market = market_of(THESIS, jobs, 10.0, node)
+    told = jobs.runtime_seconds if believed is None else believed
+    return Stakes(market, demand_of(jobs, market, told), wait_price)
+
+
+def tried_ladder(stakes, rule, nodes=range(16)):
+    return [try_rule(stakes.demand, stakes.market, n, rule) for n in nodes]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_sums_are_those_of_the_simulator(rule):
+    """Rent, waiting and shares by block add up to the metrics of the simulation."""
+    jobs = made_jobs()
+    believed = jobs.runtime_seconds * np.random.default_rng(0).uniform(0.2, 3.0, len(jobs))
+    stakes = made_stakes(jobs, believed=believed)
+    tried = try_rule(stakes.demand, stakes.market, 3, rule)
+    fixed = stakes.market.fixed(3)
+    simulated = simulate(jobs, fixed, stakes.market.family, rule.policy, Beliefs(believed))
+    metrics = measured(simulated, fixed, rule.policy)
+    assert tried.block_rent.sum() == pytest.approx(metrics.rented_cost + metrics.trial_cost)
+    told = stakes.expected(tried)
+    assert told.mean_wait_seconds == pytest.approx(metrics.mean_wait_seconds)
+    assert tried.waiting_jobs == pytest.approx(metrics.waiting_jobs)
+    assert tried.rented_jobs == pytest.approx(metrics.rented_jobs)
+    assert stakes.demand.block_rent.sum() == pytest.approx(metrics.on_demand_cost)
+    per_month = 730.0 * 3600.0 / metrics.period_seconds
+    assert told.cost == pytest.approx(metrics.total_cost * per_month)
+
+
+def test_price_is_nodes_and_what_is_rented():
+    """The identity of the spec: P = d s / a + share of work on demand (one-core jobs)."""
+    jobs = made_jobs(widest=1)
+    stakes = made_stakes(jobs, node="standard-1")
+    offered = jobs.core_seconds / (stakes.demand.hours * 3600.0)
+    dear = stakes.expected(rented_altogether(stakes.demand)).cost
+    for nodes in (0, 2, 5):
+        tried = try_rule(stakes.demand, stakes.market, nodes, Rule("njw", 0.0))
+        price = stakes.expected(tried).cost / dear
+        assert price == pytest.approx(0.4 * nodes / offered + tried.rented_work, rel=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_use_over_time_is_that_of_an_obvious_count(seed):
+    """Mean cores of each hour: the overlap of every job with it."""
+    jobs = made_jobs(40, seed, span=30 * 3600.0, mean_runtime=4000.0)
+    table = use_over_time(jobs, 30.0)
+    assert table["hour"].to_list() == [float(hour) for hour in range(30)]
+    for hour in range(30):
+        low, high = hour * 3600.0, (hour + 1) * 3600.0
+        end = jobs.submit_seconds + jobs.runtime_seconds
+        overlap = np.minimum(end, high) - np.maximum(jobs.submit_seconds, low)
+        there = float(np.maximum(overlap, 0.0) @ jobs.cores) / 3600.0
+        assert table["mean_cores"][hour] == pytest.approx(there, abs=1e-6)
+
+
+def test_long_logs_are_told_in_days():
+    """A log of many hours has at most 400 slots; the highest hour is kept."""
+    jobs = made_jobs()
+    days, hours = use_over_time(jobs, 6 * 168.0), use_over_time(jobs, 399.0)
+    assert days["hour"][1] - days["hour"][0] == 3.0
+    assert days["highest_cores"].max() >= hours["highest_cores"].max()
+    assert (days["highest_cores"] >= days["mean_cores"]).all()
+
+
+def test_targets_choose_the_best_that_meets_them():
+    """The least worth, within the mean wait and within the cost."""
+    stakes = made_stakes(made_jobs())
+    tried = [each for rule in RULES for each in tried_ladder(stakes, rule)]
+    lasting = [each for each in tried if each.is_lasting]
+    free = choose(tried, stakes, AdviceQuestion())
+    worth = min(stakes.expected(each).worth for each in lasting)
+    assert stakes.expected(free.tried).worth == worth
+    quick = choose(tried, stakes, AdviceQuestion(most_wait_seconds=60.0))
+    assert not quick.problem
+    assert stakes.expected(quick.tried).mean_wait_seconds <= 60.0
+    most = stakes.expected(free.tried).cost * 0.99
+    cheap = choose(tried, stakes, AdviceQuestion(most_cost_per_month=most))
+    assert not cheap.problem
+    assert stakes.expected(cheap.tried).cost <= most
+
+
+def test_targets_that_cannot_be_met_give_the_best_reachable():
+    """The cheapest where nothing is cheap enough; the quickest of the affordable otherwise."""
+    stakes = made_stakes(made_jobs())
+    tried = [each for rule in RULES for each in tried_ladder(stakes, rule)]
+    lasting = [each for each in tried if each.is_lasting]
+    poor = choose(tried, stakes, AdviceQuestion(most_cost_per_month=1.0, most_wait_seconds=9e9))
+    assert poor.problem == "cost"
+    least = min(stakes.expected(each).cost for each in lasting)
+    assert stakes.expected(poor.tried).cost == least
+    budget = least * 1.05
+    hurried = choose(
+        tried, stakes, AdviceQuestion(most_cost_per_month=budget, most_wait_seconds=0.0)
+    )
+    assert hurried.problem == "wait"
+    affordable = [e for e in map(stakes.expected, lasting) if e.cost <= budget]
+    quickest = min(each.mean_wait_seconds for each in affordable)
+    assert stakes.expected(hurried.tried).mean_wait_seconds == quickest
+
+
+def test_a_queue_that_only_grows_is_not_chosen():
+    """Too few nodes with everybody waiting leave work for after the log, which nobody pays."""
+    stakes = made_stakes(made_jobs(), wait_price=0.0)
+    tried = tried_ladder(stakes, Rule("ajw"), range(1, 9))
+    assert not tried[0].is_lasting
+    assert choose(tried, stakes, AdviceQuestion()).tried.is_lasting
+    with pytest.raises(InputError, match="only grows"):
+        choose(tried[:1], stakes, AdviceQuestion())
+
+
+def test_more_risk_is_never_fewer_nodes():
+    """The number of nodes that pays rises with the risk that one takes."""
+    stakes = made_stakes(made_jobs(), node="standard-1")
+    rule = Rule("compound", 3600.0, 600.0)
+    tried = tried_ladder(stakes, rule, range(30))
+    best = choose(tried, stakes, AdviceQuestion()).tried
+    nodes = []
+    for risk in (0.01, 0.1, 0.3, 0.5, 0.9):
+        question = AdviceQuestion(risk=risk, growth_spread=0.5)
+        found = at_risk(best, tried, stakes, question, futures_of(stakes.demand, question))
+        nodes.append(found.nodes)
+    assert nodes == sorted(nodes)
+    assert nodes[0] < best.nodes
+
+
+def test_a_certain_future_pays_or_does_not():
+    """Without spread and with one block, the chance is 1 up to the best number, then 0."""
+    jobs = made_jobs(200, span=3 * 86_400.0)
+    stakes = made_stakes(jobs, wait_price=0.0)
+    question = AdviceQuestion(growth_spread=0.0)
+    steps = ladder(tried_ladder(stakes, Rule("njw", 0.0)), Rule("njw", 0.0))
+    futures = futures_of(stakes.demand, question)
+    assert not futures.informative
+    pays = chances_to_pay(steps, stakes, futures)
+    assert set(pays.tolist()) <= {0.0, 1.0}
+    worth = [stakes.expected(each).worth for each in steps]
+    best = int(np.argmin(worth))
+    assert pays[best] == 1.0
+    assert pays[-1] == 0.0
+
+
+def test_intervals_hold_the_mean():
+    """The log's own cost and wait lie between those of its weeks drawn anew."""
+    stakes = made_stakes(made_jobs())
+    futures = futures_of(stakes.demand, AdviceQuestion())
+    assert stakes.demand.block_name == "week"
+    tried = try_rule(stakes.demand, stakes.market, 4, Rule("ajw-t", 3600.0))
+    told, sure = stakes.expected(tried), certainty(tried, stakes, futures)
+    assert sure.cost[0] < told.cost < sure.cost[1]
+    assert sure.mean_wait_seconds[0] < told.mean_wait_seconds < sure.mean_wait_seconds[1]
+
+
+def test_default_node_and_pool():
+    """Mean demand fills some nodes; they hold every job, or jobs too wide make them one pool."""
+    jobs = made_jobs(widest=64)
+    market = market_of(THESIS, jobs, 100.0)
+    assert (market.node.name, market.spanning) == ("standard-4", True)
+    assert market.fixed(5).total_cores == 20
+    assert market.fixed(5).count == 1
+    wide = market_of(THESIS, made_jobs(widest=16), 100.0)
+    assert (wide.node.name, wide.spanning) == ("standard-16", False)
+    alone = market_of(THESIS, jobs, 2000.0)
+    assert (alone.node.name, alone.spanning) == ("standard-64", False)
+    assert alone.fixed(5).count == 5
+
+
+def test_commitments_are_paid_in_any_case():
+    """Committed nodes cost what was agreed, used or not; only further ones cost the price."""
+    held = Commitment("standard-4", 3, 0.05)
+    catalogue = replace(THESIS, commitments=(held,))
+    market = market_of(catalogue, made_jobs(), 10.0, "standard-4")
+    further = 0.4 * 4 * 0.0481
+    assert market.fixed_per_hour(0) == pytest.approx(0.15)
+    assert market.fixed_per_hour(3) == pytest.approx(0.15)
+    assert market.fixed_per_hour(5) == pytest.approx(0.15 + 2 * further)
+    expired = replace(held, until=date(2001, 1, 1))
+    market = market_of(replace(THESIS, commitments=(expired,)), made_jobs(), 10.0, "standard-4")
+    assert market.committed == 0
+
+
+def test_a_node_without_a_price_is_refused():
+    """No reservation of the term: another way is offered; unknown types are named."""
+    jobs = made_jobs()
+    only_spot = replace(
+        THESIS, offers=tuple(replace(offer, reserved=()) for offer in THESIS.offers)
+    )
+    with pytest.raises(InputError, match="nothing is reserved for 3 years"):
+        market_of(only_spot, jobs, 10.0)
+    with pytest.raises(InputError, match=r"'node'.*is not reserved.*--node-price"):
+        market_of(only_spot, jobs, 10.0, "standard-4")
+    own = market_of(only_spot, jobs, 10.0, "standard-4", node_price_per_hour=0.01)
+    assert (own.bought_as, own.node_price_per_hour) == ("owned", 0.01)
+    with pytest.raises(UnknownNameError, match="standard-4"):
+        market_of(THESIS, jobs, 10.0, "standard-5")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"owned": -1}, "owned"),
+        ({"risk": 1.0}, "risk"),
+        ({"term_years": 2}, "term_years"),
+        ({"waiting_seconds": (-1.0,)}, "waiting_seconds"),
+        ({"wait_price_per_hour": math.nan}, "wait_price_per_hour"),
+        ({"growth": 0.0}, "growth"),
+    ],
+)
+def test_questions_out_of_range_are_refused(wrong, message):
+    """The field is named, and what was expected."""
+    with pytest.raises(InputError, match=f"field '{message}': out of range"):
+        AdviceQuestion(**wrong)
+    with pytest.raises(UnknownNameError, match="queue"):
+        AdviceQuestion(queue="lifo")
+
+
+def test_nodes_are_those_of_the_formula():
+    """Poisson jobs of one core that may not wait: as many nodes as the loss formula has best."""
+    random = np.random.default_rng(5)
+    count, rate, mean = 40_000, 0.01, 1000.0
+    jobs = TraceJobs(
+        np.cumsum(random.exponential(1.0 / rate, count)),
+        random.exponential(mean, count),
+        np.ones(count, np.int64),
+    )
+    load = Load(rate, 1.0 / mean, 0.4)
+    prices = [float(expected("njw", load, s).price) for s in range(30)]
+    best = int(np.argmin(prices))
+    question = AdviceQuestion(
+        node="standard-1",
+        owned=best,
+        wait_price_per_hour=1e6,
+        growth_spread=0.0,
+        risk=0.5,
+        waiting_seconds=(0.0,),
+        short_seconds=(60.0,),
+    )
+    advice = advise(made_workload(jobs, None), THESIS, question)
+    assert abs(advice.advised.tried.nodes - best) <= 1
+    price = advice.advised.expected.cost / advice.on_demand.expected.cost
+    assert price == pytest.approx(prices[best], rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return advise(made_workload(made_jobs()), THESIS, AdviceQuestion(node="standard-4"))
+
+
+def test_advice_is_held_against_today_and_renting(advice):
+    """Three ways in their order; today as the log's machine, everybody waiting."""
+    assert [each.name for each in advice.compared] == ["advised", "today", "on demand"]
+    assert (advice.today.tried.nodes, advice.today.tried.rule) == (2, Rule("ajw"))
+    assert advice.advised.expected.worth < advice.on_demand.expected.worth
+    assert advice.on_demand.worse_than_advised > 0.9
+    assert math.isnan(advice.advised.worse_than_advised)
+    assert advice.unwaited.share("optimum") < 1.0
+
+
+def test_sensitivities_go_the_right_way(advice):
+    """Dearer renting or more demand is never fewer nodes or less money than the opposite."""
+    told = {each.change: each for each in advice.sensitivities}
+    fall, rise = told["on-demand prices fall by 20 %"], told["on-demand prices rise by 20 %"]
+    assert fall.nodes <= rise.nodes
+    assert fall.kept_cost <= advice.advised.expected.cost <= rise.kept_cost
+    less, more = told["demand falls by 20 %"], told["demand rises by 20 %"]
+    assert less.nodes <= more.nodes
+    assert less.cost < more.cost
+    assert less.kept_wait_seconds <= more.kept_wait_seconds
+
+
+def test_transient_machines_make_renting_cheaper():
+    """With machines at a tenth of the price, rented work costs at most what it did."""
+    workload = made_workload(made_jobs())
+    question = AdviceQuestion(node="standard-4", owned=2)
+    dear = advise(workload, THESIS, question)
+    cheap = advise(workload, THESIS, question, transient=TransientTerms(0.1))
+    assert cheap.transient_work > 0.5
+    assert cheap.advised.expected.worth < dear.advised.expected.worth
+    assert cheap.on_demand.expected.cost == dear.on_demand.expected.cost
+
+
+def test_beliefs_that_are_wrong_cost_something():
+    """With shuffled beliefs the rule does no better than one that is told the truth."""
+    jobs = made_jobs()
+    shuffled = np.random.default_rng(2).permutation(jobs.runtime_seconds)
+    question = AdviceQuestion(node="standard-4", waiting_seconds=(3600.0,), short_seconds=(3600.0,))
+    advice = advise(made_workload(jobs), THESIS, question, shuffled, "dice")
+    assert advice.believed_by == "dice"
+    price = advice.stakes.wait_price_per_hour
+    known = advice.foreseen.cost + price * advice.foreseen.wait_hours
+    assert known <= advice.advised.expected.worth * 1.001
+
+
+def test_jobs_without_runtime_are_left_out():
+    """They are counted; a log of nothing else is refused."""
+    workload = made_workload(made_jobs(50))
+    some = workload.jobs.with_columns(
+        runtime_seconds=pl.when(pl.col("job_id") == "3")
+        .then(None)
+        .otherwise(pl.col("runtime_seconds"))
+    )
+    advice = advise(workload.with_jobs(some), THESIS, AdviceQuestion(node="standard-4"))
+    assert (advice.jobs, advice.left_out) == (49, 1)
+    none = workload.jobs.with_columns(runtime_seconds=pl.lit(None, pl.Float64))
+    with pytest.raises(InputError, match="no jobs to advise on"):
+        advise(workload.with_jobs(none), THESIS, AdviceQuestion())
