@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
 from foresail.cloud.waiting.policies import WaitingPolicy
@@ -20,7 +23,10 @@ class Machine:
 
 @dataclass
 class SlowRun:
-    """One job after the other, by scanning lists."""
+    """One job after the other, by scanning lists.
+
+    A wait that is not a number is forecast, from the runtimes that are ``believed``.
+    """
 
     jobs: TraceJobs
     fixed: FixedMachines
@@ -29,6 +35,8 @@ class SlowRun:
     waits: list[float]
     lost: list[float]
     ranks: list[float]
+    believed: list[float] = field(default_factory=list)
+    forecasts: dict[int, float] = field(default_factory=dict)
     start: dict[int, float] = field(default_factory=dict)
     place: dict[int, str] = field(default_factory=dict)
 
@@ -103,7 +111,7 @@ class SlowRun:
                 if self.jobs.runtime_seconds[job] > rules.speculation_seconds:
                     self.trials.append((now + self.lost[job] + rules.speculation_seconds, job))
                 return
-        if self.waits[job] > rules.waiting_seconds:
+        if self.wait(job, now, machine) > rules.waiting_seconds:
             self.rent(job, now, "rented")
         elif machine is not None:
             self.begin(job, machine, now)
@@ -112,10 +120,48 @@ class SlowRun:
         else:
             self.queue.append(job)
             self.expiry[job] = now + self.patience
+            if job in self.tried and self.policy.queue == "strict-fcfs":
+                self.dispatch(now)
+
+    def wait(self, job: int, now: float, machine: Machine | None) -> float:
+        """What is believed of a job's wait."""
+        if not math.isnan(self.waits[job]):
+            return self.waits[job]
+        if machine is not None or self.policy.rules.waiting_seconds == math.inf:
+            return 0.0
+        self.forecasts[job] = self.forecast(job, now)
+        return self.forecasts[job]
+
+    def forecast(self, job: int, now: float) -> float:
+        """The wait in a copy of this world where all is as believed, and nobody else comes."""
+        ahead = copy.copy(self)
+        ahead.jobs = replace(self.jobs, runtime_seconds=np.array(self.believed))
+        ahead.start, ahead.place = dict(self.start), dict(self.place)
+        ahead.machines = [copy.copy(machine) for machine in self.machines]
+        ahead.running = [
+            (
+                max(self.start[other] + self.believed[other], now),
+                other,
+                ahead.machines[self.machines.index(machine)],
+            )
+            for _, other, machine in self.running
+        ]
+        ahead.trials = []
+        ahead.queue = [*self.queue, job]
+        ahead.expiry = {**self.expiry, job: math.inf}
+        if self.policy.queue == "strict-fcfs":
+            ahead.dispatch(now)
+        ahead.work([])
+        return ahead.start[job] - now
 
     def run(self) -> tuple[list[float], list[str]]:
         """Start times and places by job."""
-        coming = list(range(len(self.jobs)))
+        self.work(list(range(len(self.jobs))))
+        count = range(len(self.jobs))
+        return [self.start[job] for job in count], [self.place[job] for job in count]
+
+    def work(self, coming: list[int]) -> None:
+        """Until nothing is left to do."""
         while True:
             release = min((end for end, _, _ in self.running), default=math.inf)
             trial = min(self.trials, default=(math.inf, -1))
@@ -140,5 +186,3 @@ class SlowRun:
                 self.rent(leaver[1], now, "expired")
                 if self.policy.queue == "strict-fcfs":
                     self.dispatch(now)
-        count = range(len(self.jobs))
-        return [self.start[job] for job in count], [self.place[job] for job in count]

@@ -227,7 +227,6 @@ def test_a_short_log_has_no_intervals(tmp_path, prices):
         (("--hour-value=-1",), "hour value", -1.0),
         (("--owned=-1",), "owned", -1),
         (("--term", "2"), "reserved_2y", None),
-        (("--order", "strict-fcfs"), "waits", "known"),
     ],
     ids=lambda each: str(each[0]) if isinstance(each, tuple) else "",
 )
@@ -286,3 +285,94 @@ def test_exit_status(log, monkeypatch, capsys):
     assert left.value.code == 2
     said = capsys.readouterr().err
     assert said == "foresail: no log, or two questions; expected LOG, or --model RATE,RUNTIME\n"
+
+
+@pytest.fixture
+def two_users(log):
+    """The log with every third job of user 2, the others of user 1."""
+    lines = log.read_text().splitlines()
+    jobs = [line.split() for line in lines if not line.startswith(";")]
+    for number, job in enumerate(jobs):
+        job[11] = "2" if number % 3 == 0 else "1"
+    log.write_text("\n".join([*lines[:2], *(" ".join(job) for job in jobs)]) + "\n")
+    return log
+
+
+def test_equal_values_by_user_change_nothing(two_users, tmp_path):
+    """Users who all say the same are as one value for everybody."""
+    values = tmp_path / "values.csv"
+    values.write_text("user,value\n1,0.05\n2,0.05\n")
+    common = (two_users, *SMALL, "--wait-limit", "4h", "--waits", "linear")
+    policies = ("--policy", "ajw,weighing,njw")
+    one = told(*common, *policies, "--hour-value", 0.05)
+    own = told(*common, *policies, "--hour-value", 7, "--hour-values", values)
+    assert own["users_with_own_value"] == 2
+    assert own["hour_value"] == pytest.approx(one["hour_value"])
+    assert own["certainty"] == one["certainty"]
+    for mine, theirs in zip(own["points"], one["points"], strict=True):
+        assert mine["rented_jobs"] == theirs["rented_jobs"]
+        assert mine["waiting_hours"] == pytest.approx(theirs["waiting_hours"])
+
+
+def test_each_user_has_a_value(two_users, tmp_path):
+    """Who values his hours more waits less under weighing, and hours count by their value."""
+    values = tmp_path / "values.csv"
+    common = (two_users, *SMALL, "--policy", "weighing", "--waits", "linear")
+    rented = []
+    for dear in (0, 100):
+        values.write_text(f"user,value\n2,{dear}\n")
+        record = told(*common, "--hour-value", 0, "--hour-values", values)
+        rented.append(record["points"][0]["rented_jobs"])
+        assert record["hour_value"] == pytest.approx(dear / 3.0)
+    assert rented[0] < rented[1] < rented[0] + 1.0 / 3.0 + 0.01
+    all_wait = (two_users, *SMALL, "--policy", "ajw-t", "--hour-value", 0)
+    hours = {}
+    for user in (1, 2):
+        values.write_text(f"user,value\n{user},3\n")
+        record = told(*all_wait, "--hour-values", values)
+        (point,) = record["points"]
+        hours[user] = point["waiting_hours"] * record["hour_value"] / 3.0
+    (plain,) = told(*all_wait)["points"]
+    assert sum(hours.values()) == pytest.approx(plain["waiting_hours"])
+    said = flat(run(*all_wait, "--hour-values", values).stdout)
+    assert "as its user says (1 user), and as 0 USD for all others" in said
+
+
+def test_kept_results_know_the_users(two_users, tmp_path):
+    """Other values of users are other results."""
+    values = tmp_path / "values.csv"
+    arguments = (two_users, *SMALL, "--policy", "ajw", "--kept", tmp_path / "kept")
+    for value, files in ((1, 1), (1, 1), (2, 2)):
+        values.write_text(f"user,value\n2,{value}\n")
+        told(*arguments, "--hour-values", values)
+        assert len(list((tmp_path / "kept").iterdir())) == files
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "field", "value"),
+    [
+        ("user,value\n1,-1\n", 2, "value", -1.0),
+        ("user,value\n2,1\n1,\n", 3, "value", None),
+        ("user,value\n,1\n", 2, "user", None),
+        ("user,value\n1,1\n1,2\n", 3, "user", "1"),
+        ("user,worth\n1,1\n", 2, "worth", None),
+        ("user,value\n9,1\n", None, "user", "9"),
+        ("user,value\n", None, None, None),
+    ],
+    ids=["negative", "missing", "nobody", "twice", "unknown-column", "stranger", "empty"],
+)
+def test_bad_values_of_users(two_users, tmp_path, content, line, field, value):
+    """File, line, field and value are named."""
+    path = tmp_path / "values.csv"
+    path.write_text(content)
+    error = run(two_users, *SMALL, "--hour-values", path).exception
+    assert isinstance(error, InputError)
+    assert (str(error.source), error.line) == (str(path), line)
+    assert (error.field, error.value) == (field, value)
+
+
+def test_a_formula_knows_no_users(tmp_path):
+    """Values by user need a log."""
+    error = run("--model", "0.2,500s", "--hour-values", tmp_path / "values.csv").exception
+    assert isinstance(error, InputError)
+    assert error.field == "--hour-values"

@@ -23,6 +23,20 @@ def emitted_by(intensity: NDArray[np.float64], sums: NDArray[np.float64], steps:
     return float(rounds * sums[count] + sums[whole] + (rest - whole) * intensity[whole])
 
 
+@unlocked_kernel
+def emitted_between(
+    intensity: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    emitted: NDArray[np.float64],
+) -> None:
+    """Fill in ``emitted``: intensity summed from each start to its end (in steps)."""
+    for run in range(start.size):
+        before = emitted_by(intensity, sums, start[run])
+        emitted[run] = emitted_by(intensity, sums, end[run]) - before
+
+
 @bare_kernel
 def mean_emission(
     intensity: NDArray[np.float64],

@@ -32,6 +32,7 @@ from foresail.kernels.waiting_choice import (
     choose,
     choose_again,
 )
+from foresail.kernels.waiting_forecast import QUEUED, Forecaster, forecast, join_line
 
 FIXED: Final = 0
 RENTED: Final = 1
@@ -41,8 +42,7 @@ TRIED: Final = 3
 waited as long as it might; a rented one on which it was only tried, and ended."""
 AFTER_TRIAL: Final = 4
 """Added to the first three where the job was tried before, in vain."""
-_QUEUED: Final = 8
-_QUEUED_AFTER_TRIAL: Final = _QUEUED + AFTER_TRIAL
+_QUEUED_AFTER_TRIAL: Final = QUEUED + AFTER_TRIAL
 
 
 class TraceColumns(NamedTuple):
@@ -57,7 +57,8 @@ class TraceColumns(NamedTuple):
     estimate
         Seconds that the job is believed to run for.
     wait
-        Seconds that it is believed to wait for, or nothing at all where no job has such a belief.
+        Seconds that it is believed to wait for (NaN: to be forecast), or nothing at all where no
+        job has such a belief.
     delay
         Money that an hour's delay of it costs, or nothing at all where none costs any.
     lost
@@ -214,7 +215,7 @@ def _dispatch(
             if not strict and shapes.cores[shape] > machines.highest[0]:
                 break
             head = shapes.head[shape]
-            while head >= 0 and outcomes.place[head] < _QUEUED:  # its wait has expired
+            while head >= 0 and outcomes.place[head] < QUEUED:  # its wait has expired
                 head = without_root(room.links, head)
                 shapes.head[shape] = head
             if head < 0:
@@ -231,7 +232,7 @@ def _dispatch(
         shape = jobs.shape[chosen]
         shapes.head[shape] = without_root(room.links, chosen)
         _unqueue(chosen, _queued_since(chosen, jobs, outcomes, rules), jobs, shapes, room)
-        outcomes.place[chosen] -= _QUEUED  # FIXED, perhaps after a trial
+        outcomes.place[chosen] -= QUEUED  # FIXED, perhaps after a trial
         _start_on(chosen, chosen_machine, now, jobs, shapes, machines, outcomes, room)
 
 
@@ -252,6 +253,17 @@ def _note_features(
 
 
 @bare_kernel
+def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumns) -> bool:
+    """Whether the choice for a job that finds no machine depends on its wait."""
+    if rules.waiting_seconds == np.inf and rules.weighing == 0:
+        return False
+    if after_trial:
+        return True
+    tried = rules.speculation_seconds > 0.0
+    return not tried and jobs.estimate[job] >= rules.short_seconds
+
+
+@bare_kernel
 def _place(
     job: int,
     now: float,
@@ -265,6 +277,7 @@ def _place(
     machines: Machines,
     outcomes: Outcomes,
     room: Room,
+    ahead: Forecaster | None,
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a trial in vain."""
     shape = jobs.shape[job]
@@ -278,6 +291,26 @@ def _place(
     elif model.base.size > 0 and not (machine >= 0 and rules.conserving == 1):
         _note_features(now, cores, room.tally, room.features)
         predict_wait(model, room.features, waits)
+    if ahead is not None and np.isnan(waits[0]):
+        waits[0] = 0.0
+        if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
+            waits[0] = forecast(
+                job,
+                now,
+                max(rules.waiting_seconds, rules.patience_seconds),
+                strict,
+                room.links.rank,
+                jobs.shape,
+                shapes.cores,
+                shapes.memory,
+                outcomes.place,
+                outcomes.start,
+                outcomes.machine,
+                machines,
+                room.releases,
+                ahead,
+            )
+            ahead.wait[job] = waits[0]
     delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
     stakes = Stakes(shapes.rent[shape], own_price * cores, delay)
     if after_trial:
@@ -299,10 +332,14 @@ def _place(
         if jobs.runtime[job] > rules.speculation_seconds:
             enter(room.trials, now + lost + rules.speculation_seconds, job)
     else:
-        outcomes.place[job] = _QUEUED + later
+        outcomes.place[job] = QUEUED + later
         _queue(job, now, jobs, shapes, room)
+        if ahead is not None:
+            join_line(job, now + rules.patience_seconds, room.links.rank, ahead)
         if rules.patience_seconds < np.inf:
             enter(room.expiries, now + rules.patience_seconds, job)
+        if strict and after_trial:  # it came before those who wait, and may be the first of them
+            _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
 
 
 @bare_kernel
@@ -327,13 +364,15 @@ def simulate_waiting(
     machines: Machines,
     outcomes: Outcomes,
     room: Room,
+    ahead: Forecaster | None,
 ) -> None:
     """Fill in ``outcomes``.
 
     At one instant, releases come first, then jobs that come back from trials, new jobs, and waits
     that expire. ``strict``: no job starts before who is ahead in the queue. ``own_price`` is what
     a core-hour of a fixed machine costs beyond what is paid anyway. ``sizes`` are the distinct
-    machines: cores, bytes. What fits no idle machine is rented one.
+    machines: cores, bytes. What fits no idle machine is rented one. ``ahead`` forecasts the waits
+    that ``jobs`` leaves open; without it (None), the kernel is compiled without any of that.
     """
     tally = room.tally
     following = 0
@@ -366,6 +405,7 @@ def simulate_waiting(
                 machines,
                 outcomes,
                 room,
+                ahead,
             )
         elif arrival == now:
             job = following
@@ -387,6 +427,7 @@ def simulate_waiting(
                     machines,
                     outcomes,
                     room,
+                    ahead,
                 )
             else:
                 outcomes.place[job] = RENTED
@@ -394,10 +435,10 @@ def simulate_waiting(
                 outcomes.machine[job] = -1
         else:
             job = leave_first(room.expiries)
-            if outcomes.place[job] >= _QUEUED:
+            if outcomes.place[job] >= QUEUED:
                 since = _queued_since(job, jobs, outcomes, rules)
                 _unqueue(job, since, jobs, shapes, room)
-                outcomes.place[job] += EXPIRED - _QUEUED
+                outcomes.place[job] += EXPIRED - QUEUED
                 outcomes.start[job] = now
                 if strict:
                     _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)

@@ -216,6 +216,7 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         "mean_machines": answer.mean_machines,
         "hour_value": answer.worth.hour_value,
         "hour_value_stated": answer.worth.stated,
+        "users_with_own_value": answer.worth.users,
         "advised": _numbers(answer.advised),
         "goes_by_truths": list(answer.truths),
         "without_knowledge": None if answer.unaided is None else _numbers(answer.unaided),
@@ -321,12 +322,18 @@ def _as_quick(answer: OwningAnswer, today: Point) -> list[str]:
 def _worth(answer: OwningAnswer, asked: Circumstances) -> str:
     worth = answer.worth
     value = f"{_money(worth.hour_value, asked)}"
-    said = (
-        f"An hour of a job's waiting counts as {value}, as stated"
-        if worth.stated
-        else f"Nobody said what an hour of a job's waiting is worth: it counts as {value}, "
-        f"{percent(USUAL_SHARE)} of what the job's machine costs"
-    )
+    if worth.users:
+        said = (
+            f"An hour of a job's waiting counts as its user says ({count(worth.users, 'user')}), "
+            f"and as {_money(worth.others_value, asked)} for all others: {value} on average"
+        )
+    elif worth.stated:
+        said = f"An hour of a job's waiting counts as {value}, as stated"
+    else:
+        said = (
+            f"Nobody said what an hour of a job's waiting is worth: it counts as {value}, "
+            f"{percent(USUAL_SHARE)} of what the job's machine costs"
+        )
     if math.isfinite(worth.longest_wait_seconds):
         said += f", and the mean wait is to be {duration(worth.longest_wait_seconds)} at most"
     found = {each.point: each for each in best_by_value(answer.points)}

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from foresail.cloud.prices import Catalogue
+    from foresail.cloud.waiting.jobs import TraceJobs
     from foresail.reports.cloud_page import CloudPage
+    from foresail.traces.workload import Workload
 
 PricesName: TypeAlias = Annotated[
     str,
@@ -63,6 +65,31 @@ def prices_of(text: str, region: str | None, types: str) -> Catalogue:
             expected=f"one of them: {few}{', ...' if len(regions) > _FEW else ''}",
         )
     return chosen
+
+
+def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
+    """The jobs of a log that was cleaned, as waiting policies see them.
+
+    Raises
+    ------
+    InputError
+        If none is left, or one has no cores.
+    """
+    from foresail.cloud.waiting.jobs import TraceJobs
+
+    if not len(workload):
+        raise InputError(
+            "no jobs with cores and a runtime", source=log, expected="a log that has both"
+        )
+    if not (workload.cpus > 0.0).all():
+        raise InputError(
+            "jobs without cores",
+            source=log,
+            field="cpus_per_task",
+            value=int((~(workload.cpus > 0.0)).sum()),
+            expected="cores of every job; the filter fill_processors drops the others",
+        )
+    return TraceJobs.of_workload(workload)
 
 
 def make_output(folder: Path | None) -> None:

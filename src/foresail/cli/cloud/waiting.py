@@ -6,7 +6,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -25,6 +25,7 @@ from foresail.cli.cloud._prices import (
     make_output,
     prices_of,
     times_of,
+    trace_jobs,
     write_page,
 )
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from foresail.cloud.prices import Catalogue, Offer
-    from foresail.cloud.waiting.jobs import FixedMachines
+    from foresail.cloud.waiting.jobs import FixedMachines, Floats
     from foresail.cloud.waiting.owning import OwningAnswer, Sweep, Worth
     from foresail.reports.rent_or_wait_page import Circumstances
     from foresail.traces.workload import Workload
@@ -86,6 +87,7 @@ class _Asked:
     order: Order
     owned: tuple[int, str] | None
     hour_value: float | None
+    hour_values: Path | None
     longest_wait_seconds: float
 
 
@@ -151,6 +153,13 @@ def command(
         float | None,
         typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
     ] = None,
+    hour_values: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="The same by user: columns user, value; --hour-value is for all others.",
+        ),
+    ] = None,
     target_wait: Annotated[
         str | None, typer.Option(metavar="TIME", help="Largest mean wait.")
     ] = None,
@@ -178,6 +187,10 @@ def command(
     del config
     if (log is None) == (model is None):
         raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
+    if model is not None and hour_values is not None:
+        raise InputError(
+            "a formula knows no users", field="--hour-values", value=hour_values, expected="a log"
+        )
     asked = _Asked(
         policies=tuple(name.strip() for text in policies or () for name in text.split(",")) or None,
         counts=None if fixed is None else _counts(fixed),
@@ -186,6 +199,7 @@ def command(
         order=order,
         owned=None if owned is None else (owned, owned_policy),
         hour_value=hour_value,
+        hour_values=hour_values,
         longest_wait_seconds=math.inf
         if target_wait is None
         else times_of([target_wait], "--target-wait")[0],
@@ -227,28 +241,18 @@ def _on_log(
 ) -> tuple[OwningAnswer, Circumstances]:
     """By simulation."""
     from foresail.cloud.waiting import owning
-    from foresail.cloud.waiting.jobs import TraceJobs
     from foresail.cloud.waiting.offers import rented_family
     from foresail.cloud.waiting.trying import POLICIES, Grounds
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.rent_or_wait_page import Circumstances
 
-    if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime", source=log, expected="a log that has both"
-        )
-    if not (workload.cpus > 0.0).all():
-        raise InputError(
-            "jobs without cores",
-            source=log,
-            field="cpus_per_task",
-            value=int((~(workload.cpus > 0.0)).sum()),
-            expected="cores of every job; the filter fill_processors drops the others",
-        )
-    jobs = TraceJobs.of_workload(workload)
+    jobs = trace_jobs(workload, log)
     family = rented_family(catalogue)
     believed = believed_runtimes(workload, told.runtimes)
     worth = _worth(asked, owning.usual_hour_value(jobs, family))
+    own_values = None
+    if asked.hour_values is not None:
+        worth, own_values = _by_user(worth, asked.hour_values, workload)
     grounds = Grounds(
         jobs,
         believed,
@@ -258,6 +262,7 @@ def _on_log(
         told.waits.value,
         told.runtimes == KNOWN,
         worth.hour_value,
+        own_values,
     )
     relative = fleet.price_per_hour / offer.on_demand_per_hour
     many = _OF_LONG_LOGS if len(jobs) > _LONG_LOG else _OF_LOGS
@@ -349,6 +354,16 @@ def _worth(asked: _Asked, usual: float) -> Worth:
     stated = asked.hour_value is not None
     value = usual if asked.hour_value is None else asked.hour_value
     return Worth(value, stated, asked.longest_wait_seconds)
+
+
+def _by_user(worth: Worth, path: Path, workload: Workload) -> tuple[Worth, Floats]:
+    """The worth where users say their own, and that of an hour by job."""
+    from foresail.cloud.waiting.user_values import read_user_values, values_by_job
+
+    users = read_user_values(path)
+    values = values_by_job(workload.jobs["user"], users, worth.hour_value, path)
+    mean = float(values.mean())
+    return replace(worth, hour_value=mean, users=len(users), others_value=worth.hour_value), values
 
 
 def _show(answer: OwningAnswer, around: Circumstances, output_format: Format) -> None:

@@ -29,12 +29,15 @@ class BlockSums:
     cost, on_demand_cost
         Money for the block's time on fixed machines and for its jobs on rented ones; and money if
         all of its jobs had been rented one at once.
+    delay_cost
+        What the waits were worth by the jobs' own values; 0 where they have none.
     """
 
     jobs: Floats
     wait_seconds: Floats
     cost: Floats
     on_demand_cost: Floats
+    delay_cost: Floats
 
     def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
         """Effective price and mean wait (s) of periods put together anew, shape (draws,).
@@ -45,6 +48,11 @@ class BlockSums:
             (weights @ self.cost) / (weights @ self.on_demand_cost),
             (weights @ self.wait_seconds) / (weights @ self.jobs),
         )
+
+    def drawn_delay_cost(self, weights: Floats) -> Floats:
+        """What a job's wait is worth on average, of the same periods; shape (draws,)."""
+        mean: Floats = (weights @ self.delay_cost) / (weights @ self.jobs)
+        return mean
 
 
 def block_seconds(submit_seconds: Floats) -> float | None:
@@ -95,6 +103,7 @@ def block_sums(
         wait_seconds=sums[:, totals_of.WAIT],
         cost=owned + sums[:, totals_of.RENTED_COST] + sums[:, totals_of.TRIAL_COST],
         on_demand_cost=sums[:, totals_of.ON_DEMAND_COST],
+        delay_cost=sums[:, totals_of.DELAY_COST],
     )
 
 

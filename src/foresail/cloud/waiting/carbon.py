@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
-from foresail.kernels.carbon import emitted_by, greenest_starts
+from foresail.kernels.carbon import emitted_between, greenest_starts
 from foresail.model.errors import InputError
 
 
@@ -54,12 +54,13 @@ class CarbonIntensity:
             np.asarray(start_seconds, dtype=np.float64),
             np.asarray(start_seconds, dtype=np.float64) + np.asarray(runtime_seconds),
         )
-        total = np.array(
-            [
-                emitted_by(self.grams_per_kwh, self.sums, last / self.step_seconds)
-                - emitted_by(self.grams_per_kwh, self.sums, first / self.step_seconds)
-                for first, last in zip(starts.ravel(), ends.ravel(), strict=True)
-            ]
+        total = np.empty(starts.size)
+        emitted_between(
+            self.grams_per_kwh,
+            self.sums,
+            writable(starts.ravel() / self.step_seconds),
+            writable(ends.ravel() / self.step_seconds),
+            total,
         )
         return total.reshape(starts.shape) * self.step_seconds / 3600.0
 
@@ -129,16 +130,19 @@ def green_starts(
     if not (np.all(patience >= 0.0) and np.all(np.isfinite(patience)) and np.all(value >= 0.0)):
         raise InputError("out of range", field="patience_seconds", expected="finite, 0 or more")
     start = np.empty(count)
+    submit = jobs.submit_seconds / step
     greenest_starts(
         carbon.grams_per_kwh,
         carbon.sums,
-        jobs.submit_seconds / step,
+        submit,
         writable(runtimes / step),
         writable(patience / step),
         writable(value),  # grams per kWh and step, for an hour's delay in steps
         start,
     )
-    return np.maximum(start * step, jobs.submit_seconds)
+    # Who starts at once does so exactly, whatever division and multiplication made of it.
+    at_once = jobs.submit_seconds
+    return np.where(start > submit, np.maximum(start * step, at_once), at_once)
 
 
 def green_metrics(

@@ -27,7 +27,8 @@ class Point:
     mean_wait_seconds
         Over all jobs.
     waiting_hours
-        Of all jobs together in the period.
+        Of all jobs together in the period; where jobs have values of their own, each hour counts
+        as its value relative to the mean of them.
     rented_work, rented_jobs
         Shares of work and of jobs on rented machines.
     fixed_utilisation

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -137,16 +137,22 @@ class Worth:
     Parameters
     ----------
     hour_value
-        Money that an hour's waiting of a job is worth.
+        Money that an hour's waiting of a job is worth; the mean, where users say their own.
     stated
         Whether somebody said so; else it is a share of what a job's machine costs for an hour.
     longest_wait_seconds
         Largest mean wait.
+    users
+        How many say their own.
+    others_value
+        What counts for the jobs of all others, where some say their own.
     """
 
     hour_value: float
     stated: bool
     longest_wait_seconds: float = math.inf
+    users: int = 0
+    others_value: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.hour_value < math.inf:
@@ -292,18 +298,32 @@ def own_or_rent(
     return try_all(sweep.between(best))
 
 
+class _Draws(NamedTuple):
+    """Of a setting in periods put together anew: price, mean wait, and what a job's is worth."""
+
+    price: Floats
+    wait_seconds: Floats
+    delay_cost: Floats
+
+
 def _of_simulations(
     results: Mapping[Setting, Tried], grounds: Grounds, sweep: Sweep, worth: Worth
 ) -> OwningAnswer:
     """The answer, with intervals from blocks that all settings draw alike."""
-    draws: dict[Setting, tuple[Floats, Floats]] = {}
+    draws: dict[Setting, _Draws] = {}
     blocks = 0
     for setting, tried in results.items():
         if tried.sums is not None:
             blocks = tried.sums.jobs.size
-            draws[setting] = tried.sums.drawn(block_draws(blocks, _DRAWS, _SEED))
+            weights = block_draws(blocks, _DRAWS, _SEED)
+            prices, waits = tried.sums.drawn(weights)
+            delays = worth.hour_value * waits / 3600.0
+            if grounds.own_values is not None:
+                delays = tried.sums.drawn_delay_cost(weights)
+            draws[setting] = _Draws(prices, waits, delays)
+    own_mean = None if grounds.own_values is None else worth.hour_value
     points = {
-        setting: _point(setting, results[setting].metrics, draws.get(setting))
+        setting: _point(setting, results[setting].metrics, draws.get(setting), own_mean)
         for setting in sorted(results, key=_order)
     }
     span, jobs = grounds.span_seconds, len(grounds.jobs)
@@ -397,10 +417,16 @@ def share_too_wide(jobs: TraceJobs, machine: FixedMachines) -> float:
     return float((jobs.runtime_seconds * jobs.cores) @ wide) / work if work else 0.0
 
 
-def _point(setting: Setting, result: WaitingMetrics, draws: tuple[Floats, Floats] | None) -> Point:
+def _point(
+    setting: Setting, result: WaitingMetrics, draws: _Draws | None, own_mean: float | None
+) -> Point:
+    """``own_mean``: mean of the jobs' own values of an hour, if they have such."""
     prices = waits = None
     if draws is not None:
-        prices, waits = (_interval(each) for each in draws)
+        prices, waits = _interval(draws.price), _interval(draws.wait_seconds)
+    hours = result.jobs * result.mean_wait_seconds / 3600.0
+    if own_mean:
+        hours = result.delay_cost / own_mean
     return Point(
         setting.policy,
         setting.machines,
@@ -409,7 +435,7 @@ def _point(setting: Setting, result: WaitingMetrics, draws: tuple[Floats, Floats
         result.total_cost,
         result.on_demand_cost,
         result.mean_wait_seconds,
-        result.jobs * result.mean_wait_seconds / 3600.0,
+        hours,
         result.rented_work,
         result.rented_jobs,
         result.fixed_utilisation,
@@ -455,7 +481,7 @@ def _answered(
 def _certainty(
     answer: OwningAnswer,
     points: dict[Setting, Point],
-    draws: dict[Setting, tuple[Floats, Floats]],
+    draws: dict[Setting, _Draws],
     length: float,
     blocks: int,
 ) -> Certainty:
@@ -466,15 +492,15 @@ def _certainty(
         if point.is_lasting and point.mean_wait_seconds <= answer.worth.longest_wait_seconds
     ]
     point = answer.advised
-    scale = answer.worth.hour_value * answer.jobs / 3600.0 / point.on_demand_cost
-    totals = np.array([draws[each][0] + scale * draws[each][1] for each in allowed])
+    scale = answer.jobs / point.on_demand_cost
+    totals = np.array([draws[each].price + scale * draws[each].delay_cost for each in allowed])
     chosen = next(setting for setting in allowed if points[setting] is point)
     mine = totals[allowed.index(chosen)]
     least = totals.min(axis=0)
     saving = None
     if answer.today is not None:
         today = next(s for s, each in points.items() if each is answer.today)
-        saving = _interval(draws[today][0] - draws[chosen][0])
+        saving = _interval(draws[today].price - draws[chosen].price)
     return Certainty(
         block_seconds=length,
         blocks=blocks,

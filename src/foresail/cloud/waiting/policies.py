@@ -113,8 +113,10 @@ def waiting_policy(
 class Foresight:
     """An oracle of waits: it names those who would wait beyond their patience.
 
-    Exact where nobody who waits holds up others, that is in any queue but the strict one: who
-    leaves a queue has changed nothing for those who stay.
+    Where nobody who waits holds up others, that is in any queue but the strict one, it costs
+    nothing: who leaves a queue has changed nothing for those who stay. In the strict queue the
+    schedule is simulated forward for every job that finds no machine, from the true runtimes.
+    That is exact, too, unless jobs are tried elsewhere and come back.
 
     Parameters
     ----------
@@ -128,6 +130,16 @@ class Foresight:
     false_alarms: NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Waits as they would be if nobody else came and all runtimes were as believed.
+
+    On the arrival of a job that finds no machine, the schedule is simulated forward from the
+    believed ends of what runs and the believed runtimes of what waits. Whoever runs for longer
+    than believed is taken to end any moment.
+    """
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
     """What a policy is told of the jobs, beside their requests.
@@ -137,19 +149,21 @@ class Beliefs:
     runtime_seconds
         Estimate per job.
     waits
-        Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
-        nothing: then nobody is believed to wait.
+        Where waits come from: seconds per job, a model of the cluster's state, an oracle, a
+        forecast from the believed runtimes, or nothing: then nobody is believed to wait.
     delay_per_hour
         Money that an hour's delay of each job costs, or None: nothing.
     """
 
     runtime_seconds: NDArray[np.float64]
-    waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+    waits: NDArray[np.float64] | WaitModel | Foresight | Forecast | None = None
     delay_per_hour: NDArray[np.float64] | None = None
 
     @classmethod
     def true_runtimes(
-        cls, jobs: TraceJobs, waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+        cls,
+        jobs: TraceJobs,
+        waits: NDArray[np.float64] | WaitModel | Foresight | Forecast | None = None,
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)

@@ -16,7 +16,7 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
-from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.kernels.heaps import Links, timetable
 from foresail.kernels.packing import machines_of
 from foresail.kernels.wait_model import FEATURES, WaitModel
@@ -33,6 +33,7 @@ from foresail.kernels.waiting import (
     TraceColumns,
     simulate_waiting,
 )
+from foresail.kernels.waiting_forecast import Forecaster, forecaster
 from foresail.model.errors import InputError
 
 _NONE = np.empty(0)
@@ -65,6 +66,9 @@ class Simulated:
         submission, from the first on.
     columns, shapes
         The jobs as the simulation took them.
+    forecast_seconds
+        The wait that was forecast for each job, infinite where that was too long for its policy
+        to ask how long; NaN where no forecast was asked for.
     """
 
     start_seconds: Floats
@@ -74,6 +78,7 @@ class Simulated:
     features_every: int
     columns: TraceColumns
     shapes: Shapes
+    forecast_seconds: Floats | None = None
 
 
 def simulate(
@@ -85,11 +90,15 @@ def simulate(
     lost_seconds: Floats | None = None,
     features_every: int = 0,
     seed: int = 0,
+    ranks: Floats | None = None,
 ) -> Simulated:
     """Run the jobs of a trace under a waiting policy.
 
     A job goes to the fixed machine with the fewest free cores that holds it; a job that none could
     ever hold is rented what it needs. Two jobs never share a rented machine.
+
+    A forecast of waits simulates forward for each job that finds no machine: its time grows with
+    the jobs that run and wait then, so that a long queue makes it much slower than the rest.
 
     Parameters
     ----------
@@ -104,22 +113,19 @@ def simulate(
         Keep the cluster's state at every submission of this number; 0: none.
     seed
         Of the random queue.
+    ranks
+        By job: the first that fits goes in this order, the least first, instead of the queue's.
 
     Raises
     ------
     InputError
-        If there are not as many beliefs as jobs, or an oracle of waits is asked of a strict queue.
+        If there are not as many beliefs or ranks as jobs, a rank is not a number, or the queue is
+        strict, and ranks are given.
     """
     foresight = beliefs.waits if isinstance(beliefs.waits, Foresight) else None
-    if foresight is not None and policy.queue == "strict-fcfs":
-        raise InputError(
-            "waits cannot be foreseen where nobody may overtake",
-            field="queue",
-            value=policy.queue,
-            expected="fcfs, sjf or random",
-        )
+    strict = policy.queue == "strict-fcfs"
     requests = jobs.requests
-    columns = _columns(jobs, beliefs, lost_seconds)
+    columns = _columns(jobs, beliefs, lost_seconds, strict)
     shapes = Shapes(
         requests.cores,
         requests.memory_bytes,
@@ -137,7 +143,9 @@ def simulate(
     )
     rules = policy.rules
     links = Links(
-        _ranks(policy, columns, seed), np.empty(count, np.int32), np.empty(count, np.int32)
+        _ranks(policy, columns, seed) if ranks is None else _given_ranks(ranks, count, strict),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
     )
     room = Room(
         releases=timetable(min(count, fixed.total_cores)),
@@ -150,8 +158,15 @@ def simulate(
     )
     room.tally[TOTAL_CORES] = fixed.total_cores
     room.tally[TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
+    cores = np.full(fixed.count, fixed.cores, np.int64)
+    memory = np.full(fixed.count, float(fixed.memory_bytes))
+    ahead: Forecaster | None = None
+    if isinstance(beliefs.waits, Forecast):
+        ahead = forecaster(columns.estimate, requests.cores.size, cores, memory)
+    elif foresight is not None and strict:
+        ahead = forecaster(columns.runtime, requests.cores.size, cores, memory)
     simulate_waiting(
-        policy.queue == "strict-fcfs",
+        strict,
         float(fixed.own_price_per_core_hour),
         max(features_every, 1),
         rules,
@@ -159,14 +174,12 @@ def simulate(
         np.array([[fixed.cores, fixed.memory_bytes]] * min(fixed.count, 1), float).reshape(-1, 2),
         columns,
         shapes,
-        machines_of(
-            np.full(fixed.count, fixed.cores, np.int64),
-            np.full(fixed.count, float(fixed.memory_bytes)),
-        ),
+        machines_of(cores, memory),
         outcomes,
         room,
+        ahead,
     )
-    if foresight is not None:
+    if foresight is not None and not strict:
         _foresee(foresight, rules.patience_seconds, outcomes)
     return Simulated(
         outcomes.start,
@@ -176,15 +189,22 @@ def simulate(
         features_every,
         columns,
         shapes,
+        None if ahead is None else ahead.wait,
     )
 
 
-def _columns(jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None) -> TraceColumns:
+def _columns(
+    jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None, strict: bool
+) -> TraceColumns:
     count = len(jobs)
     waits: Floats = _NONE
     if isinstance(beliefs.waits, Foresight):
-        if beliefs.waits.false_alarms is not None:
+        if strict:
+            waits = _foreseen(beliefs.waits, count)
+        elif beliefs.waits.false_alarms is not None:
             waits = np.where(beliefs.waits.false_alarms, np.inf, 0.0)
+    elif isinstance(beliefs.waits, Forecast):
+        waits = np.full(count, np.nan)
     elif isinstance(beliefs.waits, np.ndarray):
         waits = writable(beliefs.waits)
     estimates = writable(beliefs.runtime_seconds)
@@ -205,6 +225,27 @@ def _columns(jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None) -> 
         delay,
         lost,
     )
+
+
+def _foreseen(foresight: Foresight, count: int) -> Floats:
+    """Waits in a strict queue: to be forecast (NaN), but for those that the oracle has wrong."""
+    waits = np.full(count, np.nan)
+    if foresight.missed is not None:
+        waits[foresight.missed] = 0.0
+    if foresight.false_alarms is not None:
+        waits[foresight.false_alarms] = np.inf
+    return waits
+
+
+def _given_ranks(ranks: Floats, count: int, strict: bool) -> Floats:
+    if strict:
+        raise InputError("a strict queue has an order of its own", field="ranks")
+    given = writable(ranks)
+    if given.shape != (count,) or np.isnan(given).any():
+        raise InputError(
+            "not a rank for each job", field="ranks", value=given.size, expected=f"{count} numbers"
+        )
+    return given
 
 
 def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:

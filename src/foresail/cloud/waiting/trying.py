@@ -85,6 +85,8 @@ class Grounds:
         Whether ``runtimes`` are the truth.
     hour_value
         What the weighing policy is told that an hour's delay of a job costs.
+    own_values
+        The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then.
 
     Raises
     ------
@@ -100,6 +102,7 @@ class Grounds:
     waits: Waits = "known"
     are_runtimes_true: bool = True
     hour_value: float = 0.0
+    own_values: Floats | None = None
 
     def __post_init__(self) -> None:
         submit = self.jobs.submit_seconds
@@ -109,14 +112,6 @@ class Grounds:
                 field="submit_seconds",
                 value=count_of(submit.size),
                 expected="jobs at two times or more",
-            )
-
-        if self.waits == "known" and self.queue == "strict-fcfs":
-            raise InputError(
-                "waits cannot be known where nobody may overtake",
-                field="waits",
-                value=self.waits,
-                expected=", ".join(WAITS[1:]),
             )
 
     @property
@@ -146,7 +141,8 @@ class Grounds:
     def digest(self) -> str:
         """Of all that determines results, beside the setting."""
         digest = hashlib.sha256()
-        for column in (*(getattr(self.jobs, f.name) for f in fields(self.jobs)), self.runtimes):
+        columns = [getattr(self.jobs, each.name) for each in fields(self.jobs)]
+        for column in (*columns, self.runtimes, self.own_values):
             if column is not None:
                 digest.update(f"{column.dtype}{column.shape}".encode())
                 digest.update(np.ascontiguousarray(column).data)
@@ -276,8 +272,8 @@ def _simulated(grounds: Grounds, models: _WaitModels, setting: Setting) -> Tried
         waits = models.of(setting)
     elif grounds.waits == "known" and setting.policy in GO_BY_WAITS:
         waits = Foresight()
-    delay = None
-    if setting.policy == "weighing":
+    delay = grounds.own_values
+    if delay is None and setting.policy == "weighing":
         delay = np.full(len(grounds.jobs), grounds.hour_value)
     told = Beliefs(grounds.runtimes, waits, delay)
     simulated = simulate(grounds.jobs, fixed, grounds.family, policy, told)

@@ -9,7 +9,7 @@ from typing import Final
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
 from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
-from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.spot import Revocations
 from foresail.kernels.wait_model import WaitModel
@@ -58,7 +58,8 @@ def standard_variants(
     wait_models
         Models of waits by name: each gives SWW-ML, and with speculation the combined variant.
     runtime_estimates
-        Estimates by job, by name of the model; waits are then still foreseen.
+        Estimates by job, by name of the model: once with waits still foreseen, and once with
+        waits that are forecast from the same estimates, as published.
     spot_price
         Of machines that may be taken back, relative to the on-demand price.
     seed
@@ -74,13 +75,15 @@ def standard_variants(
         Variant("oracle", baseline, foreseen),
         Variant("naive", baseline, truth),
         Variant("runtimes 10 % off", baseline, Beliefs(close, Foresight())),
+        Variant("runtimes and waits 10 % off", baseline, Beliefs(close, Forecast())),
         Variant("speculative", tried, foreseen),
         Variant("speculative, spot", tried, foreseen, lost, spot_price),
     ]
-    variants += [
-        Variant(f"runtimes by {name}", baseline, Beliefs(estimates, Foresight()))
-        for name, estimates in runtime_estimates.items()
-    ]
+    for name, estimates in runtime_estimates.items():
+        variants += [
+            Variant(f"runtimes by {name}", baseline, Beliefs(estimates, Foresight())),
+            Variant(f"runtimes and waits by {name}", baseline, Beliefs(estimates, Forecast())),
+        ]
     for name, model in wait_models.items():
         told = Beliefs.true_runtimes(jobs, model)
         variants.append(Variant(f"waits by {name}", baseline, told))

@@ -1,0 +1,116 @@
+"""``foresail cloud green``: what waiting for green hours saves, and how long jobs wait for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._prices import (
+    STANDARD_FILTERS,
+    Filters,
+    Png,
+    echo,
+    make_output,
+    times_of,
+    trace_jobs,
+    write_page,
+)
+from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.cloud.waiting.green_hours import GreenAnswer
+    from foresail.reports.green_page import GreenCircumstances
+
+_PATIENCES: Final = ("1h", "6h", "24h")
+_WATTS: Final = 10.0
+_REPEATS: Final = ("daily", "weekly")
+
+
+def command(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
+    intensity: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Columns grams_per_kwh, and time (ISO date), unix_seconds or hours of the log.",
+        ),
+    ],
+    patience: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TIMES",
+            help=f"How long jobs may be put off; several with commas [{','.join(_PATIENCES)}].",
+        ),
+    ] = None,
+    runtimes: Annotated[
+        str,
+        typer.Option(metavar="BY", help="What starts go by: known, requested, or a predictor."),
+    ] = "recent",
+    watts: Annotated[float, typer.Option(help="Power of a busy core.")] = _WATTS,
+    hour_grams: Annotated[
+        float, typer.Option(metavar="GRAMS", help="CO2 that an hour of a job's delay must save.")
+    ] = 0.0,
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            metavar="daily|weekly",
+            help="Let the series go round, by whole days or by whole weeks.",
+        ),
+    ] = None,
+    filters: Filters = None,
+    reader: ReaderName = None,
+    mapping: MappingPath = None,
+    processors: Processors = None,
+    strict: Strict = False,
+    config: Config = None,
+    output_format: FormatOption = Format.TABLE,
+    output: Output = None,
+    png: Png = False,
+) -> None:
+    """What it saves to start each job, within its patience, when it emits least CO2.
+
+    Jobs never wait for capacity here: each starts when it is greenest, however many do. The
+    answer is given for several patiences, and says how much of it needs known runtimes.
+    """
+    from foresail.cli._replaying import load_cleaned
+    from foresail.cloud.waiting.green_hours import green_hours
+    from foresail.cloud.waiting.intensity import Repeat, read_intensity
+    from foresail.evaluation.believed_runtimes import believed_runtimes
+    from foresail.reports.green_page import GreenCircumstances, green_page
+
+    del config
+    if repeat is not None and repeat not in _REPEATS:
+        raise InputError(
+            "cannot repeat so", field="--repeat", value=repeat, expected=" or ".join(_REPEATS)
+        )
+    patiences = times_of(patience or _PATIENCES, "--patience")
+    make_output(output)
+    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    jobs = trace_jobs(workload, log)
+    origin = workload.meta.origin_unix_seconds
+    series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))
+    believed = believed_runtimes(workload, runtimes)
+    answer = green_hours(jobs, series, believed, patiences, watts / 1000.0, hour_grams)
+    around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
+    _show(answer, around, output_format)
+    if output is not None:
+        write_page(green_page(answer, around), output, png)
+
+
+def _show(answer: GreenAnswer, around: GreenCircumstances, output_format: Format) -> None:
+    from foresail.cli.trace._tables import print_table
+    from foresail.reports.green_page import patiences_table, record, sentences
+
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(record(answer, around), indent=2, allow_nan=False))
+        return
+    for sentence in sentences(answer, around):
+        echo(sentence)
+    typer.echo()
+    table = patiences_table(answer, around)
+    print_table(table.headings, table.rows, right=len(table.headings) - 1)

@@ -1,0 +1,245 @@
+"""What waiting for green hours saves on a log: the question as a whole, for several patiences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.cloud.waiting.carbon import GreenMetrics, green_metrics, green_starts
+from foresail.cloud.waiting.intensity import IntensitySeries
+from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
+from foresail.model.errors import InputError
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class GreenPoint:
+    """One patience.
+
+    Parameters
+    ----------
+    patience_seconds
+        The longest delay of a job.
+    believed
+        What comes of it with runtimes as somebody believed them.
+    known
+        The same with known runtimes.
+    most_cores
+        Cores in use at once at most, as believed.
+    """
+
+    patience_seconds: float
+    believed: GreenMetrics
+    known: GreenMetrics
+    most_cores: int
+
+    @property
+    def kilograms_saved(self) -> float:
+        """CO2 that is not emitted, as believed."""
+        return (self.believed.grams_at_once - self.believed.grams) / 1000.0
+
+    @property
+    def realised(self) -> float | None:
+        """Share of what known runtimes save that believed ones do; None where they save nothing."""
+        return self.believed.saved / self.known.saved if self.known.saved > 0.0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Hours of the clock: how green each was, and how much ran; arrays of shape (hours,).
+
+    Parameters
+    ----------
+    edges_seconds
+        Begin of each hour and end of the last, from the log's origin; shape (hours + 1,).
+    hour_of_day
+        0 to 23, UTC where the log's date is known, else of the log's days.
+    grams_per_kwh
+        Mean intensity.
+    cores_at_once, cores_waiting
+        Mean cores in use if all start at once, and if they wait up to the longest patience.
+    """
+
+    edges_seconds: Floats
+    hour_of_day: Floats
+    grams_per_kwh: Floats
+    cores_at_once: Floats
+    cores_waiting: Floats
+
+    def by_hour_of_day(self, column: Floats) -> Floats:
+        """Means of a column, shape (24,); nan for hours that the log has not."""
+        weights = np.diff(self.edges_seconds)
+        hours = self.hour_of_day.astype(np.int64)
+        total = np.bincount(hours, weights * column, minlength=24)
+        length = np.bincount(hours, weights, minlength=24)
+        mean: Floats = np.divide(total, length, out=np.full(24, np.nan), where=length > 0.0)
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class GreenAnswer:
+    """All that was found.
+
+    Parameters
+    ----------
+    points
+        By rising patience, beginning with none.
+    jobs
+        How many.
+    core_hours
+        Work, the same for every patience.
+    kilowatts_per_core
+        What a busy core draws.
+    hour_grams
+        CO2 that an hour's delay of a job must save.
+    most_cores_at_once
+        Cores in use at once at most if nobody waits.
+    unbelieved_jobs
+        Share of jobs of which nobody believes anything: they start at once.
+    course
+        What ran when, with no patience and the longest.
+    """
+
+    points: tuple[GreenPoint, ...]
+    jobs: int
+    core_hours: float
+    kilowatts_per_core: float
+    hour_grams: float
+    most_cores_at_once: int
+    unbelieved_jobs: float
+    course: Course
+
+
+def green_hours(
+    jobs: TraceJobs,
+    series: IntensitySeries,
+    believed_runtimes: Floats,
+    patiences_seconds: Sequence[float],
+    kilowatts_per_core: float,
+    hour_grams: float = 0.0,
+) -> GreenAnswer:
+    """Start each job within each patience where it emits least; nobody waits for capacity.
+
+    Parameters
+    ----------
+    jobs
+        The log.
+    series
+        Intensity, known in advance.
+    believed_runtimes
+        Seconds by job, shape (jobs,); whose is not finite starts at once.
+    patiences_seconds
+        Longest delays; 0 is added.
+    kilowatts_per_core
+        What a busy core draws.
+    hour_grams
+        CO2 that an hour's delay of a job must save.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, the power or a patience is out of range, or the series does not last
+        as long as jobs may run.
+    """
+    if not len(jobs):
+        raise InputError("there are no jobs")
+    if not 0.0 < kilowatts_per_core < np.inf:
+        raise InputError(
+            "out of range", field="watts", value=1000.0 * kilowatts_per_core, expected="above 0"
+        )
+    if not 0.0 <= hour_grams < np.inf:
+        raise InputError("out of range", field="hour grams", value=hour_grams, expected="0 or more")
+    patiences = sorted({0.0, *patiences_seconds})
+    longest = patiences[-1]
+    submit, runtime = jobs.submit_seconds, jobs.runtime_seconds
+    series.demand_covered(float(submit[0]), float((submit + runtime).max()) + longest)
+    shifted = TraceJobs(submit - series.first_seconds, runtime, jobs.cores)
+    some = np.isfinite(believed_runtimes)
+    believed = np.where(some, believed_runtimes, 0.0)
+    if not series.repeats:
+        # What a job is believed to emit after the series' end, nobody can say.
+        believed = np.minimum(believed, series.end_seconds - submit - longest)
+
+    grams_per_kilowatt = hour_grams / (jobs.cores * kilowatts_per_core)
+
+    def started(runtimes: Floats, patience: Floats) -> Floats:
+        return green_starts(
+            shifted, series.carbon, writable(runtimes), patience, grams_per_kilowatt
+        )
+
+    points, starts = [], shifted.submit_seconds
+    for patience in patiences:
+        starts = started(believed, np.where(some, patience, 0.0))
+        with_truth = started(runtime, np.full(len(jobs), patience))
+        points.append(
+            GreenPoint(
+                patience,
+                green_metrics(shifted, series.carbon, starts, kilowatts_per_core),
+                green_metrics(shifted, series.carbon, with_truth, kilowatts_per_core),
+                most_cores(starts, jobs),
+            )
+        )
+    return GreenAnswer(
+        tuple(points),
+        len(jobs),
+        jobs.core_seconds / _HOUR,
+        kilowatts_per_core,
+        hour_grams,
+        points[0].most_cores,
+        1.0 - float(some.mean()),
+        _course(jobs, series, starts + series.first_seconds),
+    )
+
+
+def most_cores(start_seconds: Floats, jobs: TraceJobs) -> int:
+    """Cores in use at once at most, when the jobs start then."""
+    times = np.concatenate([start_seconds + jobs.runtime_seconds, start_seconds])
+    change = np.concatenate([-jobs.cores, jobs.cores])
+    # Ends come first among events at one time; a job of no length would end before it starts.
+    lasting = np.tile(jobs.runtime_seconds > 0.0, 2)
+    times, change = times[lasting], change[lasting]
+    order = np.argsort(times, kind="stable")
+    return int(np.cumsum(change[order]).max(initial=0))
+
+
+def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> Course:
+    clock = series.origin_unix_seconds or 0.0
+    last = float((np.maximum(start_seconds, jobs.submit_seconds) + jobs.runtime_seconds).max())
+    first_hour = np.floor((jobs.submit_seconds[0] + clock) / _HOUR)
+    last_hour = max(np.ceil((last + clock) / _HOUR), first_hour + 1.0)
+    edges = np.arange(first_hour, last_hour + 0.5) * _HOUR - clock
+    hours = np.arange(first_hour, last_hour - 0.5) % 24.0
+    if not series.repeats:
+        edges = np.clip(edges, series.first_seconds, series.end_seconds)
+    length = np.diff(edges)
+    kept = length > 0.0
+    edges = np.append(edges[:-1][kept], edges[1:][kept][-1])
+    length, hours = length[kept], hours[kept]
+    grams = series.carbon.grams(edges[:-1] - series.first_seconds, length)
+    return Course(
+        edges,
+        hours,
+        grams * _HOUR / length,
+        np.diff(_core_seconds_until(edges, jobs.submit_seconds, jobs)) / length,
+        np.diff(_core_seconds_until(edges, start_seconds, jobs)) / length,
+    )
+
+
+def _core_seconds_until(at_seconds: Floats, start_seconds: Floats, jobs: TraceJobs) -> Floats:
+    """Work done by each moment, when the jobs start then."""
+    ends = start_seconds + jobs.runtime_seconds
+    return _after(at_seconds, start_seconds, jobs) - _after(at_seconds, ends, jobs)
+
+
+def _after(at_seconds: Floats, times_seconds: Floats, jobs: TraceJobs) -> Floats:
+    """Core-seconds since each job's time, summed over jobs whose time is past."""
+    order = np.argsort(times_seconds, kind="stable")
+    times, cores = times_seconds[order], jobs.cores[order].astype(np.float64)
+    past = np.searchsorted(times, at_seconds)
+    count = np.concatenate([[0.0], np.cumsum(cores)])[past]
+    moment = np.concatenate([[0.0], np.cumsum(cores * times)])[past]
+    work: Floats = count * at_seconds - moment
+    return work

@@ -1,0 +1,66 @@
+"""The replay's orders as the queue of waiting policies: an expression becomes ranks of jobs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
+from foresail.kernels.expression import evaluate_all
+from foresail.model.errors import InputError
+from foresail.schedulers._expression import compile_expression
+from foresail.traces.workload import Workload
+
+
+def waiting_ranks(
+    workload: Workload, order: str, believed_seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Ranks by job, shape (jobs,): who waits goes in this order, the least first.
+
+    Only orders that stay as they are from submission on: ``now``, ``wait`` and ``pilot`` change
+    while a job waits.
+
+    Parameters
+    ----------
+    workload
+        The log.
+    order
+        An order's name, or an expression such as ``requested * cpus``.
+    believed_seconds
+        Runtime that each job is believed to have, shape (jobs,): ``predicted`` and every quantile.
+
+    Raises
+    ------
+    InputError
+        If the text is no such expression, or the order changes while jobs wait.
+    UnknownNameError
+        If it names a field or function that does not exist.
+    """
+    program = compile_expression(order)
+    if program.changes_with_time or program.follows_pilots:
+        raise InputError(
+            "an order that changes while jobs wait",
+            field="order",
+            value=order,
+            expected="neither now, wait nor pilot",
+        )
+    believed = np.asarray(believed_seconds, dtype=np.float64)
+    if believed.shape != (len(workload),):
+        raise InputError(
+            "not one for each job",
+            field="believed_seconds",
+            value=believed.size,
+            expected=f"{len(workload)} of them",
+        )
+    summaries = np.repeat(believed[:, None], SUMMARY_COLUMNS, axis=1)
+    summaries[:, URGENCY] = 1.0 / np.maximum(believed, SLOWDOWN_BOUND_SECONDS)
+    count = len(workload)
+    return evaluate_all(
+        program.code,
+        program.constants,
+        np.arange(count),
+        0.0,
+        workload.specs,
+        summaries,
+        np.ones(count),
+    )

@@ -1,0 +1,364 @@
+"""The page about green hours: CO2 saved against the delay it costs, and when work runs then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.waiting.carbon import GreenMetrics
+from foresail.cloud.waiting.green_hours import Course, GreenAnswer, GreenPoint
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.cloud_page import CloudPage, NumbersTable
+from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.figure import Figure
+from foresail.reports.json_values import finite
+from foresail.reports.plot_axes import scale_of
+from foresail.reports.style import named_styles
+
+_SHOWN_HOURS: Final = 7 * 24
+_LITTLE: Final = 0.001
+_INTENSITY: Final = "intensity"
+_AT_ONCE: Final = "cores, all start at once"
+_WAITING: Final = "cores, waiting for green hours"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class GreenCircumstances:
+    """What was asked of, beside the answer.
+
+    Parameters
+    ----------
+    log, series
+        Names of their files.
+    runtimes
+        What jobs are believed to run for: ``known``, ``requested`` or a predictor.
+    repeat
+        What of the series goes round, None if it does not.
+    dated
+        Whether the log's date is known, so that hours are of the day in UTC.
+    """
+
+    log: str
+    series: str
+    runtimes: str
+    repeat: str | None
+    dated: bool
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the runtimes are the truth."""
+        return self.runtimes == "known"
+
+
+def green_page(answer: GreenAnswer, asked: GreenCircumstances) -> CloudPage:
+    """The page about one answer."""
+    rounds = "" if asked.repeat is None else f", repeated {asked.repeat}"
+    return CloudPage(
+        title="What does waiting for green hours save?",
+        situation=(
+            f"{asked.log}: {count(answer.jobs, 'job')} of {number(round(answer.core_hours))} "
+            f"core-hours; {number(1000.0 * answer.kilowatts_per_core)} W for a busy core; "
+            f"intensity {asked.series}{rounds}."
+        ),
+        sentences=sentences(answer, asked),
+        parts=[
+            patiences_table(answer, asked),
+            _saving_figure(answer, asked),
+            _day_figure(answer.course, asked),
+            _course_figure(answer.course),
+        ],
+        notes=notes(answer, asked),
+    )
+
+
+def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
+    """What it saves, what it costs, and what it rests on."""
+    most = answer.points[-1]
+    at_once = most.believed.grams_at_once / 1000.0
+    patience = duration(most.patience_seconds)
+    if abs(most.believed.saved) < _LITTLE:
+        said = [
+            f"Waiting for green hours saves nothing worth its name: {percent(most.believed.saved)} "
+            f"of {_kilograms(at_once)} kg CO2, if jobs wait up to {patience}."
+        ]
+    else:
+        verb = "saves" if most.kilograms_saved > 0.0 else "costs another"
+        said = [
+            f"If every job starts within {patience} of its submission when it emits least"
+            f"{_priced(answer)}, that {verb} {percent(abs(most.believed.saved))} of the CO2 "
+            f"({_kilograms(abs(most.kilograms_saved))} of {_kilograms(at_once)} kg); jobs start "
+            f"{duration(most.believed.mean_wait_seconds)} later on average."
+        ]
+    said += _less_patience(answer)
+    said.append(_knowledge(most, asked))
+    if answer.unbelieved_jobs > 0.0:
+        said.append(
+            f"{percent(answer.unbelieved_jobs)} of the jobs start at once, because nobody believes "
+            "anything of their runtime."
+        )
+    said.append(
+        f"Jobs never wait for capacity here: {count(most.most_cores, 'core')} would be in use at "
+        f"once at most, {number(answer.most_cores_at_once)} if nobody waited. Where there are "
+        "fewer, less is saved."
+    )
+    return said
+
+
+def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTable:
+    """What each patience leads to."""
+    headings = ["patience", "CO2, kg", "saved, kg", "saved", "mean delay", "jobs that wait"]
+    headings += [] if asked.are_known else ["saved, runtimes known", "mean delay, known"]
+    rows = []
+    for point in answer.points:
+        believed, known = point.believed, point.known
+        row = [
+            duration(point.patience_seconds),
+            _kilograms(believed.grams / 1000.0),
+            _kilograms(point.kilograms_saved),
+            percent(believed.saved),
+            duration(believed.mean_wait_seconds),
+            percent(believed.waiting_jobs),
+        ]
+        if not asked.are_known:
+            row += [percent(known.saved), duration(known.mean_wait_seconds)]
+        rows.append([*row, f"{point.most_cores:,}"])
+    return NumbersTable(
+        "patiences",
+        "What does patience bring?",
+        [*headings, "most cores"],
+        rows,
+        points_table(answer),
+        "Patience: the longest that a job may be put off. Most cores: in use at once at most.",
+    )
+
+
+def points_table(answer: GreenAnswer) -> pl.DataFrame:
+    """A row for each patience."""
+    return pl.DataFrame([_numbers(point) for point in answer.points], infer_schema_length=None)
+
+
+def record(answer: GreenAnswer, asked: GreenCircumstances) -> dict[str, Any]:
+    """All of it for machines to read."""
+    content = {
+        "log": asked.log,
+        "intensity": asked.series,
+        "repeat": asked.repeat,
+        "runtimes": asked.runtimes,
+        "jobs": answer.jobs,
+        "core_hours": answer.core_hours,
+        "watts_per_core": 1000.0 * answer.kilowatts_per_core,
+        "hour_grams": answer.hour_grams,
+        "kilograms_at_once": answer.points[0].believed.grams / 1000.0,
+        "jobs_without_belief": answer.unbelieved_jobs,
+        "points": [_numbers(point) for point in answer.points],
+    }
+    return {name: finite(value) for name, value in content.items()}
+
+
+def notes(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
+    """How it was computed."""
+    of_watts = "; other watts change the kilograms, not the shares"
+    if answer.hour_grams:
+        of_watts = ", and with other watts other jobs wait"
+    return [
+        "The intensity is taken to be known in advance. Of starts that emit as little, a job takes "
+        "the earliest. Cores that nobody uses are not counted: neither their power, nor what "
+        "making machines emitted.",
+        "Emission is counted over the true runtimes"
+        + (
+            "."
+            if asked.are_known
+            else f"; starts are chosen by what {asked.runtimes} believed on submission."
+        ),
+        f"A busy core draws {number(1000.0 * answer.kilowatts_per_core)} W whatever it does"
+        f"{of_watts}.",
+    ]
+
+
+def _priced(answer: GreenAnswer) -> str:
+    if not answer.hour_grams:
+        return ""
+    return f", and an hour's delay of a job must save {number(answer.hour_grams)} g"
+
+
+def _less_patience(answer: GreenAnswer) -> list[str]:
+    """The patience before the longest, compared."""
+    inner = answer.points[1:-1]
+    most = answer.points[-1]
+    if not inner or most.believed.saved < _LITTLE:
+        return []
+    each = [
+        f"{duration(point.patience_seconds)} of patience {percent(point.believed.saved)} "
+        f"({duration(point.believed.mean_wait_seconds)} later on average)"
+        for point in inner
+    ]
+    joined = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
+    return [f"Less patience saves less: {joined}."]
+
+
+def _knowledge(most: GreenPoint, asked: GreenCircumstances) -> str:
+    if asked.are_known:
+        return "Runtimes are taken to be known, which is a bound: --runtimes says by whom else."
+    realised = most.realised
+    share = "" if realised is None else f", of which this is {percent(realised)}"
+    return (
+        f"Starts go by what {asked.runtimes} says of runtimes; known ones would save "
+        f"{percent(most.known.saved)}{share}."
+    )
+
+
+def _saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
+    kinds: dict[str, Sequence[GreenMetrics]] = {
+        "runtimes known": [point.known for point in answer.points]
+    }
+    kinds[f"runtimes {asked.runtimes}"] = [point.believed for point in answer.points]
+    words = [duration(point.patience_seconds) for point in answer.points]
+    curves, findings = [], []
+    for style, (name, metrics) in zip(named_styles(list(kinds)), kinds.items(), strict=True):
+        waits = np.array([each.mean_wait_seconds for each in metrics])
+        saved = np.array([each.saved for each in metrics])
+        marked = range(1, waits.size) if name == f"runtimes {asked.runtimes}" else ()
+        curves.append(Curve(style, waits, saved, list(marked), words[1:] if marked else ()))
+        findings.append(
+            f"{name}: {percent(float(saved[-1]))} saved for {duration(float(waits[-1]))} of mean "
+            f"delay, with {words[-1]} of patience."
+        )
+    across = scale_of("mean delay", "duration", np.concatenate([c.x for c in curves]), log=False)
+    up = scale_of("CO2 saved", "share", np.concatenate([c.y for c in curves]), log=False)
+    if min(float(curve.y.min()) for curve in curves) < 0.0:
+        up.axis["rangemode"] = "normal"
+    return curve_figure(
+        "saving",
+        "What does the delay buy?",
+        findings,
+        curves,
+        across,
+        up,
+        table=points_table(answer),
+        note="A point for each patience, which stands beside it.",
+    )
+
+
+def _day_figure(course: Course, asked: GreenCircumstances) -> Figure:
+    """Means by hour of the day."""
+    hours = np.arange(24.0)
+    columns = {
+        name: course.by_hour_of_day(column)
+        for name, column in zip(
+            (_INTENSITY, _AT_ONCE, _WAITING),
+            (course.grams_per_kwh, course.cores_at_once, course.cores_waiting),
+            strict=True,
+        )
+    }
+    label = "hour of the day, UTC" if asked.dated else "hour of the log's day"
+    table = pl.DataFrame(
+        {
+            "hour": hours,
+            "grams_per_kwh": columns[_INTENSITY],
+            "cores_at_once": columns[_AT_ONCE],
+            "cores_waiting": columns[_WAITING],
+        }
+    )
+    curves, findings = _relative(hours, columns, course)
+    return curve_figure(
+        "day",
+        "At what hours does work run?",
+        findings,
+        curves,
+        scale_of(label, "hour", hours, log=False),
+        scale_of(
+            "relative to the mean", "number", np.concatenate([c.y for c in curves]), log=False
+        ),
+        table=table,
+        note="Waiting: up to the longest patience.",
+        level=(1.0, ""),
+    )
+
+
+def _course_figure(course: Course) -> Figure:
+    """The week with most work, or all of it where it is shorter."""
+    begins = course.edges_seconds[:-1]
+    work = np.concatenate([[0.0], np.cumsum(course.cores_at_once)])
+    first = (
+        int(np.argmax(work[_SHOWN_HOURS:] - work[:-_SHOWN_HOURS]))
+        if work[_SHOWN_HOURS:].size
+        else 0
+    )
+    shown = slice(first, first + _SHOWN_HOURS)
+    days = begins[shown] / 86400.0
+    columns = {
+        _INTENSITY: course.grams_per_kwh[shown],
+        _AT_ONCE: course.cores_at_once[shown],
+        _WAITING: course.cores_waiting[shown],
+    }
+    table = pl.DataFrame(
+        {
+            "begin_seconds": begins,
+            "end_seconds": course.edges_seconds[1:],
+            "grams_per_kwh": course.grams_per_kwh,
+            "cores_at_once": course.cores_at_once,
+            "cores_waiting": course.cores_waiting,
+        }
+    )
+    curves, findings = _relative(days, columns, course)
+    across = scale_of("days from the log's origin", "number", days, log=False)
+    across.axis["rangemode"] = "normal"
+    return curve_figure(
+        "course",
+        "How do intensity and work run, hour by hour?",
+        findings,
+        curves,
+        across,
+        scale_of(
+            "relative to the mean", "number", np.concatenate([c.y for c in curves]), log=False
+        ),
+        table=table,
+        note=""
+        if begins.size <= _SHOWN_HOURS
+        else "The week with most work; the CSV has all hours.",
+        level=(1.0, ""),
+    )
+
+
+def _relative(
+    x: Floats, columns: dict[str, Floats], course: Course
+) -> tuple[list[Curve], list[str]]:
+    """Columns over the means of the whole course: of the intensity, and of the cores at work."""
+    length = np.diff(course.edges_seconds)
+    curves, findings = [], []
+    for style, (name, column) in zip(named_styles(list(columns)), columns.items(), strict=True):
+        whole = course.grams_per_kwh if name == _INTENSITY else course.cores_at_once
+        mean = float(np.average(whole, weights=length))
+        known = np.isfinite(column)
+        curves.append(Curve(style, x[known], column[known] / (mean or 1.0)))
+        findings.append(
+            f"{name}: from {number(float(column[known].min()))} to "
+            f"{number(float(column[known].max()))}; the mean of the log is {number(mean)}."
+        )
+    return curves, findings
+
+
+def _numbers(point: GreenPoint) -> dict[str, Any]:
+    """A patience as numbers; what is believed has no prefix."""
+    believed = asdict(point.believed) | {"saved": point.believed.saved}
+    known = asdict(point.known) | {"saved": point.known.saved}
+    for each in (believed, known):
+        del each["grams_at_once"]
+    return {
+        "patience_seconds": point.patience_seconds,
+        "kilograms_saved": point.kilograms_saved,
+        **believed,
+        **{f"known_{name}": value for name, value in known.items()},
+        "most_cores": point.most_cores,
+    }
+
+
+def _kilograms(value: float) -> str:
+    return number(round(value)) if abs(value) >= 1000.0 else number(value)

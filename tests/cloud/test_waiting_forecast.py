@@ -1,0 +1,187 @@
+"""Waits by simulating forward: against a slow one, and where they must come true."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.policies import (
+    Beliefs,
+    Forecast,
+    Foresight,
+    WaitingPolicy,
+    waiting_policy,
+)
+from foresail.cloud.waiting.simulating import simulate
+from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
+from foresail.model.errors import InputError
+from slow_waiting import SlowRun
+
+FAMILY = proportional_family()
+PLACES = {FIXED: "fixed", RENTED: "rented", EXPIRED: "expired", TRIED: "tried"}
+NAN = math.nan
+
+
+@st.composite
+def traces(draw, memory):
+    """Up to twenty-five jobs; whole times, so that much happens at one instant."""
+    count = draw(st.integers(1, 25))
+
+    def column(values):
+        return draw(st.lists(values, min_size=count, max_size=count))
+
+    submit = np.sort(np.array(column(st.integers(0, 40)), dtype=float))
+    runtime = np.array(column(st.integers(0, 30)), dtype=float)
+    cores = np.array(column(st.integers(1, 6)))
+    bytes_ = np.array(column(st.integers(0, 5)), dtype=float) if memory else None
+    return TraceJobs(submit, runtime, cores, bytes_)
+
+
+@st.composite
+def policies(draw, queues=("fcfs", "strict-fcfs", "sjf")):
+    """Any settings that ask for waits."""
+    limits = st.sampled_from([0.0, 1.0, 5.0, 12.0, 40.0])
+    return WaitingPolicy(
+        waiting_seconds=draw(limits),
+        short_seconds=draw(st.sampled_from([0.0, 3.0, 10.0])),
+        patience_seconds=draw(st.none() | limits | st.just(math.inf)),
+        speculation_seconds=draw(st.sampled_from([0.0, 0.0, 4.0])),
+        conserving=draw(st.booleans()),
+        queue=draw(st.sampled_from(queues)),
+    )
+
+
+def drawn(data, values, jobs):
+    """One for each job."""
+    count = len(jobs)
+    return np.array(data.draw(st.lists(values, min_size=count, max_size=count)), dtype=float)
+
+
+def as_slow(found, slow, limit):
+    """Everything is as in the slow run, and so is every wait that was forecast."""
+    start, place = slow.run()
+    codes = found.place.tolist()
+    assert [PLACES[TRIED if code == TRIED else code % AFTER_TRIAL] for code in codes] == place
+    assert found.start_seconds.tolist() == start
+    forecasts = np.array([slow.forecasts.get(job, NAN) for job in range(len(start))])
+    forecasts[forecasts > limit] = math.inf
+    np.testing.assert_array_equal(found.forecast_seconds, forecasts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.booleans(), policies(), st.integers(1, 3))
+def test_forecasts_as_the_slow_simulation(data, memory, policy, count):
+    """From wrong runtimes, in every order, with whole queues of jobs whose patience ends."""
+    jobs = data.draw(traces(memory))
+    fixed = FixedMachines(count, 5, 4.0 if memory else math.inf)
+    estimates = drawn(data, st.integers(0, 30), jobs)
+    ranks = None
+    if policy.queue == "fcfs" and data.draw(st.booleans()):
+        ranks = drawn(data, st.integers(0, 3), jobs)
+    found = simulate(jobs, fixed, FAMILY, policy, Beliefs(estimates, Forecast()), ranks=ranks)
+    if ranks is None:
+        ranks = estimates if policy.queue == "sjf" else jobs.submit_seconds
+    believed = estimates.tolist()
+    nothing = [0.0] * len(jobs)
+    open_waits = [NAN] * len(jobs)
+    slow = SlowRun(
+        jobs, fixed, policy, believed, open_waits, nothing, ranks.tolist(), believed=believed
+    )
+    rules = policy.rules
+    as_slow(found, slow, max(rules.waiting_seconds, rules.patience_seconds))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), policies(queues=("strict-fcfs",)), st.integers(1, 3))
+def test_the_oracle_of_a_strict_queue_as_the_slow_one(data, policy, count):
+    """By true runtimes, whatever is believed of them; with misses and false alarms."""
+    jobs = data.draw(traces(memory=False))
+    fixed = FixedMachines(count, 5)
+    estimates = drawn(data, st.integers(0, 30), jobs)
+    wrong = drawn(data, st.sampled_from([NAN, NAN, 0.0, math.inf]), jobs)
+    oracle = Foresight(missed=wrong == 0.0, false_alarms=np.isinf(wrong))
+    found = simulate(jobs, fixed, FAMILY, policy, Beliefs(estimates, oracle))
+    slow = SlowRun(
+        jobs,
+        fixed,
+        policy,
+        estimates.tolist(),
+        wrong.tolist(),
+        [0.0] * len(jobs),
+        jobs.submit_seconds.tolist(),
+        believed=jobs.runtime_seconds.tolist(),
+    )
+    rules = policy.rules
+    as_slow(found, slow, max(rules.waiting_seconds, rules.patience_seconds))
+
+
+@settings(max_examples=100, deadline=None)
+@given(traces(memory=True), st.integers(1, 3), st.sampled_from([1.0, 5.0, 12.0, 30.0]))
+def test_true_forecasts_come_true_where_nobody_overtakes(jobs, count, limit):
+    """Who was told of a wait has just that wait, and nobody waits in vain."""
+    policy = waiting_policy("sww", limit, queue="strict-fcfs")
+    fixed = FixedMachines(count, 6, 8.0)
+    told = simulate(jobs, fixed, FAMILY, policy, Beliefs.true_runtimes(jobs, Forecast()))
+    foreseen = simulate(jobs, fixed, FAMILY, policy, Beliefs.true_runtimes(jobs, Foresight()))
+    assert np.array_equal(told.start_seconds, foreseen.start_seconds)
+    waits = told.start_seconds - jobs.submit_seconds
+    asked = ~np.isnan(told.forecast_seconds)
+    stays = told.place == FIXED
+    assert np.array_equal(told.forecast_seconds[stays & asked], waits[stays & asked])
+    assert not waits[stays & ~asked].any()
+    assert not np.any(told.place == EXPIRED)
+    assert np.array_equal(stays[asked], told.forecast_seconds[asked] <= limit)
+
+
+def test_overdue_jobs_end_any_moment():
+    """One that is believed to have ended long ago is expected to make room at once."""
+    jobs = TraceJobs(np.array([0.0, 50.0, 51.0]), np.full(3, 100.0), np.ones(3, dtype=np.int64))
+    policy = WaitingPolicy(20.0, patience_seconds=math.inf)
+    told = Beliefs(np.array([10.0, 10.0, 40.0]), Forecast())
+    found = simulate(jobs, FixedMachines(1, 1), FAMILY, policy, told)
+    assert found.forecast_seconds[1:].tolist() == [0.0, 10.0]
+    assert found.start_seconds.tolist() == [0.0, 100.0, 200.0]
+
+
+def test_any_order_of_those_who_wait():
+    """Ranks decide, and then the order of submission."""
+    jobs = TraceJobs(np.arange(5.0), np.full(5, 10.0), np.ones(5, dtype=np.int64))
+    ranks = np.array([0.0, 3.0, 1.0, 3.0, 2.0])
+    found = simulate(
+        jobs, FixedMachines(1, 1), FAMILY, WaitingPolicy(), Beliefs.true_runtimes(jobs), ranks=ranks
+    )
+    assert found.start_seconds.tolist() == [0.0, 30.0, 10.0, 40.0, 20.0]
+    for wrong in (np.zeros(4), np.full(5, math.nan)):
+        with pytest.raises(InputError, match="rank for each job"):
+            simulate(
+                jobs,
+                FixedMachines(1, 1),
+                FAMILY,
+                WaitingPolicy(),
+                Beliefs.true_runtimes(jobs),
+                ranks=wrong,
+            )
+    with pytest.raises(InputError, match="order of its own"):
+        simulate(
+            jobs,
+            FixedMachines(1, 1),
+            FAMILY,
+            WaitingPolicy(queue="strict-fcfs"),
+            Beliefs.true_runtimes(jobs),
+            ranks=ranks,
+        )
+
+
+def test_endless_beliefs_and_no_machines():
+    """Behind jobs that are believed to be endless nobody is told to wait; with none, all rent."""
+    jobs = TraceJobs(np.arange(4.0), np.full(4, 5.0), np.ones(4, dtype=np.int64))
+    endless = Beliefs(np.full(4, math.inf), Forecast())
+    for queue in ("fcfs", "strict-fcfs"):
+        policy = WaitingPolicy(20.0, queue=queue)
+        found = simulate(jobs, FixedMachines(1, 1), FAMILY, policy, endless)
+        assert found.place.tolist() == [FIXED, RENTED, RENTED, RENTED]
+        nothing = simulate(jobs, FixedMachines(0), FAMILY, policy, endless)
+        assert np.all(nothing.place == RENTED)
