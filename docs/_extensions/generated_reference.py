@@ -35,10 +35,10 @@ TITLES = {
     "generator": "Generators",
     "analysis": "Analyses",
     "solver": "Solvers",
-    "price_source": "Price-sources",
+    "price_source": "Price sources",
     "study": "Studies",
 }
-"""Family to the heading of its page; the page's file is the heading in small letters."""
+"""Family to the heading of its page; ``page_name`` makes the page's file of that."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -47,11 +47,16 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True}
 
 
+def page_name(family: str) -> str:
+    """The file of a family's page, without its suffix."""
+    return TITLES[family].lower().replace(" ", "_")
+
+
 def write_pages(app: Sphinx) -> None:
     """Write all generated pages, leaving those alone that are the same as before."""
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
-    texts = {f"{TITLES[family].lower()}.md": family_page(family) for family in FAMILIES}
+    texts = {f"{page_name(family)}.md": family_page(family) for family in FAMILIES}
     texts["command-line.md"] = command_line_page()
     texts["default-parts.txt"] = table("part", "default", DEFAULTS)
     texts["named-policies.txt"] = table("name", "stands for", NAMED_POLICIES)

@@ -315,10 +315,15 @@ def test_estimates_that_expire_are_corrected_on_time(tmp_path):
 def test_the_next_job_starts_as_soon_as_one_ends(tmp_path):
     """From end to start passes 20 ms at most where the machine is not busy."""
     run = new_run(tmp_path / "run", [command(f"j{n}", "true") for n in range(20)], cpus=1)
-    began = time.monotonic()
-    subprocess.run(["sh", "-c", "true"], check=True)
-    usual = time.monotonic() - began  # on this machine, as busy as it is now
+
+    def a_process() -> float:
+        began = time.monotonic()
+        subprocess.run(["sh", "-c", "true"], check=True)
+        return time.monotonic() - began
+
+    before = [a_process() for _ in range(10)]
     table = supervise(run, Told()).schedule.jobs
+    usual = max(*before, *[a_process() for _ in range(10)])  # as busy as the machine is now
     gaps = (table["start_seconds"].shift(-1) - table["end_seconds"]).drop_nulls()
     assert gaps.min() >= 0
     assert gaps.median() < 0.02 + 5 * usual

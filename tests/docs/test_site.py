@@ -44,7 +44,7 @@ def test_every_plug_in_has_a_section(site: Path) -> None:
     from foresail.model.registry import FAMILIES, entries
 
     for family in FAMILIES:
-        name = "analyses" if family == "analysis" else f"{family}s"
+        name = {"analysis": "analyses", "study": "studies"}.get(family, f"{family}s")
         page = (site / "_generated" / f"{name}.html").read_text("utf-8")
         ours = [each for each in entries(family) if each.build.__module__.startswith("foresail.")]
         assert ours
