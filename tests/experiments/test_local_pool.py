@@ -33,7 +33,9 @@ def test_same_results_and_a_lost_worker(tmp_path):
     def kill_one(run, measured):
         seen.append(run.key)
         if len(seen) == 3:
-            os.kill(psutil.Process().children()[-1].pid, signal.SIGKILL)
+            children = psutil.Process().children()  # by pid, which tells no order: pids begin anew
+            worker = next(each for each in children if "spawn_main" in " ".join(each.cmdline()))
+            os.kill(worker.pid, signal.SIGKILL)
 
     nothing = {"preparing": lambda _: None}
     with pytest.raises(WorkerLostError, match="finished runs are kept"):
