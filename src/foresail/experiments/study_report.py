@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -179,8 +178,3 @@ def _with_interval(said: object, row: dict[str, float | None]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def claim_rows(judgements: Sequence[Judgement]) -> list[tuple[str, str, str]]:
-    """Published, ours, verdict."""
-    return [(each.claim.published, each.ours, each.verdict) for each in judgements]
