@@ -1,0 +1,36 @@
+"""The log of a study: a file, cleaned as ``foresail cloud`` cleans it, or a generated one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from foresail.model.short_form import part_of
+from foresail.traces.filtering import Choice, apply_filters
+from foresail.traces.folder import load_workload
+from foresail.traces.generating import generate
+from foresail.traces.workload import Workload
+
+_FILTERS: Final = ("fill_processors", "drop_no_runtime")
+
+
+@lru_cache(maxsize=1)
+def log_of(text: str, seed: int) -> Workload:
+    """The jobs of a log's path or of a generator's short form; kept for the next run.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read, or the short form is malformed.
+    UnknownNameError
+        If there is no such generator.
+    """
+    if not Path(text).exists():
+        part = part_of("generator", text)
+        return generate(part.entry.name, part.parameters, seed)
+    choices = []
+    for name in _FILTERS:
+        part = part_of("filter", name)
+        choices.append(Choice(part.entry.name, part.parameters))
+    return apply_filters(load_workload(Path(text)), choices)
