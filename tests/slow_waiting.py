@@ -18,6 +18,7 @@ class Machine:
 
     cores: int
     memory: float
+    gpus: float
     changed: int
 
 
@@ -45,7 +46,8 @@ class SlowRun:
         self.machines = []
         for _ in range(self.fixed.count):
             self.changes += 1
-            self.machines.append(Machine(self.fixed.cores, self.fixed.memory_bytes, self.changes))
+            size = self.fixed.cores, self.fixed.memory_bytes, self.fixed.gpus
+            self.machines.append(Machine(*size, self.changes))
         self.running: list[tuple[float, int, Machine]] = []
         self.queue: list[int] = []
         self.expiry: dict[int, float] = {}
@@ -57,19 +59,27 @@ class SlowRun:
     def memory(self, job: int) -> float:
         return 0.0 if self.jobs.memory_bytes is None else float(self.jobs.memory_bytes[job])
 
+    def gpus(self, job: int) -> float:
+        return 0.0 if self.jobs.gpus is None else float(self.jobs.gpus[job])
+
     def best(self, job: int) -> Machine | None:
-        cores, memory = self.jobs.cores[job], self.memory(job)
-        fitting = [m for m in self.machines if m.cores >= cores and m.memory >= memory]
+        cores, memory, gpus = self.jobs.cores[job], self.memory(job), self.gpus(job)
+        fitting = [
+            m
+            for m in self.machines
+            if m.cores >= cores and m.memory >= memory and m.gpus >= gpus - 1e-9
+        ]
         return min(fitting, key=lambda m: (m.cores, -m.changed), default=None)
 
-    def change(self, machine: Machine, cores: int, memory: float) -> None:
+    def change(self, machine: Machine, job: int, sign: int) -> None:
         self.changes += 1
-        machine.cores += cores
-        machine.memory += memory
+        machine.cores += sign * int(self.jobs.cores[job])
+        machine.memory += sign * self.memory(job)
+        machine.gpus += sign * self.gpus(job)
         machine.changed = self.changes
 
     def begin(self, job: int, machine: Machine, now: float) -> None:
-        self.change(machine, -int(self.jobs.cores[job]), -self.memory(job))
+        self.change(machine, job, -1)
         self.start[job] = now
         self.place[job] = "fixed"
         self.running.append((now + float(self.jobs.runtime_seconds[job]), job, machine))
@@ -92,7 +102,9 @@ class SlowRun:
     def arrive(self, job: int, now: float) -> None:
         rules = self.policy.rules
         if self.fixed.count == 0 or (
-            self.jobs.cores[job] > self.fixed.cores or self.memory(job) > self.fixed.memory_bytes
+            self.jobs.cores[job] > self.fixed.cores
+            or self.memory(job) > self.fixed.memory_bytes
+            or self.gpus(job) > self.fixed.gpus
         ):
             self.rent(job, now, "rented")
             return
@@ -174,7 +186,7 @@ class SlowRun:
                 for entry in sorted(e for e in self.running if e[0] == now):
                     self.running.remove(entry)
                     job = entry[1]
-                    self.change(entry[2], int(self.jobs.cores[job]), self.memory(job))
+                    self.change(entry[2], job, 1)
                 self.dispatch(now)
             elif trial[0] == now:
                 self.trials.remove(trial)

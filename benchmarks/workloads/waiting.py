@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -44,18 +46,29 @@ def _bare(
 
 @benchmark("waiting")
 def measure() -> Iterator[Measurement]:
-    """A million jobs: all wait for 225 machines of 64 cores, or the compound for 150."""
+    """A million jobs on machines of 64 cores: 225 on which all wait, or 150 and the compound.
+
+    The compound also where nobody overtakes and an oracle knows the plan, and where half of the
+    jobs ask for up to a gpu of the machines' eight.
+    """
     jobs = university_year(jobs=_JOBS)
+    shares = np.random.default_rng(0).choice([0.0, 0.0, 0.0, 0.25, 0.5, 1.0], _JOBS)
+    with_gpus = replace(jobs, gpus=shares)
     family = proportional_family()
+    gpu_family = tuple(replace(kind, gpus=math.ceil(kind.cores / 8)) for kind in family)
     beliefs = Beliefs.true_runtimes(jobs)
     foreseen = Beliefs.true_runtimes(jobs, Foresight())
     all_wait, compound = waiting_policy("ajw"), waiting_policy("compound", 86400.0, 180.0)
-    seconds, compound_seconds, reference = best_in_turns(
+    in_order = replace(compound, queue="strict-fcfs")
+    many, few, few_with_gpus = FixedMachines(225), FixedMachines(150), FixedMachines(150, gpus=8.0)
+    *seconds, reference = best_in_turns(
         3.0,
-        lambda: simulate(jobs, FixedMachines(225), family, all_wait, beliefs),
-        lambda: simulate(jobs, FixedMachines(150), family, compound, foreseen),
+        lambda: simulate(jobs, many, family, all_wait, beliefs),
+        lambda: simulate(jobs, few, family, compound, foreseen),
+        lambda: simulate(jobs, few, family, in_order, foreseen),
+        lambda: simulate(with_gpus, few_with_gpus, gpu_family, compound, foreseen),
         lambda: _bare(jobs.submit_seconds, jobs.runtime_seconds, jobs.cores, 225 * 64),
     )
-    bare = "bare loop, one pool"
-    yield Measurement("waiting all wait", seconds, bare, reference, _JOBS, "job")
-    yield Measurement("waiting compound", compound_seconds, bare, reference, _JOBS, "job")
+    names = ("all wait", "compound", "strict oracle", "gpus")
+    for name, each in zip(names, seconds, strict=True):
+        yield Measurement(f"waiting {name}", each, "bare loop, one pool", reference, _JOBS, "job")

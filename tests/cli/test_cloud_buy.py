@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from foresail.cli.cloud import app
 from foresail.cli.main import main
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.traces.folder import write_folder
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 DAY = 86400.0
 
@@ -70,9 +72,9 @@ def test_the_advice_first(log, tmp_path):
         assert len((out / f"{name}.csv").read_text().splitlines()) > 1
     rows = list(csv.DictReader((out / "demand.csv").read_text().splitlines()))
     for row in rows:
-        level, cores = float(row["level"]), float(row["cores"])
+        level, cores = float(row["level"]), float(row["units"])
         assert 0.0 <= float(row["below_level"]) <= min(level, cores) + 1e-9
-        assert float(row["peak_cores"]) >= cores - 1e-9
+        assert float(row["peak_units"]) >= cores - 1e-9
 
 
 def test_numbers_agree(log):
@@ -127,6 +129,91 @@ def test_short_logs(log, tmp_path):
     assert result.exit_code == 0, result.exception
     assert "Reserve" in result.stdout
     assert "A policy that could be followed" not in flat(result.stdout)
+
+
+OWN = """
+name = "own"
+currency = "EUR"
+date = 2026-03-01
+[[offer]]
+instance_type = "c4"
+cores = 4
+memory_gib = 16
+on_demand = 0.20
+reserved_3y = 0.08
+[[offer]]
+instance_type = "g8"
+cores = 8
+memory_gib = 32
+gpus = 1
+on_demand = 1.4
+reserved_3y = 0.7
+"""
+HAVE = """
+[[commitment]]
+instance = "c4"
+count = 3
+price_per_hour = 0.1
+until = 2027-12-31
+"""
+
+
+def test_what_is_committed_is_counted(log, tmp_path):
+    """The answer says what one has, until when; less is bought, and it costs less."""
+    bare, own = tmp_path / "bare.toml", tmp_path / "own.toml"
+    bare.write_text(OWN)
+    own.write_text(OWN + HAVE)
+    result = run(log, "--prices", own, "--types", "c*", "--output", tmp_path / "out")
+    said = flat(result.stdout)
+    assert said.startswith("You have 3 c4 until 2027-12-31. Beyond that reserve ")
+    assert "What is committed costs" in said
+    assert "committed or reserved" in (tmp_path / "out" / "report.html").read_text()
+    without, having = (told(log, "--prices", path, "--types", "c*") for path in (bare, own))
+    assert having["committed"] == [
+        {"machine": "c4", "count": 3, "until": "2027-12-31", "price_per_hour": 0.1}
+    ]
+    cores = [sum(each["reserve_units"]["cores"].values()) for each in (without, having)]
+    assert cores[1] < cores[0]
+    assert having["costs"][-1]["cost"] < without["costs"][-1]["cost"]
+    assert having["policy"]["cost"] < without["policy"]["cost"]
+    other = run(log, "--prices", own, "--types", "g8")
+    assert "not counted: commitments to c4, which --types leaves out" in other.stderr
+
+
+def test_gpus_are_bought(log, tmp_path):
+    """A log that asks for them, at prices that have them; and at prices that have not."""
+    prices = tmp_path / "own.toml"
+    prices.write_text(OWN)
+    at = np.arange(600.0)
+    table = jobs_table(
+        {
+            "job_id": [f"{number:.0f}" for number in at],
+            "submit_seconds": 3600.0 * at,
+            "runtime_seconds": 7200.0 + 60.0 * (at % 50),
+            "tasks": [1] * 600,
+            "cpus_per_task": [2.0] * 600,
+            "gpus_per_task": at % 3,
+        }
+    )
+    gpus = tmp_path / "gpus"
+    write_folder(Workload(table, WorkloadMeta("made", "made")), gpus)
+    record = told(gpus, "--prices", prices, "--amounts", "of-machines")
+    assert record["counted"] == "GPUs"
+    assert {each["machine"] for each in record["reserve"]} == {"g8"}
+    result = run(gpus, "--prices", prices)
+    assert "GPU hours" in result.stdout
+    with pytest.raises(InputError, match=r"no machine with GPUs.*400 of 600 jobs.*drop_gpus"):
+        raise run(gpus).exception
+    assert told(gpus, "--filter", "drop_gpus")["counted"] == "cores"
+
+
+def test_the_exact_optimum_is_beside_ours(log):
+    """Where it is small enough, unless it is not wanted."""
+    record = told(log, "--provider", "amazon")
+    exact = record["exact"]
+    assert exact["share"] <= exact["levels_share"] * (1.0 + 1e-9)
+    assert "the exact optimum is" in flat(run(log).stdout)
+    assert told(log, "--exact-seconds", 0)["exact"] is None
 
 
 def test_options_from_a_file(log, tmp_path):

@@ -302,3 +302,58 @@ def test_nothing_to_save(log, whole, tmp_path):
         assert result.exit_code == 0, result.exception
         assert result.stdout.startswith("Waiting for green hours saves nothing worth its name")
         assert (out / "report.html").stat().st_size > 0
+
+
+def test_how_sure_it_is(log, whole, tmp_path):
+    """Days drawn anew: the log's own saving and delay lie in their ranges; the page says so."""
+    out = tmp_path / "out"
+    arguments = (log, "--intensity", whole, "--runtimes", "requested")
+    record = told(*arguments, "--output", out)
+    assert (record["blocks_drawn"], record["block_seconds"]) == (DAYS, DAY)
+    for point in record["points"][1:]:
+        assert point["saved_low"] < point["saved"] < point["saved_high"]
+        low, high = point["mean_wait_seconds_low"], point["mean_wait_seconds_high"]
+        assert low < point["mean_wait_seconds"] < high
+    words = " ".join(run(*arguments).stdout.split())
+    assert "Put together anew from the log's 6 days, 19 periods of 20 save" in words
+    page = (out / "report.html").read_text()
+    assert "95 % range" in page.replace("\u00a0", " ")
+
+
+def test_too_short_to_be_sure(undated):
+    """One job says nothing of others."""
+    hours = series(undated.with_name("hours.csv"), "hours", [day(hour) for hour in range(24)])
+    arguments = (undated, "--intensity", hours, "--repeat", "daily", "--runtimes", "known")
+    record = told(*arguments)
+    assert record["blocks_drawn"] == 0
+    assert record["points"][-1]["saved_low"] is None
+    assert "too short to say how sure that is" in " ".join(run(*arguments).stdout.split())
+
+
+def test_weeks_all_alike_leave_no_doubt():
+    """Where every week is the same, what weeks drawn anew save is what the log saves."""
+    weeks, week = 6, 7 * DAY
+    submit = np.sort(np.concatenate([np.arange(weeks) * week + at for at in (HOUR, 40 * HOUR)]))
+    submit = np.append(submit, weeks * week)
+    runtime = np.append(np.full(2 * weeks, 2 * HOUR), 0.0)
+    jobs = TraceJobs(submit, runtime, np.ones(submit.size, np.int64))
+    carbon = CarbonIntensity(np.array([day(hour) for hour in range(24)]))
+    found = green_hours(
+        jobs, IntensitySeries(Path("x"), "hours", 0.0, carbon, True, None), runtime, [DAY], 0.01
+    )
+    point = found.points[1]
+    assert found.blocks == weeks
+    assert point.certainty is not None
+    assert point.certainty.saved == pytest.approx((point.believed.saved,) * 2)
+
+
+def test_gpus_draw_power():
+    """A job with two gpus emits what its core and they draw; their power is in the answer."""
+    jobs = TraceJobs(np.zeros(2), np.full(2, HOUR), np.ones(2, np.int64), gpus=np.array([0.0, 2.0]))
+    carbon = CarbonIntensity(np.full(24, 100.0))
+    series_ = IntensitySeries(Path("x"), "hours", 0.0, carbon, True, None)
+    found = green_hours(jobs, series_, jobs.runtime_seconds, [HOUR], 0.01, 0.0, 0.2)
+    assert found.points[0].believed.grams_at_once == pytest.approx(100.0 * (0.01 + 0.01 + 2 * 0.2))
+    assert (found.gpu_hours, found.kilowatts_per_gpu) == (2.0, 0.2)
+    with pytest.raises(InputError, match="gpu watts"):
+        green_hours(jobs, series_, jobs.runtime_seconds, [HOUR], 0.01, 0.0, -1.0)

@@ -111,14 +111,50 @@ def test_dearer_than_on_demand(types):
 
 
 def test_tiers(types, tmp_path):
-    """Tiers: a plan each, and how often all are up."""
+    """Tiers: a plan each, how often all are up, what further nines cost; as words and as a page."""
+    out = tmp_path / "out"
     arguments = ("--types", types, "--tier", "web=20", "--tier", "db=10", "--availability", 0.999)
-    result = run(*arguments, "--format", "json", "--output", tmp_path / "out")
+    result = run(*arguments, "--format", "json", "--output", out)
     record = json.loads(result.stdout)
     assert [each["name"] for each in record["tiers"]] == ["web", "db"]
     assert record["availability"] >= 0.999
-    assert json.loads((tmp_path / "out" / "plan.json").read_text()) == record
-    assert "All tiers are up" in run(*arguments).stdout
+    prices = [each["price_per_hour"] for each in record["frontier"]]
+    assert len(prices) > 4
+    assert prices == sorted(prices)
+    plan = json.loads((out / "plan.json").read_text())
+    assert plan.items() <= record.items()
+    assert "all tiers are up 0.999" in " ".join(run(*arguments).stdout.split())
+    page = (out / "report.html").read_text()
+    for name in ("tiers", "plan-1", "plan-2", "capacities", "frontier"):
+        assert f"{name}.csv" in page
+        assert (out / f"{name}.csv").is_file()
+    rows = csv.DictReader((out / "capacities.csv").read_text().splitlines())
+    assert {row["tier"] for row in rows} == {"web", "db"}
+
+
+def test_tiers_in_the_history_that_they_were_learned_from(market):
+    """All tiers together are up no more often than each of them."""
+    result = run(
+        *market, "--tier", "a=20", "--tier", "b=10", "--availability", 0.9, "--format=json"
+    )
+    assert 0.8 < json.loads(result.stdout)["availability_in_history"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--batch", "1x1"), ("--requests", 5), ("--check-window", 7), ("--window", 7)],
+    ids=lambda options: options[0],
+)
+def test_options_that_would_be_ignored(types, options):
+    """What needs a history is refused without one."""
+    with pytest.raises(InputError, match=f"'{options[0]}': needs price histories"):
+        raise run("--types", types, "--capacity", 20, *options).exception
+
+
+def test_tiers_are_not_checked_in_windows(market):
+    """What is made for one service only is refused with tiers."""
+    with pytest.raises(InputError, match="'--requests': is not told of tiers"):
+        raise run(*market, "--tier", "web=20", "--requests", 5).exception
 
 
 def test_learned_from_histories(market, tmp_path):
@@ -154,6 +190,31 @@ def test_learned_from_histories(market, tmp_path):
     page = (out / "report.html").read_text()
     assert "Does what was learned hold afterwards?" in page
     assert "Batch tasks on the surplus finished" in page
+
+
+def test_a_plan_that_was_made_before(market, types, tmp_path):
+    """A plan is read back and held to histories; what it costs is what was planned."""
+    out = tmp_path / "out"
+    first = run(*market, "--capacity", 40, "--availability", 0.99, "--output", out, "--format=json")
+    record = json.loads(first.stdout)
+    again = run(*market, "--plan", out / "plan.json", "--requests", 5, "--format", "json")
+    assert again.exit_code == 0, again.exception
+    found = json.loads(again.stdout)
+    assert from_record(found) == from_record(record)
+    assert found["availability_in_history"] == record["availability_in_history"]
+    overload = found["overload"]
+    assert overload["turned_away"] <= overload["requests"]
+    # Cordoned machines are out of service before they are gone.
+    assert overload["overloaded_seconds"] >= (1.0 - found["availability_in_history"]) * 29 * 86_400
+    (tmp_path / "bad.json").write_text("{}")
+    for arguments, said in (
+        ((*market, "--plan", tmp_path / "bad.json"), "is no plan"),
+        ((*market, "--plan", tmp_path / "none.json"), "cannot be read"),
+        ((*market, "--plan", out / "plan.json", "--capacity", 3), "'--capacity': the plan has"),
+        (("--types", types, "--plan", out / "plan.json"), "'--plan': needs price histories"),
+    ):
+        with pytest.raises(InputError, match=said):
+            raise run(*arguments).exception
 
 
 def test_last_days_and_some_markets(market):
@@ -265,7 +326,8 @@ def test_bad_input(types, market, arguments, said):
         (("--doubt", -1), "doubt_hours"),
         (("--check-window", 0), "days"),
         (("--check-window", 60), "first plan"),
-        (("--window", -3), "says nothing"),
+        (("--window", -3), "'--window': no number of days"),
+        (("--requests", 1, "--longest-wait", -1), "longest_wait_seconds"),
     ],
 )
 def test_bad_input_with_histories(market, arguments, said):

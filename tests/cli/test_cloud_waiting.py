@@ -184,7 +184,110 @@ def test_by_formula():
     assert ajw["price"] == pytest.approx(0.432)
     assert ajw["mean_wait_seconds"] == pytest.approx(20.52, abs=0.01)
     assert record["growing_left_out"] == 101
+    lowest = {each["policy"]: each["machines"] for each in record["lowest_prices"]}
+    assert lowest == {"ajw": 101, "njw": 108}
+    few = told(*arguments, "--hour-value", 1, "--fixed", "105,110")
+    assert few["lowest_prices"] == record["lowest_prices"]
+    assert {each["machines"] for each in few["points"]} == {105, 110}
+    said = flat(run(*arguments, "--hour-value", 1).stdout)
+    assert "lowest with these machines: ajw 101 (40.4 %" in said
+    assert "njw 108 (46.7 %, mean wait 0 s)" in said
     assert "By formula" not in run(*arguments).stdout
+
+
+def test_orders(log):
+    """An expression is as the order of that name, and goes by runtimes if it names them."""
+    common = (log, *SMALL, "--policy", "ajw-t,sww", "--wait-limit", "4h")
+    shortest = told(*common, "--order", "sjf")
+    predicted = told(*common, "--order", "predicted")
+    assert predicted["points"] == shortest["points"]
+    assert predicted["goes_by_truths"] == shortest["goes_by_truths"]
+    assert "runtimes" in predicted["goes_by_truths"]
+    plain = told(*common)
+    assert plain["points"] != predicted["points"]
+    assert told(*common, "--order", "submit")["points"] == plain["points"]
+    assert "runtimes" not in plain["goes_by_truths"]
+    narrow = told(log, *SMALL, "--policy", "ajw-t", "--order", "cpus * requested")
+    assert narrow["goes_by_truths"] == []
+    assert narrow["queue"] == "who waits goes in the order cpus * requested"
+
+
+def test_learned_waits_in_an_order_of_ones_own(log):
+    """Models of waits learn in the same order."""
+    common = (log, *SMALL, "--policy", "weighing", "--wait-limit", "4h", "--waits", "linear")
+    common = (*common, "--hour-value", 0.05)
+    shortest = told(*common, "--order", "sjf")
+    assert told(*common, "--order", "shortest")["points"] == shortest["points"]
+    assert told(*common)["points"] != shortest["points"]
+
+
+def test_a_scheduler_of_the_replay(log, tmp_path):
+    """Where all wait, backfilling waits less at the same cost; the page says who schedules."""
+    common = (log, *SMALL, "--policy", "ajw,compound", "--workers", 1, "--kept", tmp_path)
+    strict = told(*common, "--scheduler", "fcfs")
+    easy = told(*common, "--scheduler", "easy", "--output", tmp_path / "out")
+    for record in (strict, easy):
+        assert {each["policy"] for each in record["points"]} == {"ajw", "compound"}
+    first, second = strict["points"][0], easy["points"][0]
+    assert first["cost"] == pytest.approx(second["cost"])
+    assert second["mean_wait_seconds"] < first["mean_wait_seconds"]
+    assert easy["queue"] == "the fixed machines are under easy"
+    assert "The fixed machines are under easy." in (tmp_path / "out" / "report.html").read_text()
+    # A pool of one machine's cores, and nobody reserves: first come, first served as ever.
+    one = (log, "--machine", "standard-16", "--fixed", 1, "--policy", "ajw-t,speculative,sww")
+    plain = told(*one)
+    assert told(*one, "--scheduler", "easy(reservations=0)", "--workers", 1)["points"] == [
+        pytest.approx(each) for each in plain["points"]
+    ]
+
+
+def test_several_workers_of_a_scheduler(log):
+    """Simulations in processes of their own come out the same."""
+    common = (log, *SMALL, "--policy", "ajw-t,njw", "--scheduler", "easy,recent")
+    assert told(*common, "--workers", 2) == told(*common, "--workers", 1)
+
+
+def test_a_scheduler_of_a_long_sweep_is_announced(log, monkeypatch):
+    """How many simulations of how many jobs, and about how long."""
+    monkeypatch.setattr("foresail.cli.cloud.waiting._LONG_SECONDS", 0.1)
+    result = run(log, *SMALL, "--policy", "ajw,njw", "--scheduler", "easy", "--workers", 1)
+    assert "2 settings of 600 jobs under easy, event by event" in flat(result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "value"),
+    [
+        (("--order", "now - submit"), "order", "now - submit"),
+        (("--order", "1 +"), None, "1 +"),
+        (("--order", "sjf", "--scheduler", "easy"), "--order", "sjf"),
+        (("--scheduler", "easy(reservations=-1)"), "reservations", -1),
+    ],
+    ids=["changes", "no-expression", "both", "parameter"],
+)
+def test_bad_orders_and_schedulers(tmp_path, arguments, field, value):
+    """They are refused before the log is read."""
+    error = run(tmp_path / "no.swf", *arguments).exception
+    assert isinstance(error, InputError)
+    assert (error.field, error.value) == (field, value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--order", "lifo"), ("--scheduler", "esay"), ("--scheduler", "easy,recnt")],
+    ids=lambda each: each[1],
+)
+def test_unknown_orders_and_schedulers(tmp_path, arguments):
+    """Names that nothing has."""
+    with pytest.raises(UnknownNameError, match=arguments[1].split(",")[-1]):
+        raise run(tmp_path / "no.swf", *arguments).exception
+
+
+@pytest.mark.parametrize("option", [("--order", "sjf"), ("--scheduler", "easy")])
+def test_formulas_have_one_order(option):
+    """An order or a scheduler needs a log."""
+    error = run("--model", "0.2,500s", *option).exception
+    assert isinstance(error, InputError)
+    assert error.field == option[0]
 
 
 def test_options_from_a_file(log, prices, tmp_path):

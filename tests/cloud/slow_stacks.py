@@ -52,39 +52,39 @@ def best_intervals(start, end, value):
     return best
 
 
-def placed(start, end, pieces, cores, memory):
+def placed(start, end, pieces, *capacity):
     """Which jobs find room on reserved machines: whole jobs, best fit, no wait.
 
-    ``pieces`` has a list of (cores, memory) per job. Among machines with equally few free cores,
-    the one that changed last is taken.
+    ``pieces`` has a list per job of what each piece takes, in the order of ``capacity``, which has
+    what every machine has of cores first. Among machines with equally few free cores, the one that
+    changed last is taken.
     """
-    free = [[int(c), float(m)] for c, m in zip(cores, memory, strict=True)]
+    free = np.column_stack(capacity).astype(float)
     changed = list(range(len(free)))
     running, answer = [], []
 
-    def change(machine, c, m):
-        free[machine][0] -= c
-        free[machine][1] -= m
+    def change(machine, amounts):
+        free[machine] -= amounts
         changed[machine] = max(changed) + 1
 
     for job, now in enumerate(start):
-        for entry in sorted(e for e in running if e[0] <= now):
+        for entry in sorted((e for e in running if e[0] <= now), key=lambda e: e[:2]):
             running.remove(entry)
-            for machine, c, m in entry[2]:
-                change(machine, -c, -m)
+            for machine, amounts in entry[2]:
+                change(machine, tuple(-amount for amount in amounts))
         held = []
-        for c, m in pieces[job]:
-            fits = [at for at, (fc, fm) in enumerate(free) if fc >= c and fm >= m]
-            if not fits:
+        for amounts in pieces[job]:
+            fits = np.flatnonzero((free >= amounts).all(axis=1))
+            if not fits.size:
                 break
             machine = min(fits, key=lambda at: (free[at][0], -changed[at]))
-            change(machine, c, m)
-            held.append((machine, c, m))
+            change(machine, amounts)
+            held.append((machine, amounts))
         whole = len(held) == len(pieces[job])
         answer.append(whole)
         if whole:
             running.append((end[job], job, held))
         else:
-            for machine, c, m in held:
-                change(machine, -c, -m)
+            for machine, amounts in held:
+                change(machine, tuple(-amount for amount in amounts))
     return np.array(answer)

@@ -24,10 +24,12 @@ from foresail.cloud.advising.choosing import (
 )
 from foresail.cloud.advising.market import market_of
 from foresail.cloud.advising.question import AdviceQuestion, Rule
+from foresail.cloud.advising.taught import taught
 from foresail.cloud.advising.trying import demand_of, rented_altogether, try_rule
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
+from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.metrics import measured
@@ -120,23 +122,24 @@ def test_price_is_nodes_and_what_is_rented():
 def test_use_over_time_is_that_of_an_obvious_count(seed):
     """Mean cores of each hour: the overlap of every job with it."""
     jobs = made_jobs(40, seed, span=30 * 3600.0, mean_runtime=4000.0)
-    table = use_over_time(jobs, 30.0)
+    table = use_over_time(jobs, market_of(THESIS, jobs, 1.0, "standard-4"), 30.0)
     assert table["hour"].to_list() == [float(hour) for hour in range(30)]
     for hour in range(30):
         low, high = hour * 3600.0, (hour + 1) * 3600.0
         end = jobs.submit_seconds + jobs.runtime_seconds
         overlap = np.minimum(end, high) - np.maximum(jobs.submit_seconds, low)
         there = float(np.maximum(overlap, 0.0) @ jobs.cores) / 3600.0
-        assert table["mean_cores"][hour] == pytest.approx(there, abs=1e-6)
+        assert table["mean"][hour] == pytest.approx(there, abs=1e-6)
 
 
 def test_long_logs_are_told_in_days():
     """A log of many hours has at most 400 slots; the highest hour is kept."""
     jobs = made_jobs()
-    days, hours = use_over_time(jobs, 6 * 168.0), use_over_time(jobs, 399.0)
+    market = market_of(THESIS, jobs, 1.0, "standard-4")
+    days, hours = use_over_time(jobs, market, 6 * 168.0), use_over_time(jobs, market, 399.0)
     assert days["hour"][1] - days["hour"][0] == 3.0
-    assert days["highest_cores"].max() >= hours["highest_cores"].max()
-    assert (days["highest_cores"] >= days["mean_cores"]).all()
+    assert days["highest"].max() >= hours["highest"].max()
+    assert (days["highest"] >= days["mean"]).all()
 
 
 def test_targets_choose_the_best_that_meets_them():
@@ -185,6 +188,26 @@ def test_a_queue_that_only_grows_is_not_chosen():
         choose(tried[:1], stakes, AdviceQuestion())
 
 
+def test_few_nodes_that_cannot_last_are_not_advised():
+    """If waiting costs nothing, the fewest nodes that can do the work are enough, and no fewer."""
+    jobs = made_jobs()
+    for growth in (1.0, 3.0):
+        question = AdviceQuestion(node="standard-1", wait_price_per_hour=0.0, growth=growth)
+        found = asked(jobs, question)
+        assert found.advised.tried.is_lasting
+        assert found.held_out.chosen.is_lasting
+
+
+def test_growth_is_provided_for():
+    """Where demand will surely have grown threefold, some three times as many nodes pay."""
+    jobs = made_jobs()
+    few, many = (
+        asked(jobs, AdviceQuestion(node="standard-1", growth=growth, growth_spread=0.0))
+        for growth in (1.0, 3.0)
+    )
+    assert many.advised.tried.nodes > 2 * few.advised.tried.nodes
+
+
 def test_more_risk_is_never_fewer_nodes():
     """The number of nodes that pays rises with the risk that one takes."""
     stakes = made_stakes(made_jobs(), node="standard-1")
@@ -230,13 +253,14 @@ def test_intervals_hold_the_mean():
 def test_default_node_and_pool():
     """Mean demand fills some nodes; they hold every job, or jobs too wide make them one pool."""
     jobs = made_jobs(widest=64)
-    market = market_of(THESIS, jobs, 100.0)
+    market = market_of(THESIS, jobs, jobs.core_seconds / 100.0)
     assert (market.node.name, market.spanning) == ("standard-4", True)
     assert market.fixed(5).total_cores == 20
     assert market.fixed(5).count == 1
-    wide = market_of(THESIS, made_jobs(widest=16), 100.0)
+    narrow = made_jobs(widest=16)
+    wide = market_of(THESIS, narrow, narrow.core_seconds / 100.0)
     assert (wide.node.name, wide.spanning) == ("standard-16", False)
-    alone = market_of(THESIS, jobs, 2000.0)
+    alone = market_of(THESIS, jobs, jobs.core_seconds / 2000.0)
     assert (alone.node.name, alone.spanning) == ("standard-64", False)
     assert alone.fixed(5).count == 5
 
@@ -253,6 +277,20 @@ def test_commitments_are_paid_in_any_case():
     expired = replace(held, until=date(2001, 1, 1))
     market = market_of(replace(THESIS, commitments=(expired,)), made_jobs(), 10.0, "standard-4")
     assert market.committed == 0
+
+
+def test_what_is_committed_is_the_node_and_what_there_is_today():
+    """The type that most cores are committed to, unless another is asked for; ended ones do not."""
+    held = (
+        Commitment("standard-2", 3, 0.05),
+        Commitment("standard-16", 1, 0.2, until=date(2019, 6, 30)),
+        Commitment("standard-64", 9, 0.2, until=date(2001, 1, 1)),
+    )
+    catalogue = replace(THESIS, commitments=held)
+    market = market_of(catalogue, made_jobs(), 10.0)
+    assert (market.node.name, market.committed) == ("standard-16", 1)
+    assert market.commitments == held[:2]
+    assert market_of(catalogue, made_jobs(), 10.0, "standard-4").committed == 0
 
 
 def test_a_node_without_a_price_is_refused():
@@ -317,9 +355,15 @@ def test_nodes_are_those_of_the_formula():
     assert price == pytest.approx(prices[best], rel=0.02)
 
 
+def asked(jobs: TraceJobs, question: AdviceQuestion, transient: TransientTerms | None = None):
+    """The advice where somebody believed all runtimes rightly."""
+    workload = made_workload(jobs)
+    return advise(workload, THESIS, question, jobs.runtime_seconds, "somebody", transient)
+
+
 @pytest.fixture(scope="module")
 def advice():
-    return advise(made_workload(made_jobs()), THESIS, AdviceQuestion(node="standard-4"))
+    return asked(made_jobs(), AdviceQuestion(node="standard-4"))
 
 
 def test_advice_is_held_against_today_and_renting(advice):
@@ -346,10 +390,9 @@ def test_sensitivities_go_the_right_way(advice):
 
 def test_transient_machines_make_renting_cheaper():
     """With machines at a tenth of the price, rented work costs at most what it did."""
-    workload = made_workload(made_jobs())
     question = AdviceQuestion(node="standard-4", owned=2)
-    dear = advise(workload, THESIS, question)
-    cheap = advise(workload, THESIS, question, transient=TransientTerms(0.1))
+    dear = asked(made_jobs(), question)
+    cheap = asked(made_jobs(), question, TransientTerms(0.1))
     assert cheap.transient_work > 0.5
     assert cheap.advised.expected.worth < dear.advised.expected.worth
     assert cheap.on_demand.expected.cost == dear.on_demand.expected.cost
@@ -380,3 +423,146 @@ def test_jobs_without_runtime_are_left_out():
     none = workload.jobs.with_columns(runtime_seconds=pl.lit(None, pl.Float64))
     with pytest.raises(InputError, match="no jobs to advise on"):
         advise(workload.with_jobs(none), THESIS, AdviceQuestion())
+
+
+def test_nothing_is_advised_that_only_an_oracle_could_do():
+    """Rules that go by known runtimes are tried, and never chosen; nor are transient machines."""
+    workload = made_workload(made_jobs())
+    for queue in ("fcfs", "sjf"):
+        question = AdviceQuestion(node="standard-4", queue=queue, wait_price_per_hour=0.01)
+        found = advise(workload, THESIS, question)
+        assert not found.advised.tried.rule.goes_by_runtimes
+        assert any(each.rule.goes_by_runtimes for each in found.tried)
+        assert not any(each.rule.goes_by_runtimes for each in [found.held_out.chosen])
+    with pytest.raises(InputError, match="'runtimes': what runs on transient machines"):
+        advise(workload, THESIS, AdviceQuestion(), transient=TransientTerms(0.1))
+
+
+def test_learned_waits_are_used_only_after_they_were_learned():
+    """Told and untold rules begin alike; afterwards fewer wait in vain."""
+    jobs = made_jobs(4000, mean_runtime=10_000.0)
+    stakes = made_stakes(jobs)
+    plain = Rule("ajw-t", 3600.0)
+    untold = try_rule(stakes.demand, stakes.market, 4, plain)
+    told = try_rule(stakes.demand, stakes.market, 4, replace(plain, waits="learned"))
+    assert told.block_rent[0] == untold.block_rent[0]
+    assert told.block_wait_hours[0] == untold.block_wait_hours[0]
+    assert told.block_wait_hours[2:].sum() < untold.block_wait_hours[2:].sum()
+    model = taught(jobs, jobs.runtime_seconds, stakes.market, 4, 3600.0, "fcfs")
+    assert model.first_job == math.ceil(len(jobs) / 3)
+
+
+def test_what_comes_later_teaches_nothing():
+    """The model is the same whatever follows the first third of the log."""
+    jobs = made_jobs(3000, mean_runtime=12_000.0)
+    stakes = made_stakes(jobs)
+    late = np.arange(len(jobs)) >= 1000
+    changed = replace(jobs, runtime_seconds=np.where(late, 7.0, jobs.runtime_seconds))
+    models = [
+        taught(each, jobs.runtime_seconds, stakes.market, 4, 3600.0, "fcfs").model
+        for each in (jobs, changed)
+    ]
+    assert models[0].weights.tolist() == models[1].weights.tolist()
+
+
+def test_few_jobs_teach_nothing():
+    """Where too few waits are over, the rule goes on untold."""
+    jobs = made_jobs(200)
+    stakes = made_stakes(jobs)
+    assert taught(jobs, jobs.runtime_seconds, stakes.market, 2, 3600.0, "fcfs") is None
+    plain = Rule("ajw-t", 3600.0)
+    told = try_rule(stakes.demand, stakes.market, 2, replace(plain, waits="learned"))
+    untold = try_rule(stakes.demand, stakes.market, 2, plain)
+    assert told.block_rent.tolist() == untold.block_rent.tolist()
+
+
+def test_trials_on_transient_machines_cost_what_the_simulator_says():
+    """Rent and waits are those of a simulation that loses the same trials, at the same price."""
+    jobs = made_jobs()
+    terms = TransientTerms(0.25, ExponentialRevocation(1.0))
+    market = market_of(THESIS, jobs, 1.0, "standard-4")
+    demand = demand_of(jobs, market, jobs.runtime_seconds, transient=terms)
+    rule = Rule("speculative", 3600.0, 1800.0, trials="transient")
+    lost = demand.trial_lost_seconds(1800.0)
+    tried_for = np.minimum(jobs.runtime_seconds, 1800.0)
+    assert ((lost >= 0.0) & (lost < tried_for)).all()
+    share = float((lost > 0.0).mean())
+    assert share == pytest.approx(
+        float(terms.revocation.revoked(tried_for / 3600.0).mean()), abs=0.06
+    )
+    found = try_rule(demand, market, 2, rule)
+    fixed = market.fixed(2)
+    simulated = simulate(
+        jobs, fixed, market.family, rule.policy, Beliefs(jobs.runtime_seconds), lost_seconds=lost
+    )
+    metrics = measured(simulated, fixed, rule.policy, 0.25)
+    assert found.block_rent.sum() == pytest.approx(metrics.rented_cost + metrics.trial_cost)
+    waited = (simulated.start_seconds - jobs.submit_seconds).sum() / 3600.0
+    assert found.block_wait_hours.sum() == pytest.approx(waited)
+
+
+def test_transient_trials_are_candidates_where_there_are_terms(advice):
+    """With terms, trials on transient machines are tried, too; without, none are."""
+    found = asked(made_jobs(), AdviceQuestion(node="standard-4"), TransientTerms(0.1))
+    assert {each.rule.trials for each in found.tried} == {"on demand", "transient"}
+    assert {each.rule.trials for each in advice.tried} == {"on demand"}
+    assert {each.rule.waits for each in advice.tried} == {"unknown", "learned"}
+
+
+def test_chosen_on_the_first_half_and_lived_in_the_second(advice):
+    """The blocks are halved; nothing that was tried is better there than the best."""
+    held = advice.held_out
+    assert (held.blocks, held.later_blocks) == (3, 3)
+    assert held.best.worth <= min(held.lived.worth, held.advised.worth)
+    halves = [each.within(slice(3, 6)) for each in advice.tried if each.is_lasting]
+    stakes = advice.stakes.within(slice(3, 6))
+    assert held.best.worth == min(stakes.expected(each).worth for each in halves)
+
+
+def gpu_catalogue():
+    """The built-in one with machines of 4 gpus beside the plain ones."""
+    plain = THESIS.after_discounts().find("standard-16")
+    with_gpus = replace(
+        plain,
+        instance=replace(plain.instance, name="gpus-4", gpus=4.0),
+        on_demand_per_hour=4.0,
+        reserved=tuple(replace(each, price_per_hour=1.6) for each in plain.reserved),
+    )
+    return replace(THESIS, offers=(*THESIS.offers, with_gpus))
+
+
+def test_jobs_with_gpus_run_on_machines_with_gpus():
+    """Most of the work asks for gpus: nodes and rented machines have some; else it is an error."""
+    plain = made_jobs()
+    jobs = replace(plain, gpus=np.where(np.arange(len(plain)) % 4, 1.0, 0.0))
+    with pytest.raises(InputError, match="no machine on offer has gpus"):
+        market_of(THESIS, jobs, 1e6)
+    market = market_of(gpu_catalogue(), jobs, 1e6)
+    assert (market.node.name, market.unit, market.node_size) == ("gpus-4", "gpu", 4.0)
+    demand = demand_of(jobs, market, jobs.runtime_seconds)
+    asks = jobs.gpus > 0.0
+    assert (demand.on_demand_hour[asks] == 4.0).all()
+    assert (demand.on_demand_hour[~asks] < 1.0).all()
+    tried = try_rule(demand, market, 3, Rule("ajw-t", 3600.0))
+    fixed = market.fixed(3)
+    assert fixed.total_gpus == 12.0
+    simulated = simulate(
+        jobs, fixed, market.family, Rule("ajw-t", 3600.0).policy, Beliefs(jobs.runtime_seconds)
+    )
+    assert tried.utilisation == pytest.approx(
+        measured(simulated, fixed, Rule("ajw-t", 3600.0).policy).fixed_utilisation, rel=1e-3
+    )
+    table = use_over_time(jobs, market, demand.hours)
+    assert table["highest"].max() >= table["mean"].max() > 1.0
+
+
+def test_gpus_of_few_jobs_are_rented():
+    """Where little of the money is for gpus, plain nodes are advised, and those jobs are rented."""
+    plain = made_jobs()
+    jobs = replace(plain, gpus=np.where(np.arange(len(plain)) % 100, 0.0, 1.0))
+    market = market_of(gpu_catalogue(), jobs, jobs.core_seconds / 5.0)
+    assert market.node.gpus == 0.0
+    demand = demand_of(jobs, market, jobs.runtime_seconds)
+    tried = try_rule(demand, market, 50, Rule("ajw"))
+    assert tried.rented_jobs == pytest.approx(float((jobs.gpus > 0.0).mean()))
+    assert tried.waiting_jobs == 0.0

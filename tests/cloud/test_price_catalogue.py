@@ -116,6 +116,7 @@ def test_currencies_do_not_mix():
 def test_a_region_and_names_with_wildcards_are_picked():
     """``only`` keeps what fits, and says what there is if nothing does."""
     assert [offer.instance.name for offer in TOY.only("l*").offers] == ["large"]
+    assert TOY.only("l*, s*").offers == TOY.only("[ls]*").offers
     with pytest.raises(UnknownNameError, match="here"):
         TOY.only(region="there")
 

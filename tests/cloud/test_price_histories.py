@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from foresail.cloud.histories import (
     MarketHistory,
-    availability,
-    correlations,
-    joint_up,
     lifetimes,
-    mean_price,
     mean_price_while_up,
-    trailing_availability,
 )
 from foresail.cloud.prices_reading import load_histories
+from foresail.cloud.transient.joint import joined
 from foresail.model.errors import InputError
 from shared import shared
 
@@ -32,22 +28,20 @@ def history(times, end, market="z/t", **values):
 PRICES = history([0, 10, 40], 100.0, prices=[0.2, 0.6, 0.1], on_demand_per_hour=0.5)
 
 
+def availability(market, bid_per_hour=None):
+    return float(joined([market], bid_per_hour).availability[0])
+
+
 def test_availability_is_the_share_of_time_at_or_below_the_bid():
     """Up for 10 s and 60 s of 100; all of it at a bid of 0.6; by default the on-demand price."""
     assert availability(PRICES) == pytest.approx(0.7)
     assert availability(PRICES, bid_per_hour=0.6) == 1.0
-    assert availability(PRICES, 5.0, 20.0) == pytest.approx(5 / 15)
-
-
-def test_trailing_windows_look_back():
-    """At 50 s over 30 s: 10 of 30; before the beginning nothing is known."""
-    found = trailing_availability(PRICES, np.array([0.0, 10.0, 50.0]), 30.0)
-    np.testing.assert_allclose(found, [np.nan, 1.0, 1 / 3])
+    part = joined([PRICES]).between(5.0, 20.0)
+    assert part.availability[0] == pytest.approx(5 / 15)
 
 
 def test_mean_prices_are_over_time():
-    """Not over changes; and while it was up."""
-    assert mean_price(PRICES) == pytest.approx((2 + 18 + 6) / 100)
+    """Not over changes; and only while it was up."""
     assert mean_price_while_up(PRICES) == pytest.approx((2 + 6) / 70)
 
 
@@ -67,16 +61,17 @@ def test_units_are_up_when_as_many_as_requested():
 
 
 def test_correlation_of_opposite_and_constant_markets():
-    """-1 for opposites; nan with one that never changes."""
-    a = history([0, 1], 2.0, "a", units=[0, 1])
-    b = history([0, 1], 2.0, "b", units=[1, 0])
-    c = history([0], 2.0, "c", units=[1])
-    times, up = joint_up([a, b, c], 0.5)
-    assert times.tolist() == [0, 0.5, 1, 1.5]
-    found = correlations(up)
+    """-1 for opposites, whatever the lengths of steps; nan with one that never changes."""
+    a = history([0, 1], 3.0, "a", units=[0, 1])
+    b = history([0, 1], 3.0, "b", units=[1, 0])
+    c = history([0], 3.0, "c", units=[1])
+    d = history([0, 2], 3.0, "d", units=[0, 1])
+    found = joined([a, b, c, d]).correlations()
     assert found[0, 1] == pytest.approx(-1.0)
+    assert found[0, 3] == pytest.approx(0.5)  # (1/3 - 2/9) / (2/9)
     assert np.isnan(found[0, 2])
-    assert np.diag(found).tolist() == [1, 1, 1]
+    assert np.isnan(found[2, 2])
+    assert np.diag(found)[[0, 1, 3]] == pytest.approx(1.0)
 
 
 @given(
@@ -90,8 +85,10 @@ def test_shares_of_two_parts_make_the_whole(steps, cut):
     end = float(lengths.sum())
     market = history(times, end, units=[float(up) for _, up in steps])
     middle = end * cut
-    parts = availability(market, 0, middle) * middle + availability(market, middle, end) * (
-        end - middle
+    whole = joined([market])
+    parts = float(
+        whole.between(0, middle).availability[0] * middle
+        + whole.between(middle, end).availability[0] * (end - middle)
     )
     assert parts == pytest.approx(availability(market) * end, abs=1e-6)
     assert lifetimes(market).hours.sum() * 3600 == pytest.approx(parts, abs=1e-6)
@@ -108,12 +105,8 @@ def test_shares_of_two_parts_make_the_whole(steps, cut):
         (lambda: history([0], 1.0), "either prices or units"),
         (lambda: history([0, 1], 2.0, prices=[1]), "not one value per time"),
         (lambda: history([0], 1.0, prices=[1]).up(), "no bid"),
-        (lambda: trailing_availability(PRICES, np.zeros(1), 0.0), "not a window"),
-        (lambda: mean_price(history([0], 1.0, units=[1])), "no prices"),
-        (
-            lambda: joint_up([PRICES, history([200], 300.0, prices=[1])], 1.0),
-            "share no time",
-        ),
+        (lambda: mean_price_while_up(history([0], 1.0, units=[1])), "no prices"),
+        (lambda: joined([PRICES, history([200], 300.0, prices=[1])], 1.0), "no time in common"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -166,7 +159,8 @@ def test_changes_of_spot_prices(tmp_path):
     assert a.times_seconds.tolist() == [0, 7200]
     assert b.times_seconds.tolist() == [3600]
     assert a.end_seconds == b.end_seconds == 14_400
-    assert mean_price(a) == pytest.approx(0.2)
+    assert a.prices is not None
+    assert a.prices.tolist() == [0.1, 0.3]
 
 
 @pytest.mark.parametrize(

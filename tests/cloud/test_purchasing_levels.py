@@ -12,7 +12,12 @@ from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.levels import level_cost, level_windows
 from foresail.cloud.purchasing.schedules import ScheduleFinder, weighted_intervals
 from foresail.cloud.purchasing.terms import ScheduledTerms
-from foresail.kernels.stacked_demand import choose_windows, level_prices, value_by_slot
+from foresail.kernels.stacked_demand import (
+    choose_windows,
+    level_prices,
+    skip_units,
+    value_by_slot,
+)
 from foresail.model.errors import InputError
 
 YEAR = 8760
@@ -27,6 +32,7 @@ def jobs(start, hours, units):
         tasks=np.ones(size, np.int64),
         cores_per_task=np.asarray(units, float),
         gib_per_task=np.asarray(units, float),
+        gpus_per_task=np.zeros(size),
         left_out=0,
         memory_known=False,
         first_hour_of_week=0.0,
@@ -82,6 +88,25 @@ def test_levels_equal_the_slow_stack(drawn, unit):
     total = [sum(p * u for p, u in held) for held in slow]
     np.testing.assert_allclose(left + found.sum(axis=1) * unit, total, atol=1e-9)
     assert (np.diff(found, axis=1) <= 1e-9).all()
+
+
+@given(DRAWN_JOBS, st.lists(st.floats(0, 5), min_size=6, max_size=6))
+def test_levels_begin_on_top_of_what_is_covered(drawn, covered):
+    """A different height in every slot."""
+    start, hours, units, price = (list(part) for part in zip(*drawn, strict=True))
+    slots = 6
+    demand = demand_of(start, hours, units, price, slots)
+    end = [min(a + b, slots) for a, b in zip(start, hours, strict=True)]
+    slow = slow_stacks.stack(start, end, units, price, slots)
+    segment, used = np.zeros(slots, np.int64), np.zeros(slots)
+    skip_units(demand.stacks, np.array(covered), segment, used)
+    found = np.empty((slots, 3))
+    level_prices(demand.stacks, demand.price, 1.0, segment, used, found)
+    expected = [
+        [slow_stacks.price_of_level(held, height + level, 1.0) for level in range(3)]
+        for held, height in zip(slow, covered, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @given(

@@ -16,7 +16,7 @@ from transient_offers import FIVE, brute_force_price, enumerated_shortfall
 from foresail.cloud.transient.availability import allowed_shortfall, shortfall
 from foresail.cloud.transient.choosing import MARGINAL, Criterion, chosen, grown, pruned
 from foresail.cloud.transient.exact import cheapest
-from foresail.cloud.transient.frontier import frontier
+from foresail.cloud.transient.frontier import cheaper, frontier
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.plan import from_record
@@ -27,6 +27,7 @@ from foresail.cloud.transient.tiers import (
     Tier,
     plan_tiers,
     shared_pool_availability,
+    tier_frontier,
     tier_target,
 )
 from foresail.model.errors import InputError
@@ -244,6 +245,36 @@ def test_record_round_trip():
         from_record(record)
     with pytest.raises(InputError, match="kind"):
         from_record([1, 2])
+
+
+def test_more_is_never_cheaper():
+    """Prices rise with the target; a cheaper plan for more does for less."""
+    random = np.random.default_rng(11)
+    types = [
+        TransientType(f"t{i}", float(c), 1.0 - 10.0 ** -random.uniform(1, 3), float(p))
+        for i, (c, p) in enumerate(
+            zip(random.choice([3, 8, 14], 8), random.uniform(0.1, 0.4, 8), strict=True)
+        )
+    ]
+    plans = frontier(Offers(tuple(types)), 50.0)
+    prices = [each.price_per_hour for each in plans]
+    assert prices == sorted(prices)
+    assert all(each.availability >= each.target for each in plans)
+    dear, cheap = replace(plans[0], rented=plans[-1].rented), plans[1]
+    better = cheaper(dear, [cheap])
+    assert (better.rented, better.target) == (cheap.rented, dear.target)
+    assert cheaper(replace(dear, method="marginal_log"), [cheap]).rented == dear.rented
+    assert cheaper(plans[-1], plans[:1]) == plans[-1]
+
+
+def test_tiers_cost_more_as_more_is_asked():
+    """The frontier of a service: each target is reached by all tiers together."""
+    found = tier_frontier(FIVE, [Tier("a", 20.0), Tier("b", 10.0)], (0.9, 0.99, 0.999))
+    assert [target for target, _ in found] == [0.9, 0.99, 0.999]
+    assert all(each.availability >= target for target, each in found)
+    prices = [each.price_per_hour for _, each in found]
+    assert prices == sorted(prices)
+    assert not tier_frontier(FIVE, [Tier("a", 20.0)], (0.99999999,))
 
 
 def test_frontier_ends_where_types_end():

@@ -117,6 +117,17 @@ def test_new_machine_is_warned_of_only_once_it_is_there():
     assert away.closed.tolist() == [0.0, 200.0]
 
 
+def test_replaced_on_the_warning():
+    """Another machine takes its place while the old one is still there, if that is quicker."""
+    found = machines([(0, 500, 600), (1, 700, 702)])
+    daemon = Cordoned(poll_seconds=0.0, handover_seconds=1.0, replacement_seconds=30.0)
+    away = absence(found, daemon, random())
+    assert away.left.tolist() == [381.0, 581.0]
+    assert away.back.tolist() == [411.0, 611.0]
+    late = Cordoned(warning_seconds=0.0, poll_seconds=0.0, replacement_seconds=30.0)
+    assert absence(found, late, random()).back.tolist() == [pytest.approx(530.1), 702.0]
+
+
 def test_surplus_by_hand():
     """Capacity less what is needed: falls when a machine is closed, rises when it is back."""
     found = machines([(0, 500, 600), (1, 550, 900)])

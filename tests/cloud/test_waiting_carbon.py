@@ -1,11 +1,18 @@
 """Green hours: the best start against trying them all, and what waiting saves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.carbon import CarbonIntensity, green_metrics, green_starts
+from foresail.cloud.waiting.carbon import (
+    CarbonIntensity,
+    emitted_grams,
+    green_metrics,
+    green_starts,
+)
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.model.errors import InputError
 
@@ -65,13 +72,33 @@ def test_waiting_for_the_night_saves():
     jobs = one_job(6 * HOUR, 2 * HOUR)
     start = green_starts(jobs, carbon, jobs.runtime_seconds, 24 * HOUR)
     assert start.tolist() == [12 * HOUR]
-    result = green_metrics(jobs, carbon, start, kilowatts_per_core=0.5)
+    grams, at_once = (
+        emitted_grams(jobs, carbon, each, np.array([0.5])) for each in (start, jobs.submit_seconds)
+    )
+    result = green_metrics(grams, at_once, start - jobs.submit_seconds)
     assert (result.grams, result.grams_at_once) == pytest.approx((2.0, 4.0))
     assert result.saved == pytest.approx(0.5)
     assert result.mean_wait_seconds == 6 * HOUR
     assert green_starts(jobs, carbon, jobs.runtime_seconds, 5 * HOUR).tolist() == [11 * HOUR]
     dear = green_starts(jobs, carbon, jobs.runtime_seconds, 24 * HOUR, grams_per_hour=1.0)
     assert dear.tolist() == [6 * HOUR]
+
+
+def test_nobody_waits_for_nothing():
+    """Under one intensity all start at once, late in the series too; once round is far enough."""
+    random = np.random.default_rng(3)
+    submit = np.sort(random.uniform(0.0, 4000 * 24 * HOUR, 500))
+    jobs = TraceJobs(submit, random.exponential(HOUR, 500), np.ones(500, np.int64))
+    flat = CarbonIntensity(np.full(24, 333.3))
+    assert green_starts(jobs, flat, jobs.runtime_seconds, 24 * HOUR).tolist() == submit.tolist()
+    early = replace(jobs, submit_seconds=submit - 3e9)
+    starts = green_starts(early, flat, jobs.runtime_seconds, 24 * HOUR)
+    assert starts.tolist() == early.submit_seconds.tolist()
+    wavy = CarbonIntensity(random.uniform(100.0, 300.0, 24))
+    day, year = (
+        green_starts(jobs, wavy, jobs.runtime_seconds, days * 24 * HOUR) for days in (1, 365)
+    )
+    assert year.tolist() == day.tolist()
 
 
 def test_wrong_input():

@@ -7,18 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.deciding import Case, Choice, decide, gain_of_waiting
+from foresail.cloud.waiting.deciding import Case, Choice, decide, decide_by_numbers
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.policies import Beliefs, Forecast, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
 from foresail.kernels.waiting import FIXED, RENTED
+from foresail.kernels.waiting_choice import Stakes, waiting_gain
 
 BUSY = Case(fits=False, rent_per_hour=1.0)
 FREE = Case(fits=True, rent_per_hour=1.0)
 HOUR = 3600.0
+TRYING = WaitingPolicy(900.0, speculation_seconds=60.0, untried_seconds=70.0)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,8 @@ HOUR = 3600.0
             1e6,
             Choice.RENT,
         ),
+        (TRYING, BUSY, 70.0, 0.0, Choice.WAIT),
+        (TRYING, BUSY, 69.0, 0.0, Choice.SPECULATE),
         (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 10.0, 0.0, Choice.RENT),
         (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 99.0, 0.0, Choice.START),
     ],
@@ -50,15 +54,23 @@ def test_thresholds(policy, case, runtime, wait, choice):
 
 def test_what_waiting_is_worth():
     """An hour on a machine for 1 saves 1; a delay worth 2 an hour takes that after half an hour."""
-    case = Case(False, 1.0, delay_per_hour=2.0)
-    runtime = Point(HOUR)
-    assert gain_of_waiting(case, runtime, Point(0.0), math.inf) == pytest.approx(1.0)
-    assert gain_of_waiting(case, runtime, Point(HOUR / 2), math.inf) == pytest.approx(0.0)
+    stakes = Stakes(1.0, 0.0, 2.0)
+    assert waiting_gain(stakes, HOUR, np.array([0.0]), math.inf) == pytest.approx(1.0)
+    assert waiting_gain(stakes, HOUR, np.array([HOUR / 2]), math.inf) == pytest.approx(0.0)
     # Half of the time it waits in vain: two hours, and then rents.
-    mixed = Empirical([0.0, 9 * HOUR])
-    assert gain_of_waiting(case, runtime, mixed, 2 * HOUR) == pytest.approx(0.5 - 2.0)
-    power = Case(False, 1.0, own_per_hour=0.25, delay_per_hour=2.0)
-    assert gain_of_waiting(power, runtime, Point(0.0), math.inf) == pytest.approx(0.75)
+    mixed = np.array([0.0, 9 * HOUR])
+    assert waiting_gain(stakes, HOUR, mixed, 2 * HOUR) == pytest.approx(0.5 - 2.0)
+    power = Stakes(1.0, 0.25, 2.0)
+    assert waiting_gain(power, HOUR, np.array([0.0]), math.inf) == pytest.approx(0.75)
+
+
+def test_numbers_and_distributions_agree():
+    """A belief that is certain decides as the numbers that it consists of."""
+    for policy in (waiting_policy("compound", 900.0, 60.0), waiting_policy("weighing", 900.0)):
+        case = Case(False, 1.0, delay_per_hour=0.5)
+        for runtime, wait in ((30.0, 0.0), (90.0, 400.0), (90.0, 1000.0), (1e4, 800.0)):
+            asked = (policy.rules, case, runtime, np.array([wait]))
+            assert decide_by_numbers(*asked) is decide(policy, case, Point(runtime), Point(wait))
 
 
 def test_who_weighs_looks_at_the_whole_distribution():
@@ -113,3 +125,12 @@ def test_as_the_simulation_decides():
     assert found.place[0] == FIXED
     assert [choice is Choice.RENT for choice in chosen] == at_once.tolist()
     assert 10 < at_once.sum() < count - 10
+
+
+def test_the_wait_of_who_is_not_tried_is_forecast():
+    """On arrival: it would be longer than the limit, so that the job is rented a machine."""
+    jobs = TraceJobs(np.array([0.0, 1.0]), np.array([10_000.0, 5_000.0]), np.ones(2, np.int64))
+    told = Beliefs.true_runtimes(jobs, Forecast())
+    found = simulate(jobs, FixedMachines(1, 1), proportional_family(), TRYING, told)
+    assert found.place.tolist() == [FIXED, RENTED]
+    assert found.start_seconds.tolist() == [0.0, 1.0]

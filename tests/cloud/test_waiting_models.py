@@ -110,6 +110,8 @@ def test_cheapest_where_nothing_but_short_jobs_is_rented():
     """AJW and LJW want the fewest servers that keep waits finite."""
     assert cheapest_servers("ajw", BASELINE) == 101
     assert cheapest_servers("ljw", BASELINE, short_seconds=180) == 95
+    with pytest.raises(InputError, match="fixed_price"):
+        cheapest_servers("njw", Load(0.2, 0.002, 0.0))
 
 
 def test_all_jobs_wait_goldens():

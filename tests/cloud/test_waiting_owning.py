@@ -191,17 +191,26 @@ def test_demand_course(count, seed, bins):
     hours = random.integers(1, 20, count).astype(float)
     cores = random.integers(1, 9, count).astype(float)
     jobs = BoughtJobs(
-        np.arange(count), start, hours, np.ones(count, np.int64), cores, cores, 0, True, 0.0
+        np.arange(count),
+        start,
+        hours,
+        np.ones(count, np.int64),
+        cores,
+        cores,
+        np.zeros(count),
+        0,
+        True,
+        0.0,
     )
     demand = np.zeros(int(jobs.span_hours))
     for begin, length, each in zip(start, hours, cores, strict=True):
         demand[int(begin) : int(begin + length)] += each
     level = float(random.uniform(0.0, 20.0))
-    course = demand_course(jobs, level, bins)
+    course = demand_course(jobs, jobs.cores, level, bins)
     assert course["begin_hours"][0] == 0.0
     assert course["end_hours"].to_list()[-1] == pytest.approx(jobs.span_hours)
     for row in course.iter_rows(named=True):
         part = demand[round(row["begin_hours"]) : round(row["end_hours"])]
-        assert row["cores"] == pytest.approx(part.mean(), abs=1e-9)
-        assert row["peak_cores"] == pytest.approx(part.max(), abs=1e-9)
+        assert row["units"] == pytest.approx(part.mean(), abs=1e-9)
+        assert row["peak_units"] == pytest.approx(part.max(), abs=1e-9)
         assert row["below_level"] == pytest.approx(np.minimum(part, level).mean(), abs=1e-9)

@@ -39,6 +39,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from slow_waiting import SlowRun
 
 FAMILY = proportional_family()
+WITH_GPUS = (*FAMILY, RentedType("gpus", 8, 64.0 * GIB, 2.0, 4.0))
 PLACES = {FIXED: "fixed", RENTED: "rented", EXPIRED: "expired", TRIED: "tried"}
 
 
@@ -48,7 +49,7 @@ def names(place):
 
 
 @st.composite
-def traces(draw, memory):
+def traces(draw, memory, gpus=False):
     """Up to forty jobs; whole times, so that much happens at one instant."""
     count = draw(st.integers(1, 40))
 
@@ -59,7 +60,8 @@ def traces(draw, memory):
     runtime = np.array(column(st.integers(0, 30)), dtype=float)
     cores = np.array(column(st.integers(1, 6)))
     bytes_ = np.array(column(st.integers(0, 5)), dtype=float) if memory else None
-    return TraceJobs(submit, runtime, cores, bytes_)
+    shares = np.array(column(st.integers(0, 20))) / 10.0 if gpus else None
+    return TraceJobs(submit, runtime, cores, bytes_, shares)
 
 
 @st.composite
@@ -77,11 +79,11 @@ def policies(draw):
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.data(), st.booleans(), policies(), st.integers(0, 3))
-def test_as_the_slow_simulation(data, memory, policy, count):
+@given(st.data(), st.booleans(), st.booleans(), policies(), st.integers(0, 3))
+def test_as_the_slow_simulation(data, memory, gpus, policy, count):
     """Every job starts when and where the obvious simulation starts it."""
-    jobs = data.draw(traces(memory))
-    fixed = FixedMachines(count, 5, 4.0 if memory else math.inf)
+    jobs = data.draw(traces(memory, gpus))
+    fixed = FixedMachines(count, 5, 4.0 if memory else math.inf, gpus=1.5)
 
     def drawn(values):
         return np.array(
@@ -91,7 +93,7 @@ def test_as_the_slow_simulation(data, memory, policy, count):
     estimates = drawn(st.integers(0, 30))
     waits = drawn(st.sampled_from([0.0, 2.0, 20.0]))
     lost = drawn(st.sampled_from([0.0, 0.0, 1.0]))
-    found = simulate(jobs, fixed, FAMILY, policy, Beliefs(estimates, waits), lost)
+    found = simulate(jobs, fixed, WITH_GPUS, policy, Beliefs(estimates, waits), lost)
     ranks = estimates if policy.queue == "sjf" else jobs.submit_seconds
     start, place = SlowRun(
         jobs, fixed, policy, estimates.tolist(), waits.tolist(), lost.tolist(), ranks.tolist()

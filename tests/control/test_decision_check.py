@@ -8,7 +8,7 @@ from foresail.checks.tiny import tiny_pending
 from foresail.control.capacity import Capacity
 from foresail.control.check import RefusalCode, check_decision
 from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.decision import Decision, Placement, Preempt, Start
+from foresail.model.decision import Decision, Placement, Preempt, Start, Withdraw
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
 
@@ -189,3 +189,15 @@ def test_a_node_that_is_back_stands_where_it_stood():
     assert capacity.free_by_partition() == {"gpu": Resources(4, 8 * GIB, 2)}
     with pytest.raises(KeyError):
         capacity.close("n3")
+
+
+def test_withdrawals():
+    """Who waits may leave, once, and not if he starts."""
+    leaving = [Withdraw(job_id, "rented") for job_id in ("2", "2", "1", "nobody")]
+    verdict = check(Decision((start("1", 2),), withdrawals=tuple(leaving)), cpus=(2, 2))
+    assert verdict.withdrawals == (leaving[0],)
+    assert codes(verdict) == [
+        ("2", RefusalCode.TWICE),
+        ("1", RefusalCode.NOT_PENDING),
+        ("nobody", RefusalCode.UNKNOWN_JOB),
+    ]

@@ -9,9 +9,10 @@ import pytest
 from foresail.cloud.transient.methods import Method
 from foresail.experiments.studies import _waiting
 from foresail.experiments.studies._cloud import target
-from foresail.experiments.studies.purchasing_mix import Purchase
+from foresail.experiments.studies.purchasing_mix import Purchase, SmallCases
 from foresail.experiments.studies.synchronization_models import Draw, Formula
 from foresail.experiments.studies.transient_capacity import DrawnPool, MarketPool
+from foresail.experiments.studies.transient_service import Minutes
 from foresail.experiments.studies.transient_windows import Windows
 from foresail.experiments.studies.waiting_models import Simulation
 from foresail.experiments.studies.waiting_trace import TraceRun
@@ -26,6 +27,7 @@ from foresail.model.registry import find
 WITH_PRICES = ("synchronization-models", "transient-capacity", "transient-windows")
 NAMES = (
     *WITH_PRICES,
+    "transient-service",
     "purchasing-mix",
     "waiting-thresholds",
     "waiting-trace-queues",
@@ -199,6 +201,14 @@ def test_a_log_is_bought_for(tmp_path):
     assert with_them["optimum_scheduled-reserved"] == 0.0
 
 
+def test_small_cases_are_held_against_the_exact_optimum():
+    """One term as long as demand is exact; windows that slide are not always."""
+    exact = SmallCases("one term, as long as demand", 5, 0).measure()
+    assert exact["most_above"] == pytest.approx(0.0, abs=1e-9)
+    sliding = SmallCases("two terms", 5, 0).measure()
+    assert 0.0 < sliding["above"] <= sliding["most_above"] < 0.2
+
+
 def test_formulas_of_thresholds_are_measured():
     """All formulas; the cheapest fleet without waiting is the published one."""
     study = study_part("waiting-thresholds", ["jobs=2000", "seeds=1"], quick=True).build()
@@ -254,3 +264,20 @@ def test_workloads_are_looked_at():
     assert real[0]["jobs"] > 5.0 * exponential[0]["jobs"]
     assert "work" not in Below(trace, "gaps", 1.0, exponential=True).measure()
     assert Means(trace).measure()["per_second"] > 0.0
+
+
+def test_a_service_whose_replicas_are_taken():
+    """Failures and lost throughput come with revocations only; the daemon spares most failures."""
+    found = {
+        (system, rate): Minutes(system, 1.0, rate, 10, 20, 60.0, 30.0, 3).measure()
+        for system in ("without", "with the daemon")
+        for rate in (0.0, 6.0)
+    }
+    for (_, rate), measured in found.items():
+        assert (measured["failed"] > 0.0) == (rate > 0.0)
+        assert (
+            measured["throughput_kept"] == 1.0 if rate == 0.0 else measured["throughput_kept"] < 1.0
+        )
+        assert 0.0 < measured["latency_seconds"] < measured["p95_latency_seconds"]
+    spared = found["with the daemon", 6.0]["failed"]
+    assert 2 * spared < found["without", 6.0]["failed"]

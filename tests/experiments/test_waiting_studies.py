@@ -5,14 +5,18 @@ import math
 import pytest
 
 from foresail.experiments.studies import _waiting
+from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
 from foresail.experiments.studies.waiting_delay import DelayRun
+from foresail.experiments.studies.waiting_google import Week
 from foresail.experiments.studies.waiting_trace import TraceRun
-from foresail.experiments.studies.waiting_variants import Baseline, ModelScore, VariantRun
 from foresail.experiments.study import Mean, sizes_of, study_part
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 
-NAMES = ("waiting-models", "waiting-trace", "waiting-variants", "waiting-delay", "waiting-beliefs")
+NAMES = (
+    "waiting-models", "waiting-trace", "waiting-variants", "waiting-delay", "waiting-beliefs",
+    "waiting-google",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +112,11 @@ def test_beliefs_are_measured():
         quick=True,
     ).build()
     found = {case.system: case.task.measure() for case in study.cases}
-    assert set(found) == {"oracle", "10 % off", "speculative", "recent"}
+    assert set(found) == {
+        "oracle", "10 % off", "speculative", "recent", "recent, the surely long untried",
+    }  # fmt: skip
+    sure = found["recent, the surely long untried"]
+    assert sure["trial_cost"] < found["speculative"]["trial_cost"]
     assert found["oracle"]["correlation"] == 1.0
     assert found["recent"]["correlation"] < found["10 % off"]["correlation"] < 1.0
     with pytest.raises(InputError, match="no predictor"):
@@ -129,4 +137,38 @@ def test_delays_are_weighed():
 def test_a_log_has_no_other_year():
     """Models cannot learn from one."""
     with pytest.raises(InputError, match="no other year"):
-        _waiting.Trace("log.swf", 0, 0).another_year()
+        _waiting.Trace("log.swf", 0, 0).another()
+
+
+def test_a_week_of_googles_kind_is_measured():
+    """Every system of the smallest cell; the reasons of what is dearer add up."""
+    settings = ["scale=0.002", "models=[linear]", "short_minutes=[15]", "scales=[0.002]"]
+    study = study_part("waiting-google", [*settings, "waiting_hours=[24]"], quick=True).build()
+    found = {
+        (case.group, case.system): case.task.measure() for case in study.cases if case.seed == 0
+    }
+    for (_, system), numbers in found.items():
+        if "dearer" in numbers:
+            reasons = numbers["dearer_by_trials"] + numbers["dearer_by_waits"]
+            assert numbers["dearer"] == pytest.approx(reasons)
+            assert numbers["dearer"] == pytest.approx(0.0) if system == "oracle" else True
+    trials = [
+        numbers["dearer_by_trials"] for (_, system), numbers in found.items() if "trial" in system
+    ]
+    assert len(trials) == 3
+    assert min(trials) > 0.0
+
+
+def test_a_log_stands_in_for_the_week(tmp_path):
+    """It is its own teacher; cores only, so that standard machines are rented."""
+    log = tmp_path / "sample.csv"
+    rows = [f"{0.1 * i},{0.5 + (i * 7 % 10) / 10},{1 + i % 4}" for i in range(400)]
+    log.write_text("arrival_time,length,cpus\n" + "\n".join(rows) + "\n")
+    week = Week(str(log), 1.0, 0)
+    assert week.another() == week
+    assert week.family() == _waiting.FAMILY
+    assert week.machines(1.0).count == 1
+    with pytest.raises(InputError, match="no such log"):
+        study_part("waiting-google", ["log=nowhere.csv"], quick=True)
+    with pytest.raises(InputError, match="scale"):
+        study_part("waiting-google", ["scale=0"], quick=True)

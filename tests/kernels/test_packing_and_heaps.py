@@ -54,37 +54,41 @@ def test_queues_give_the_lowest_rank_first(steps):
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), max_size=6),
-    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6), st.booleans()), max_size=40),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6), st.integers(0, 4)), max_size=6),
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(0, 6), st.integers(0, 4), st.booleans()),
+        max_size=40,
+    ),
 )
 def test_best_fit_is_the_tightest_machine(sizes, steps):
-    """Fewest free cores, enough memory, and of equals the one that changed last."""
+    """Fewest free cores, enough memory and gpus, and of equals the one that changed last."""
     machines = machines_of(
-        np.array([cores for cores, _ in sizes], dtype=np.int64),
-        np.array([memory for _, memory in sizes], dtype=np.float64),
+        np.array([cores for cores, _, _ in sizes], dtype=np.int64),
+        np.array([memory for _, memory, _ in sizes], dtype=np.float64),
+        np.array([gpus for _, _, gpus in sizes], dtype=np.float64),
     )
-    free = [[cores, memory, change] for change, (cores, memory) in enumerate(sizes)]
+    free = [[*size, change] for change, size in enumerate(sizes)]
     held, change = [], len(sizes)
-    for cores, memory, give_back in steps:
+    for *asked, give_back in steps:
         fitting = [
-            (each[0], -each[2], machine)
+            (each[0], -each[3], machine)
             for machine, each in enumerate(free)
-            if each[0] >= cores and each[1] >= memory
+            if all(has >= needs for has, needs in zip(each[:3], asked, strict=True))
         ]
         expected = min(fitting)[2] if fitting else -1
-        assert best_fit(machines, cores, float(memory)) == expected
-        amounts = (cores, memory, expected)
+        cores, memory, gpus = asked
+        assert best_fit(machines, cores, float(memory), float(gpus)) == expected
+        amounts = (*asked, expected)
         if give_back and held:
             amounts = held.pop(0)
-            amounts = (-amounts[0], -amounts[1], amounts[2])
+            amounts = (*(-amount for amount in amounts[:3]), amounts[3])
         elif expected >= 0:
             held.append(amounts)
         else:
             continue
-        machine = amounts[2]
-        take(machines, machine, amounts[0], float(amounts[1]))
-        free[machine][0] -= amounts[0]
-        free[machine][1] -= amounts[1]
-        free[machine][2] = change
+        cores, memory, gpus, machine = amounts
+        take(machines, machine, cores, float(memory), float(gpus))
+        left = zip(free[machine][:3], amounts[:3], strict=True)
+        free[machine] = [*(has - amount for has, amount in left), change]
         change += 1
     assert machines.free_cores.tolist() == [each[0] for each in free]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 
@@ -148,88 +147,6 @@ def _check(history: MarketHistory) -> None:
         )
 
 
-def _area(history: MarketHistory, values: Floats, at: Floats) -> Floats:
-    """Integral of a step function from the history's beginning to each time; shape of ``at``."""
-    areas = np.concatenate([[0.0], np.cumsum(values * history.step_seconds())])
-    edges = np.append(history.times_seconds, history.end_seconds)
-    return np.asarray(np.interp(at, edges, areas))
-
-
-def _mean_between(
-    history: MarketHistory, values: Floats, start_seconds: ArrayLike, end_seconds: ArrayLike
-) -> Floats:
-    """Time average over periods, as far as the history covers them; nan where it does not."""
-    first, last = float(history.times_seconds[0]), history.end_seconds
-    start = np.clip(np.asarray(start_seconds, np.float64), first, last)
-    end = np.clip(np.asarray(end_seconds, np.float64), first, last)
-    covered = end - start
-    area = _area(history, values, end) - _area(history, values, start)
-    mean = np.full(covered.shape, np.nan)
-    np.divide(area, covered, out=mean, where=covered > 0.0)
-    return mean
-
-
-def availability(
-    history: MarketHistory,
-    start_seconds: float = -np.inf,
-    end_seconds: float = np.inf,
-    bid_per_hour: float | None = None,
-) -> float:
-    """Share of a period in which a machine is up (spec section 2.5); nan if it is not covered."""
-    up = history.up(bid_per_hour).astype(np.float64)
-    return float(_mean_between(history, up, start_seconds, end_seconds))
-
-
-def trailing_availability(
-    history: MarketHistory,
-    at_seconds: Floats,
-    window_seconds: float,
-    bid_per_hour: float | None = None,
-) -> Floats:
-    """Share of the time up in the window before each moment (spec section 2.5).
-
-    Parameters
-    ----------
-    history
-        The market.
-    at_seconds
-        The moments; shape (moments,).
-    window_seconds
-        Length of the window; at the beginning only the part that the history covers counts.
-    bid_per_hour
-        As for ``MarketHistory.up``.
-
-    Returns
-    -------
-    Floats
-        Shape (moments,); nan where the history covers nothing of the window.
-
-    Raises
-    ------
-    InputError
-        If the window is not above 0.
-    """
-    if not window_seconds > 0.0:
-        raise InputError(
-            "not a window", field="window_seconds", value=window_seconds, expected="above 0"
-        )
-    up = history.up(bid_per_hour).astype(np.float64)
-    return _mean_between(history, up, at_seconds - window_seconds, at_seconds)
-
-
-def mean_price(
-    history: MarketHistory, start_seconds: float = -np.inf, end_seconds: float = np.inf
-) -> float:
-    """Time average of the price per hour over a period; nan if it is not covered.
-
-    Raises
-    ------
-    InputError
-        If the history has no prices.
-    """
-    return float(_mean_between(history, _prices(history), start_seconds, end_seconds))
-
-
 def mean_price_while_up(history: MarketHistory, bid_per_hour: float | None = None) -> float:
     """Time average of the price per hour while it was at most the bid; nan if it never was.
 
@@ -245,7 +162,11 @@ def mean_price_while_up(history: MarketHistory, bid_per_hour: float | None = Non
 
 def _prices(history: MarketHistory) -> Floats:
     if history.prices is None:
-        raise InputError("a history of units has no prices", source=history.market)
+        raise InputError(
+            "a history of units has no prices",
+            source=history.market,
+            expected="a history of prices",
+        )
     return history.prices
 
 
@@ -278,78 +199,3 @@ def lifetimes(history: MarketHistory, bid_per_hour: float | None = None) -> Life
     edges = np.append(history.times_seconds, history.end_seconds)
     begin, end = change[0::2], change[1::2]
     return Lifetimes((edges[end] - edges[begin]) / _HOUR_SECONDS, end < up.size)
-
-
-def joint_up(
-    histories: Sequence[MarketHistory],
-    step_seconds: float,
-    bid_per_hour: float | None = None,
-) -> tuple[Floats, Flags]:
-    """Which markets are up at the same moments, over the time that all histories cover.
-
-    Parameters
-    ----------
-    histories
-        The markets.
-    step_seconds
-        Between two moments.
-    bid_per_hour
-        As for ``MarketHistory.up``.
-
-    Returns
-    -------
-    times, up
-        Moments on the clock of the histories' origins (Unix time where they have one), shape
-        (moments,); and whether each market is up, shape (markets, moments).
-
-    Raises
-    ------
-    InputError
-        If there are no histories, they share no time, only some have an origin, or the step is not
-        above 0.
-    """
-    if not histories or not step_seconds > 0.0:
-        raise InputError(
-            "nothing to compare",
-            field="step_seconds",
-            value=step_seconds,
-            expected="at least one history and a step above 0",
-        )
-    origins = [history.origin_unix_seconds for history in histories]
-    known = [origin for origin in origins if origin is not None]
-    if known and len(known) < len(origins):
-        raise InputError("only some histories say when they begin", expected="all, or none")
-    offsets = known or [0.0] * len(histories)
-    pairs = list(zip(histories, offsets, strict=True))
-    first = max(float(history.times_seconds[0]) + offset for history, offset in pairs)
-    last = min(history.end_seconds + offset for history, offset in pairs)
-    if not first < last:
-        raise InputError("the histories share no time", value=(first, last))
-    times = np.arange(first, last, step_seconds)
-    up = np.empty((len(histories), times.size), np.bool_)
-    for row, (history, offset) in enumerate(pairs):
-        step = np.searchsorted(history.times_seconds, times - offset, side="right") - 1
-        up[row] = history.up(bid_per_hour)[step]
-    return times, up
-
-
-def correlations(up: Flags) -> Floats:
-    """Pairwise correlation of being up (spec section 11, item 34); shape (markets, markets).
-
-    Parameters
-    ----------
-    up
-        Shape (markets, moments).
-
-    Returns
-    -------
-    Floats
-        1 on the diagonal; nan between markets of which one never changed.
-    """
-    centred = up - up.mean(axis=1, keepdims=True)
-    spread = np.sqrt((centred**2).sum(axis=1))
-    product = np.outer(spread, spread)
-    result = np.full(product.shape, np.nan)
-    np.divide(centred @ centred.T, product, out=result, where=product > 0.0)
-    np.fill_diagonal(result, 1.0)
-    return result

@@ -407,9 +407,10 @@ class Catalogue:
         return (o for o in self.offers if region in (None, o.instance.region))
 
     def only(self, instances: str = "*", region: str | None = None) -> Catalogue:
-        """The catalogue of one region and of types whose name fits, with wildcards.
+        """The catalogue of one region and of types whose name fits one of some patterns.
 
-        Commitments to types that are left out go with them.
+        Patterns have wildcards, and commas between them. Commitments to types that are left out go
+        with them.
 
         Raises
         ------
@@ -417,7 +418,10 @@ class Catalogue:
             If no name fits, or there is no such region.
         """
         candidates = tuple(self.in_region(region))
-        offers = tuple(o for o in candidates if fnmatchcase(o.instance.name, instances))
+        patterns = [part.strip() for part in instances.split(",")]
+        offers = tuple(
+            o for o in candidates if any(fnmatchcase(o.instance.name, each) for each in patterns)
+        )
         if not offers:
             names = {offer.instance.name for offer in candidates}
             raise UnknownNameError("instance type", instances, names)

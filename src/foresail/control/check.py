@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from foresail.control.capacity import Capacity
-from foresail.model.decision import Decision, Preempt, Start
+from foresail.model.decision import Decision, Preempt, Start, Withdraw
 from foresail.model.view import PendingJob, RunningJob
 
 
 class RefusalCode(StrEnum):
-    """Why a start or a preemption is refused."""
+    """Why a start, a preemption or a withdrawal is refused."""
 
     UNKNOWN_JOB = "unknown_job"
     NOT_PENDING = "not_pending"
@@ -39,6 +39,7 @@ class Verdict:
     starts: tuple[Start, ...] = ()
     preemptions: tuple[Preempt, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    withdrawals: tuple[Withdraw, ...] = ()
 
 
 def check_decision(
@@ -87,7 +88,16 @@ def check_decision(
             preemptions.append(preempt)
         else:
             refusals.append(refusal)
-    return Verdict(tuple(starts), tuple(preemptions), tuple(refusals))
+    withdrawals: list[Withdraw] = []
+    withdrawn: set[str] = set()
+    for withdraw in decision.withdrawals:
+        refusal = _refuse_withdrawal(withdraw, withdrawn, started, startable)
+        if refusal is None:
+            withdrawn.add(withdraw.job_id)
+            withdrawals.append(withdraw)
+        else:
+            refusals.append(refusal)
+    return Verdict(tuple(starts), tuple(preemptions), tuple(refusals), tuple(withdrawals))
 
 
 def _refuse_start(
@@ -123,4 +133,20 @@ def _refuse_preemption(
         return Refusal(job_id, RefusalCode.TWICE, "it has been told to stop already")
     if job_id not in running:
         return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
+    return None
+
+
+def _refuse_withdrawal(
+    withdraw: Withdraw,
+    withdrawn: Container[str],
+    started: Container[str],
+    startable: Mapping[str, PendingJob],
+) -> Refusal | None:
+    job_id = withdraw.job_id
+    if job_id in withdrawn:
+        return Refusal(job_id, RefusalCode.TWICE, "it is withdrawn twice in one decision")
+    if job_id in started:
+        return Refusal(job_id, RefusalCode.NOT_PENDING, "it is started in the same decision")
+    if job_id not in startable:
+        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
     return None

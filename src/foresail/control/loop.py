@@ -471,6 +471,7 @@ class Controller:
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
         self._carry_out(verdict)
+        self._instructions += decision.ticks
 
     def _tell_solution(self) -> None:
         """Record how well the scheduler says that it solved the pass."""
@@ -499,6 +500,11 @@ class Controller:
         for preempt in verdict.preemptions:
             self._state.stop(preempt.job_id)
             self._instructions.append(preempt)
+        for withdraw in verdict.withdrawals:
+            dependents = self._state.cancel(withdraw.job_id, self._now)
+            self._release(withdraw.job_id)
+            self._instructions.append(withdraw)
+            self._withdraw(dependents)
 
     def _visible(self) -> tuple[Capacity, tuple[RunningJob, ...]]:
         """What counts as free, and the running jobs that hold the rest."""

@@ -5,29 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.waiting.trying import Ranking
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
-from foresail.kernels.expression import evaluate_all
+from foresail.kernels.expression import SUMMARY, Program, evaluate_all
 from foresail.model.errors import InputError
 from foresail.schedulers._expression import compile_expression
 from foresail.traces.workload import Workload
 
 
-def waiting_ranks(
-    workload: Workload, order: str, believed_seconds: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Ranks by job, shape (jobs,): who waits goes in this order, the least first.
-
-    Only orders that stay as they are from submission on: ``now``, ``wait`` and ``pilot`` change
-    while a job waits.
-
-    Parameters
-    ----------
-    workload
-        The log.
-    order
-        An order's name, or an expression such as ``requested * cpus``.
-    believed_seconds
-        Runtime that each job is believed to have, shape (jobs,): ``predicted`` and every quantile.
+def static_order(order: str) -> Program:
+    """An order that stays as it is from a job's submission on: without now, wait and pilot.
 
     Raises
     ------
@@ -44,6 +31,36 @@ def waiting_ranks(
             value=order,
             expected="neither now, wait nor pilot",
         )
+    return program
+
+
+def ranking(workload: Workload, order: str, believed_seconds: NDArray[np.float64]) -> Ranking:
+    """An order for the sweeps of waiting policies; arguments and errors are as below."""
+    fields = static_order(order).code[::2]
+    by_runtimes = bool((fields == SUMMARY).any())
+    return Ranking(waiting_ranks(workload, order, believed_seconds), by_runtimes)
+
+
+def waiting_ranks(
+    workload: Workload, order: str, believed_seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Ranks by job, shape (jobs,): who waits goes in this order, the least first.
+
+    Parameters
+    ----------
+    workload
+        The log.
+    order
+        An order's name, or an expression such as ``requested * cpus``; see ``static_order``.
+    believed_seconds
+        Runtime that each job is believed to have, shape (jobs,): ``predicted`` and every quantile.
+
+    Raises
+    ------
+    InputError
+        If there is not one belief for each job; and what ``static_order`` raises.
+    """
+    program = static_order(order)
     believed = np.asarray(believed_seconds, dtype=np.float64)
     if believed.shape != (len(workload),):
         raise InputError(

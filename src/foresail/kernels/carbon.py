@@ -66,11 +66,13 @@ def greenest_starts(
 
     ``runtimes`` has a row of equally likely runtimes for each job. The sum is piecewise linear in
     the start, with corners where it or an end meets a change of intensity: one of them is best, or
-    the latest start. Of equals, the earliest is taken.
+    the latest start. Of equals, the earliest is taken, and what rounding could make up is equal.
     """
     for job in range(submit.size):
         now, last = submit[job], submit[job] + patience[job]
         best, best_start = mean_emission(intensity, sums, now, runtimes[job]), now
+        # Emissions are differences of sums from time 0 on, and no more exact than those.
+        slack = 1e-14 * abs(emitted_by(intensity, sums, last)) + 1e-12 * abs(best)
         for corner in range(-1, runtimes.shape[1]):
             offset = 0.0 if corner < 0 else runtimes[job, corner]
             edge = math.floor(now + offset) + 1.0
@@ -79,7 +81,7 @@ def greenest_starts(
                 at = min(max(edge - offset, now), last)
                 cost = mean_emission(intensity, sums, at, runtimes[job])
                 cost += delay_value[job] * (at - now)
-                if cost < best - 1e-12 * abs(best) or (cost == best and at < best_start):
+                if cost < best - slack or (cost == best and at < best_start):
                     best, best_start = cost, at
                 edge += 1.0
         start[job] = best_start

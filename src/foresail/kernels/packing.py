@@ -15,23 +15,28 @@ class Machines(NamedTuple):
 
     ``first[c]`` is the machine with ``c`` free cores that changed last (-1 for none), ``after`` and
     ``before`` its neighbours in that list. ``highest[0]`` is the most free cores of any machine.
-    Memory is in bytes, and infinite where nobody asks for it.
+    Memory is in bytes, and infinite where nobody asks for it; gpus are in thousandths. Both are
+    whole numbers, so that nothing is lost when they are given back.
     """
 
     free_cores: NDArray[np.int64]
     free_memory: NDArray[np.float64]
+    free_gpus: NDArray[np.float64]
     first: NDArray[np.int64]
     after: NDArray[np.int64]
     before: NDArray[np.int64]
     highest: NDArray[np.int64]
 
 
-def machines_of(cores: NDArray[np.int64], memory: NDArray[np.float64]) -> Machines:
-    """Idle machines with these cores and memory."""
+def machines_of(
+    cores: NDArray[np.int64], memory: NDArray[np.float64], gpus: NDArray[np.float64]
+) -> Machines:
+    """Idle machines with these cores, memory and gpus."""
     count = cores.size
     machines = Machines(
         free_cores=cores.copy(),
         free_memory=memory.copy(),
+        free_gpus=gpus.copy(),
         first=np.full(int(cores.max(initial=0)) + 1, -1, dtype=np.int64),
         after=np.full(count, -1, dtype=np.int64),
         before=np.full(count, -1, dtype=np.int64),
@@ -43,23 +48,30 @@ def machines_of(cores: NDArray[np.int64], memory: NDArray[np.float64]) -> Machin
 
 
 @bare_kernel
-def best_fit(machines: Machines, cores: int, memory: float) -> int:
-    """The machine with the fewest free cores that has enough of both; -1 for none.
+def best_fit(machines: Machines, cores: int, memory: float, gpus: float) -> int:
+    """The machine with the fewest free cores that has enough of all; -1 for none.
 
     Among equals, the one that changed last.
     """
+    if machines.free_cores.size == 1:  # perhaps a pool, with thousands of numbers to look through
+        holds = (
+            machines.free_cores[0] >= cores
+            and machines.free_memory[0] >= memory
+            and machines.free_gpus[0] >= gpus
+        )
+        return 0 if holds else -1
     for level in range(cores, machines.highest[0] + 1):
         machine = machines.first[level]
         while machine >= 0:
-            if machines.free_memory[machine] >= memory:
+            if machines.free_memory[machine] >= memory and machines.free_gpus[machine] >= gpus:
                 return int(machine)
             machine = machines.after[machine]
     return -1
 
 
 @bare_kernel
-def take(machines: Machines, machine: int, cores: int, memory: float) -> None:
-    """Give cores and memory of a machine to a job; negative amounts give them back."""
+def take(machines: Machines, machine: int, cores: int, memory: float, gpus: float) -> None:
+    """Give cores, memory and gpus of a machine to a job; negative amounts give them back."""
     level = machines.free_cores[machine]
     before, after = machines.before[machine], machines.after[machine]
     if before >= 0:
@@ -70,6 +82,7 @@ def take(machines: Machines, machine: int, cores: int, memory: float) -> None:
         machines.before[after] = before
     machines.free_cores[machine] = level - cores
     machines.free_memory[machine] -= memory
+    machines.free_gpus[machine] -= gpus
     _link(machines, machine)
     while machines.first[machines.highest[0]] < 0:
         machines.highest[0] -= 1

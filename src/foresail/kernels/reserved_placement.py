@@ -15,14 +15,17 @@ from foresail.kernels.packing import Machines, best_fit, take
 class Pieces(NamedTuple):
     """How jobs come apart: ``full`` equal pieces and one ``rest`` (no cores: there is none).
 
-    Per job: cores (whole ones) and memory of a full piece and of the rest.
+    Per job: cores (whole ones), memory and gpus of a full piece and of the rest, the last two in
+    the machines' units.
     """
 
     full: NDArray[np.int64]
     full_cores: NDArray[np.int64]
     full_memory: NDArray[np.float64]
+    full_gpus: NDArray[np.float64]
     rest_cores: NDArray[np.int64]
     rest_memory: NDArray[np.float64]
+    rest_gpus: NDArray[np.float64]
 
 
 @kernel
@@ -52,11 +55,11 @@ def place_jobs(
         begin[job] = filled
         got = 0
         while got < count:
-            cores, memory = _piece(pieces, job, got)
-            machine = best_fit(machines, cores, memory)
+            cores, memory, gpus = _piece(pieces, job, got)
+            machine = best_fit(machines, cores, memory, gpus)
             if machine < 0:
                 break
-            take(machines, machine, cores, memory)
+            take(machines, machine, cores, memory, gpus)
             where[filled + got] = machine
             got += 1
         if got == count:
@@ -65,16 +68,16 @@ def place_jobs(
             enter(running, end[job], job)
         else:
             for back in range(got):
-                cores, memory = _piece(pieces, job, back)
-                take(machines, where[filled + back], -cores, -memory)
+                cores, memory, gpus = _piece(pieces, job, back)
+                take(machines, where[filled + back], -cores, -memory, -gpus)
     return placed
 
 
 @kernel
-def _piece(pieces: Pieces, job: int, number: int) -> tuple[int, float]:
+def _piece(pieces: Pieces, job: int, number: int) -> tuple[int, float, float]:
     if number < pieces.full[job]:
-        return pieces.full_cores[job], pieces.full_memory[job]
-    return pieces.rest_cores[job], pieces.rest_memory[job]
+        return pieces.full_cores[job], pieces.full_memory[job], pieces.full_gpus[job]
+    return pieces.rest_cores[job], pieces.rest_memory[job], pieces.rest_gpus[job]
 
 
 @kernel
@@ -87,5 +90,5 @@ def _release(
 ) -> None:
     count = pieces.full[job] + (pieces.rest_cores[job] > 0)
     for number in range(count):
-        cores, memory = _piece(pieces, job, number)
-        take(machines, where[begin[job] + number], -cores, -memory)
+        cores, memory, gpus = _piece(pieces, job, number)
+        take(machines, where[begin[job] + number], -cores, -memory, -gpus)

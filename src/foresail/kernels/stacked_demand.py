@@ -105,6 +105,22 @@ def level_prices(
         segment[slot], used[slot] = at, taken
 
 
+@kernel
+def skip_units(stacks: Stacks, covered: Floats, segment: Integers, used: Floats) -> None:
+    """Walk up the stacks by so many units in every slot, as ``level_prices`` does."""
+    for slot in range(segment.size):
+        need = covered[slot]
+        while need > 0.0 and segment[slot] < stacks.size[slot]:
+            left = stacks.units[stacks.first[slot] + segment[slot]] - used[slot]
+            if left > need:
+                used[slot] += need
+                need = 0.0
+            else:
+                need -= left
+                used[slot] = 0.0
+                segment[slot] += 1
+
+
 class Windows(NamedTuple):
     """Commitments of some levels: level, product and first slot of each."""
 

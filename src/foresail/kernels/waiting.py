@@ -27,12 +27,14 @@ from foresail.kernels.waiting_choice import (
     RENT,
     SPECULATE,
     START,
+    WAIT,
     Rules,
     Stakes,
     choose,
     choose_again,
 )
 from foresail.kernels.waiting_forecast import QUEUED, Forecaster, forecast, join_line
+from foresail.kernels.waiting_plan import Plan, catch_up, extend, start_behind
 
 FIXED: Final = 0
 RENTED: Final = 1
@@ -75,14 +77,17 @@ class TraceColumns(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """The distinct requests, by cores: cores, bytes, and money per hour for the rented machine.
+    """The distinct requests, by cores: cores, bytes, thousandths of gpus, and what they cost.
 
-    ``head`` is the first waiting job of each, or -1.
+    ``rent`` is money per hour for the rented machine, ``work`` what a second of the job counts for
+    where shares of the work are told. ``head`` is the first waiting job of each, or -1.
     """
 
     cores: NDArray[np.int64]
     memory: NDArray[np.float64]
+    gpus: NDArray[np.float64]
     rent: NDArray[np.float64]
+    work: NDArray[np.float64]
     head: NDArray[np.int32]
 
 
@@ -136,7 +141,7 @@ def _start_on(
     room: Room,
 ) -> None:
     shape = jobs.shape[job]
-    take(machines, machine, shapes.cores[shape], shapes.memory[shape])
+    take(machines, machine, shapes.cores[shape], shapes.memory[shape], shapes.gpus[shape])
     outcomes.start[job] = now
     outcomes.machine[job] = machine
     enter(room.releases, now + jobs.runtime[job], job)
@@ -156,7 +161,13 @@ def _release(
     room: Room,
 ) -> None:
     shape = jobs.shape[job]
-    take(machines, outcomes.machine[job], -shapes.cores[shape], -shapes.memory[shape])
+    take(
+        machines,
+        outcomes.machine[job],
+        -shapes.cores[shape],
+        -shapes.memory[shape],
+        -shapes.gpus[shape],
+    )
     room.tally[_RUNNING] -= 1.0
     room.tally[_RUNNING_CORES] -= shapes.cores[shape]
     room.tally[_RUNNING_MEMORY] -= shapes.memory[shape]
@@ -224,7 +235,9 @@ def _dispatch(
                 rank[chosen] < rank[head] or (rank[chosen] == rank[head] and chosen < head)
             ):
                 continue
-            machine = best_fit(machines, shapes.cores[shape], shapes.memory[shape])
+            machine = best_fit(
+                machines, shapes.cores[shape], shapes.memory[shape], shapes.gpus[shape]
+            )
             if machine >= 0 or strict:
                 chosen, chosen_machine = head, machine
         if chosen_machine < 0:
@@ -259,7 +272,7 @@ def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumn
         return False
     if after_trial:
         return True
-    tried = rules.speculation_seconds > 0.0
+    tried = rules.speculation_seconds > 0.0 and jobs.estimate[job] < rules.untried_seconds
     return not tried and jobs.estimate[job] >= rules.short_seconds
 
 
@@ -278,13 +291,14 @@ def _place(
     outcomes: Outcomes,
     room: Room,
     ahead: Forecaster | None,
+    plan: Plan | None,
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a trial in vain."""
     shape = jobs.shape[job]
-    cores, memory = shapes.cores[shape], shapes.memory[shape]
+    cores = shapes.cores[shape]
     machine = -1
     if not (strict and room.tally[_WAITING] > 0.0):
-        machine = best_fit(machines, cores, memory)
+        machine = best_fit(machines, cores, shapes.memory[shape], shapes.gpus[shape])
     waits = room.waits
     if jobs.wait.size > 0:
         waits[0] = jobs.wait[job]
@@ -303,6 +317,7 @@ def _place(
                 jobs.shape,
                 shapes.cores,
                 shapes.memory,
+                shapes.gpus,
                 outcomes.place,
                 outcomes.start,
                 outcomes.machine,
@@ -311,12 +326,32 @@ def _place(
                 ahead,
             )
             ahead.wait[job] = waits[0]
+    if plan is not None:
+        if room.tally[_WAITING] == 0.0:
+            catch_up(now, jobs.shape, shapes.cores, shapes.memory, shapes.gpus, plan)
+        if np.isnan(waits[0]):
+            waits[0] = 0.0
+            if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
+                begins = start_behind(
+                    shape,
+                    now + max(rules.waiting_seconds, rules.patience_seconds),
+                    jobs.shape,
+                    shapes.cores,
+                    shapes.memory,
+                    shapes.gpus,
+                    plan,
+                )
+                waits[0] = begins - now
+                plan.wait[job] = waits[0]
     delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
     stakes = Stakes(shapes.rent[shape], own_price * cores, delay)
     if after_trial:
         choice = choose_again(rules, stakes, machine >= 0, jobs.estimate[job], waits)
     else:
         choice = choose(rules, stakes, machine >= 0, jobs.estimate[job], waits)
+    if plan is not None and choice in (START, WAIT):
+        leaving = now + rules.patience_seconds if choice == WAIT else np.inf
+        extend(job, leaving, jobs.shape, shapes.cores, shapes.memory, shapes.gpus, plan)
     later = AFTER_TRIAL if after_trial else 0
     outcomes.machine[job] = -1
     if choice == START:
@@ -344,9 +379,13 @@ def _place(
 
 @bare_kernel
 def _fits_somewhere(shape: int, shapes: Shapes, sizes: NDArray[np.float64]) -> bool:
-    """Whether an idle machine could hold this; ``sizes`` has a row of cores and bytes for each."""
+    """Whether an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
     for i in range(sizes.shape[0]):
-        if sizes[i, 0] >= shapes.cores[shape] and sizes[i, 1] >= shapes.memory[shape]:
+        if (
+            sizes[i, 0] >= shapes.cores[shape]
+            and sizes[i, 1] >= shapes.memory[shape]
+            and sizes[i, 2] >= shapes.gpus[shape]
+        ):
             return True
     return False
 
@@ -365,14 +404,17 @@ def simulate_waiting(
     outcomes: Outcomes,
     room: Room,
     ahead: Forecaster | None,
+    plan: Plan | None,
 ) -> None:
     """Fill in ``outcomes``.
 
     At one instant, releases come first, then jobs that come back from trials, new jobs, and waits
     that expire. ``strict``: no job starts before who is ahead in the queue. ``own_price`` is what
     a core-hour of a fixed machine costs beyond what is paid anyway. ``sizes`` are the distinct
-    machines: cores, bytes. What fits no idle machine is rented one. ``ahead`` forecasts the waits
-    that ``jobs`` leaves open; without it (None), the kernel is compiled without any of that.
+    machines: cores, bytes, thousandths of gpus. What fits no idle machine is rented one. ``ahead``
+    forecasts the waits that ``jobs`` leaves open, or ``plan`` does, where the queue is strict, the
+    runtimes are known and no job is tried; without them (None), the kernel is compiled without any
+    of that.
     """
     tally = room.tally
     following = 0
@@ -406,6 +448,7 @@ def simulate_waiting(
                 outcomes,
                 room,
                 ahead,
+                plan,
             )
         elif arrival == now:
             job = following
@@ -428,6 +471,7 @@ def simulate_waiting(
                     outcomes,
                     room,
                     ahead,
+                    plan,
                 )
             else:
                 outcomes.place[job] = RENTED

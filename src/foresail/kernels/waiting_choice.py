@@ -34,6 +34,8 @@ class Rules(NamedTuple):
         1: a job that finds a fixed machine free takes it, whatever is believed of it.
     weighing
         1: a job is rented a machine where waiting is expected to cost more.
+    untried_seconds
+        A job that is believed to run for so long is not tried.
     """
 
     short_seconds: float
@@ -42,6 +44,7 @@ class Rules(NamedTuple):
     speculation_seconds: float
     conserving: int
     weighing: int
+    untried_seconds: float
 
 
 class Stakes(NamedTuple):
@@ -107,7 +110,7 @@ def choose(
         return START
     if runtime_seconds < rules.short_seconds:
         return RENT
-    if rules.speculation_seconds > 0.0 and not fits:
+    if rules.speculation_seconds > 0.0 and not fits and runtime_seconds < rules.untried_seconds:
         return SPECULATE
     return choose_again(rules, stakes, fits, runtime_seconds, waits)
 

@@ -50,7 +50,11 @@ class Forecaster(NamedTuple):
 
 
 def forecaster(
-    runtime: NDArray[np.float64], shapes: int, cores: NDArray[np.int64], memory: NDArray[np.float64]
+    runtime: NDArray[np.float64],
+    shapes: int,
+    cores: NDArray[np.int64],
+    memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
 ) -> Forecaster:
     """One for jobs of these believed runtimes, so many distinct requests, and these machines."""
     count = runtime.size
@@ -63,7 +67,7 @@ def forecaster(
         lane=np.empty(count + 1, np.int32),
         head=np.empty(shapes, np.int64),
         last=np.empty(shapes, np.int64),
-        machines=machines_of(cores, memory),
+        machines=machines_of(cores, memory, gpus),
         machine=np.empty(count, np.int32),
         ends=timetable(min(count, int(cores.sum()))),
     )
@@ -95,6 +99,7 @@ def forecast(
     shape: NDArray[np.int32],
     cores: NDArray[np.int64],
     memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
     place: NDArray[np.int8],
     start: NDArray[np.float64],
     machine: NDArray[np.int32],
@@ -107,17 +112,17 @@ def forecast(
     Whoever runs for longer than believed is taken to end any moment. Jobs in the queue leave when
     their patience is over. Jobs that are being tried elsewhere do not come back.
 
-    ``rank`` orders the queue; ``shape`` is each job's row in ``cores`` and ``memory``; ``place``,
-    ``start``, ``machine``, ``machines`` and ``running`` are the simulation's state.
+    ``rank`` orders the queue; ``shape`` is each job's row in ``cores``, ``memory`` and ``gpus``;
+    ``place``, ``start``, ``machine``, ``machines`` and ``running`` are the simulation's state.
     """
     _drop_gone(place, ahead)
     _look_ahead(now, start, machine, machines, running, ahead)
     at = join_line(job, np.inf, rank, ahead)
     if strict:
-        begins = _begin_in_order(job, now, now + limit, shape, cores, memory, ahead)
+        begins = _begin_in_order(job, now, now + limit, shape, cores, memory, gpus, ahead)
     else:
         _sort_lanes(shape, ahead)
-        begins = _begin_overtaking(job, now + limit, shape, cores, memory, ahead)
+        begins = _begin_overtaking(job, now + limit, shape, cores, memory, gpus, ahead)
     ahead.standing[0] -= 1
     for k in range(at, ahead.standing[0]):
         ahead.line[k] = ahead.line[k + 1]
@@ -150,6 +155,7 @@ def _look_ahead(
     for k in range(machines.free_cores.size):
         copy.free_cores[k] = machines.free_cores[k]
         copy.free_memory[k] = machines.free_memory[k]
+        copy.free_gpus[k] = machines.free_gpus[k]
         copy.after[k] = machines.after[k]
         copy.before[k] = machines.before[k]
     for k in range(machines.first.size):
@@ -164,9 +170,9 @@ def _look_ahead(
 
 @bare_kernel
 def _start_ahead(
-    job: int, on: int, now: float, cores: int, memory: float, ahead: Forecaster
+    job: int, on: int, now: float, cores: int, memory: float, gpus: float, ahead: Forecaster
 ) -> None:
-    take(ahead.machines, on, cores, memory)
+    take(ahead.machines, on, cores, memory, gpus)
     ahead.machine[job] = on
     enter(ahead.ends, now + ahead.runtime[job], job)
 
@@ -177,13 +183,14 @@ def _end_ahead(
     shape: NDArray[np.int32],
     cores: NDArray[np.int64],
     memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
     ahead: Forecaster,
 ) -> None:
     """Release what ends at this instant."""
     while ahead.ends.size[0] > 0 and ahead.ends.times[0] == now:
         job = leave_first(ahead.ends)
         kind = shape[job]
-        take(ahead.machines, ahead.machine[job], -cores[kind], -memory[kind])
+        take(ahead.machines, ahead.machine[job], -cores[kind], -memory[kind], -gpus[kind])
 
 
 @bare_kernel
@@ -194,6 +201,7 @@ def _begin_in_order(
     shape: NDArray[np.int32],
     cores: NDArray[np.int64],
     memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
     """When a job in the line starts if nobody overtakes; infinite if that is after ``latest``."""
@@ -204,11 +212,11 @@ def _begin_in_order(
             at += 1
             continue
         kind = shape[first]
-        on = best_fit(ahead.machines, cores[kind], memory[kind])
+        on = best_fit(ahead.machines, cores[kind], memory[kind], gpus[kind])
         if on >= 0:
             if first == job:
                 return now
-            _start_ahead(first, on, now, cores[kind], memory[kind], ahead)
+            _start_ahead(first, on, now, cores[kind], memory[kind], gpus[kind], ahead)
             at += 1
             continue
         release = ahead.ends.times[0] if ahead.ends.size[0] > 0 else np.inf
@@ -216,7 +224,7 @@ def _begin_in_order(
         if now == np.inf or now > latest:
             return np.inf
         if release == now:
-            _end_ahead(now, shape, cores, memory, ahead)
+            _end_ahead(now, shape, cores, memory, gpus, ahead)
         else:
             at += 1
 
@@ -246,6 +254,7 @@ def _begin_overtaking(
     shape: NDArray[np.int32],
     cores: NDArray[np.int64],
     memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
     """When a job in the line starts if the first that fits goes; infinite if after ``latest``."""
@@ -253,22 +262,26 @@ def _begin_overtaking(
         now = float(ahead.ends.times[0])
         if now > latest:
             break
-        _end_ahead(now, shape, cores, memory, ahead)
+        _end_ahead(now, shape, cores, memory, gpus, ahead)
         while True:
-            chosen, on = _first_that_fits(now, cores, memory, ahead)
+            chosen, on = _first_that_fits(now, cores, memory, gpus, ahead)
             if on < 0:
                 break
             if chosen == job:
                 return now
             kind = shape[chosen]
             ahead.head[kind] += 1
-            _start_ahead(chosen, on, now, cores[kind], memory[kind], ahead)
+            _start_ahead(chosen, on, now, cores[kind], memory[kind], gpus[kind], ahead)
     return np.inf
 
 
 @bare_kernel
 def _first_that_fits(
-    now: float, cores: NDArray[np.int64], memory: NDArray[np.float64], ahead: Forecaster
+    now: float,
+    cores: NDArray[np.int64],
+    memory: NDArray[np.float64],
+    gpus: NDArray[np.float64],
+    ahead: Forecaster,
 ) -> tuple[int, int]:
     """The first job in the line for which a machine has room, and that machine; -1 if none."""
     best = ahead.standing[0]
@@ -282,7 +295,7 @@ def _first_that_fits(
         ahead.head[kind] = head
         if head == last or ahead.lane[head] > best:
             continue
-        machine = best_fit(ahead.machines, cores[kind], memory[kind])
+        machine = best_fit(ahead.machines, cores[kind], memory[kind], gpus[kind])
         if machine >= 0:
             best, on = ahead.lane[head], machine
     return (ahead.line[best] if on >= 0 else -1), on

@@ -30,10 +30,13 @@ RENTED_JOBS: Final = 8
 TRIED_JOBS: Final = 9
 EXPIRED_JOBS: Final = 10
 DELAY_COST: Final = 11
-TOTALS: Final = 12
+FIXED_CORE_SECONDS: Final = 12
+FIXED_GPU_SECONDS: Final = 13
+TOTALS: Final = 14
 """Jobs; seconds waited, and jobs that waited; cost if all were rented; cost of rented runs and of
-trials; core-seconds, and those on fixed machines; jobs rented to the end, tried first, and rented
-after a wait; and what the delays were worth."""
+trials; the work, and that on fixed machines; jobs rented to the end, tried first, and rented
+after a wait; what the delays were worth; and use of the fixed machines' cores and gpus
+(thousandths)."""
 
 _HOUR: Final = 3600.0
 
@@ -60,7 +63,7 @@ def add_up(
         runtime = jobs.runtime[job]
         place = outcomes.place[job]
         hourly = shapes.rent[shape] / _HOUR
-        work = runtime * shapes.cores[shape]
+        work = runtime * shapes.work[shape]
         wait = outcomes.start[job] - jobs.submit[job]
         totals[JOBS] += 1.0
         totals[WAIT] += wait
@@ -81,6 +84,8 @@ def add_up(
             totals[RENTED_JOBS] += 1.0
         elif place % AFTER_TRIAL == FIXED:
             totals[FIXED_WORK] += work
+            totals[FIXED_CORE_SECONDS] += runtime * shapes.cores[shape]
+            totals[FIXED_GPU_SECONDS] += runtime * shapes.gpus[shape]
         else:
             totals[RENTED_JOBS] += 1.0
             totals[EXPIRED_JOBS] += place % AFTER_TRIAL == 2

@@ -46,16 +46,6 @@ class PlannedStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One scheduling pass: starts in order, preemptions, the plan, and a reason for who waits."""
-
-    starts: tuple[Start, ...] = ()
-    preemptions: tuple[Preempt, ...] = ()
-    plan: tuple[PlannedStart, ...] = ()
-    reasons: Mapping[str, Reason] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class WakeAt:
     """Report ``EstimateExpired`` for this job if it still runs at this time."""
 
@@ -65,7 +55,7 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """Never start this pending job: one that it depends on did not succeed."""
+    """Never start this pending job: what it depends on failed, or it runs elsewhere."""
 
     job_id: str
     because: str
@@ -73,10 +63,26 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class TickAt:
-    """Report a ``Tick`` at this time: what this job is promised begins then."""
+    """Report a ``Tick`` at this time: this job is promised something then, or its patience ends."""
 
     job_id: str
     time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One scheduling pass: starts in order, preemptions, the plan, and a reason for who waits.
+
+    ``withdrawals`` are of pending jobs that are not to start here any more; ``ticks`` are when the
+    scheduler asks to be asked again, whatever happens until then.
+    """
+
+    starts: tuple[Start, ...] = ()
+    preemptions: tuple[Preempt, ...] = ()
+    plan: tuple[PlannedStart, ...] = ()
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+    withdrawals: tuple[Withdraw, ...] = ()
+    ticks: tuple[TickAt, ...] = ()
 
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt

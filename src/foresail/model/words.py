@@ -8,6 +8,7 @@ import re
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86400.0
+_UNREADABLE = 1e15
 
 
 def duration(seconds: float | None) -> str:
@@ -38,7 +39,7 @@ def duration(seconds: float | None) -> str:
 def number(value: float | None) -> str:
     """A plain number with three significant digits: ``0.0123``, ``92.6``, ``28,481``.
 
-    Whole numbers are written out; unknown ones (None, NaN) become a dash.
+    Whole numbers are written out up to 10¹⁵; unknown ones (None, NaN) become a dash.
     """
     if value is None or math.isnan(value):
         return "–"
@@ -46,6 +47,8 @@ def number(value: float | None) -> str:
         return "∞" if value > 0 else "−∞"
     if value < 0:
         return "−" + number(-value)
+    if value >= _UNREADABLE:
+        return f"{value:.3g}"
     if value == round(value) or value >= 999.5:
         return f"{round(value):,}"
     return _short(value)

@@ -86,6 +86,8 @@ def tried_table(advice: Advice) -> pl.DataFrame:
         rows.append(
             {
                 "rule": each.rule.name,
+                "waits": each.rule.waits,
+                "trials": each.rule.trials,
                 "nodes": each.nodes,
                 "waiting_seconds": each.rule.waiting_seconds,
                 "short_seconds": each.rule.short_seconds,
@@ -129,6 +131,9 @@ def _curve(advice: Advice, style: PolicyStyle, points: Sequence[Tried], *, bande
         style,
         np.array([each.mean_wait_seconds for each in expected]),
         np.array([each.cost for each in expected]),
+        # A single point is no line.
+        marked=[0] if len(points) == 1 else (),
+        text=[""] if len(points) == 1 else (),
         low=low,
         high=high,
     )
@@ -141,22 +146,23 @@ def _mark(expected: Expected, label: str) -> Curve:
 
 
 def demand_figure(advice: Advice) -> Figure:
-    """Cores in use over time, were there always room, with the advised nodes drawn through."""
+    """What is in use over time, were there always room, with the advised nodes drawn through."""
     table = advice.use_over_time
     days = table["hour"].to_numpy() / 24.0
-    mean, highest = table["mean_cores"].to_numpy(), table["highest_cores"].to_numpy()
-    cores = advice.advised.tried.nodes * advice.market.node.cores
+    mean, highest = table["mean"].to_numpy(), table["highest"].to_numpy()
+    unit = advice.market.unit
+    size = advice.advised.tried.nodes * advice.market.node_size
     hours = float(np.diff(table["hour"].to_numpy()[:2])[0]) if days.size > 1 else advice.hours
-    style = named_styles(["", "cores in use"])[1]
-    above = float((mean > cores).mean())
+    style = named_styles(["", f"{unit}s in use"])[1]
+    above = float((mean > size).mean())
     slot = duration(hours * 3600.0)
     finding = (
-        f"{number(float(mean.mean()))} cores are in use on average, "
+        f"{number(float(mean.mean()))} {unit}s are in use on average, "
         f"{number(float(highest.max()))} in the busiest hour; "
         + (
-            f"averaged over {slot}, more than the {number(cores)} advised are wanted for "
+            f"averaged over {slot}, more than the {number(size)} advised are wanted for "
             f"{percent(above)} of the time."
-            if cores
+            if size
             else "none are advised to be owned."
         )
     )
@@ -166,11 +172,11 @@ def demand_figure(advice: Advice) -> Figure:
         [finding],
         [Curve(style, days, mean, low=mean, high=highest)],
         scale_of("day of the log", "number", days, log=False),
-        scale_of("cores in use", "number", np.append(highest, cores), log=False),
+        scale_of(f"{unit}s in use", "number", np.append(highest, size), log=False),
         table=table,
         note=f"Means of {slot}, with the busiest hour of each as the band; "
         "as if every job had started when it was submitted.",
-        level=(cores, f"advised: {number(cores)} cores") if cores else None,
+        level=(size, f"advised: {number(size)} {unit}s") if size else None,
     )
     return replace(figure, layout=_drawn_through(figure.layout))
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import polars as pl
 
-from foresail.cloud.advising.advice import Advice
+from foresail.cloud.advising.advice import TRUTH, Advice
 from foresail.cloud.advising.searching import Compared
+from foresail.cloud.advising.trying import Tried
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
+from foresail.cloud.purchasing.offline import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.advice_words import (
     RULE_NAMES,
     PricesTold,
+    has_to_be_told,
     how_sure,
     rests_on,
+    rule_name,
     rule_words,
-    said_cores,
+    said_size,
     sentences,
 )
 from foresail.reports.cloud_page import CloudPage, NumbersTable
@@ -33,7 +39,7 @@ def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
         situation=(
             f"{advice.source}: {count(advice.jobs, 'job')} over "
             f"{duration(advice.hours * 3600.0)}, on nodes {node.name} "
-            f"({said_cores(node.cores)}) and rented machines; prices {prices.name} of "
+            f"({said_size(advice.market, 1)}) and rented machines; prices {prices.name} of "
             f"{prices.valid_on}."
         ),
         sentences=sentences(advice, prices),
@@ -43,6 +49,7 @@ def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
             demand_figure(advice),
             mix_figure(advice, prices),
             sensitivity_table(advice, prices),
+            candidates_table(advice, prices),
         ],
         notes=rests_on(advice, prices),
     )
@@ -114,22 +121,36 @@ def _numbers(each: Compared, advice: Advice) -> dict[str, Any]:
 
 
 def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
-    """Name, nodes and cost a month of what is bought for jobs that never wait."""
-    report, cores = advice.unwaited, advice.market.node.cores
-    dear = advice.on_demand.expected.cost
+    """Name, nodes and cost a month of what is bought for jobs that never wait.
+
+    What is committed is among the nodes and in the cost.
+    """
+    report, size = advice.unwaited, advice.market.node_size
+    resource = "GPUs" if advice.market.unit == "gpu" else "cores"
+    dear = advice.on_demand.expected.rented_cost
+    sunk = sum(each.count * each.price_per_hour for each in report.commitments)
     rows = []
-    if "cores" in report.risk:
-        plan = report.risk["cores"]
+    if resource in report.risk:
+        plan = report.risk[resource]
         rows.append(
             (
                 "no waiting, same risk",
-                sum(plan.units.values()) / cores,
-                dear * plan.expected_cost_share,
+                (report.held_units(resource) + sum(plan.units.values())) / size,
+                dear * plan.expected_cost_share + sunk * HOURS_PER_MONTH,
             )
         )
-    plans = report.plans[0]
-    reserved = sum(each.units * each.hours for each in plans.reservations) / plans.hours
-    rows.append(("no waiting, hindsight", reserved / cores, dear * report.share("optimum")))
+    bought = next(each for each in report.plans if each.resource == resource)
+    reserved = sum(each.units * each.hours for each in bought.reservations)
+    kinds = ("used_hours", "idle_hours")
+    held = sum(bought.by_option(kind).get(COMMITTED, 0.0) for kind in kinds)
+    spent = report.sunk_cost / report.hours * HOURS_PER_MONTH
+    rows.append(
+        (
+            "no waiting, hindsight",
+            (reserved + held) / bought.hours / size,
+            dear * report.share("optimum") + spent,
+        )
+    )
     return rows
 
 
@@ -191,6 +212,86 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     )
 
 
+def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+    """The best of every kind of rule, and what one has to be told to follow it."""
+    best: dict[str, Tried] = {}
+    for each in sorted(advice.tried, key=lambda tried: advice.stakes.expected(tried).worth):
+        if each.is_lasting:
+            best.setdefault(rule_name(each.rule), each)
+    rows, records = [], []
+    for name, each in best.items():
+        expected = advice.stakes.expected(each)
+        rests = has_to_be_told(each.rule, advice)
+        rows.append(
+            (
+                RULE_NAMES[each.rule.name],
+                f"{each.nodes:,}",
+                duration(each.rule.waiting_seconds) if _is_limited(each) else "–",
+                duration(each.rule.short_seconds) if each.rule.short_seconds else "–",
+                _whole(expected.cost),
+                duration(expected.mean_wait_seconds),
+                _whole(expected.worth),
+                rests,
+            )
+        )
+        records.append(
+            {
+                "name": name,
+                "rule": each.rule.name,
+                "waits": each.rule.waits,
+                "trials": each.rule.trials,
+                "nodes": each.nodes,
+                "waiting_seconds": each.rule.waiting_seconds,
+                "short_seconds": each.rule.short_seconds,
+                "cost_per_month": expected.cost,
+                "mean_wait_seconds": expected.mean_wait_seconds,
+                "worth_per_month": expected.worth,
+                "rests_on": rests,
+            }
+        )
+    return NumbersTable(
+        "candidates",
+        "What was considered?",
+        (
+            "rule",
+            "nodes",
+            "limit",
+            "short",
+            f"{prices.currency}",
+            "mean wait",
+            "with wait",
+            "has to be told",
+        ),
+        rows,
+        pl.DataFrame(records, infer_schema_length=None),
+        f"The best of each kind on the log as it is, whatever the risk and the targets: "
+        f"{prices.currency} a month, and the same with waiting at its price. Limit: of a wait. "
+        "Short: rented at once below, or tried for so long. " + " ".join(_told_how(advice)),
+    )
+
+
+def _told_how(advice: Advice) -> list[str]:
+    """Where runtimes, waits and lifetimes come from."""
+    told = [
+        "True runtimes are nobody's on submission: what has to be told them is not advised."
+        if advice.believed_by == TRUTH
+        else f"Runtimes are those that {advice.believed_by} believed on submission.",
+        "Told of waits, a rule rents a machine at once to whoever is expected to wait beyond the "
+        "limit, by a linear model of the state of nodes and queue that learned from the first "
+        "third of the log and is used after it.",
+    ]
+    if advice.transient is not None:
+        told.append(
+            "Told of lifetimes, it tries jobs on transient machines, which are taken back as the "
+            "history says; a trial that is lost is begun anew on demand."
+        )
+    return [*told, "Both are tried with the best limits of the plain rule."]
+
+
+def _is_limited(tried: Tried) -> bool:
+    return math.isfinite(tried.rule.waiting_seconds) and tried.rule.name != "njw"
+
+
 def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
     """All of it for machines: what to apply first, then what it comes to and rests on."""
     best, market, question = advice.advised, advice.market, advice.question
@@ -202,6 +303,7 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                 "nodes": best.tried.nodes,
                 "node": market.node.name,
                 "node_cores": market.node.cores,
+                "node_gpus": market.node.gpus,
                 "bought_as": market.bought_as,
                 "node_price_per_hour": market.node_price_per_hour,
                 "jobs_span_nodes": market.spanning,
@@ -211,7 +313,11 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                     "short_seconds": rule.short_seconds,
                     "queue": rule.queue,
                     "runtimes_believed_by": advice.believed_by,
+                    "waits": rule.waits,
+                    "wait_model": advice.wait_model,
+                    "trials_on": rule.trials if rule.name == "speculative" else None,
                     "words": rule_words(rule),
+                    "has_to_be_told": has_to_be_told(rule, advice),
                 },
                 "rent": "on demand" if advice.transient is None else "on demand or transient",
             },
@@ -235,7 +341,9 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                 "cost_per_month": advice.foreseen.cost,
                 "mean_wait_seconds": advice.foreseen.mean_wait_seconds,
             },
+            "chosen_on_the_first_half": _held_out(advice),
             "sensitivity": sensitivity_table(advice, prices).table.to_dicts(),
+            "candidates": candidates_table(advice, prices).table.to_dicts(),
             "rests_on": {
                 "log": advice.source,
                 "jobs": advice.jobs,
@@ -251,3 +359,22 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
         }
     )
     return told
+
+
+def _held_out(advice: Advice) -> dict[str, Any] | None:
+    """What choosing on the first half came to in the second."""
+    held = advice.held_out
+    if held is None:
+        return None
+    return {
+        "blocks": held.blocks,
+        "later_blocks": held.later_blocks,
+        "nodes": held.chosen.nodes,
+        "rule": held.chosen.rule.name,
+        "waits": held.chosen.rule.waits,
+        "cost_per_month": held.lived.cost,
+        "mean_wait_seconds": held.lived.mean_wait_seconds,
+        "worth_per_month": held.lived.worth,
+        "advised_worth_per_month": held.advised.worth,
+        "best_worth_per_month": held.best.worth,
+    }

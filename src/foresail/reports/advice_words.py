@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from foresail.cloud.advising.advice import Advice
+from foresail.cloud.advising.advice import TRUTH, Advice
+from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import Rule
 from foresail.cloud.advising.searching import Compared
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
@@ -15,6 +16,7 @@ from foresail.cloud.waiting.owning import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
 
 _DAY: Final = 86_400.0
+_LITTLE: Final = 0.0005
 RULE_NAMES: Final = {
     "ajw": "everybody waits",
     "njw": "nobody waits",
@@ -39,8 +41,39 @@ def money(amount: float, prices: PricesTold) -> str:
     return f"{number(round(amount)) if abs(amount) >= 100.0 else number(amount)} {prices.currency}"
 
 
+def rule_name(rule: Rule) -> str:
+    """A rule in a few words."""
+    told = [
+        *(["learned waits"] if rule.waits == "learned" else []),
+        *(["transient trials"] if rule.trials == "transient" else []),
+    ]
+    return ", ".join([RULE_NAMES[rule.name], *told])
+
+
 def rule_words(rule: Rule) -> str:
     """Who waits, as an instruction with its thresholds."""
+    words = _plain_rule_words(rule)
+    if rule.waits == "learned":
+        words += (
+            f"; whoever is expected to wait for more than {duration(rule.waiting_seconds)}, by "
+            "what the state of the nodes and the queue taught of waits, is rented one at once"
+        )
+    return words
+
+
+def has_to_be_told(rule: Rule, advice: Advice) -> str:
+    """What a rule goes by that somebody must have believed or learned."""
+    told = []
+    if rule.goes_by_runtimes:
+        told.append("true runtimes" if advice.believed_by == TRUTH else "runtimes")
+    if rule.waits == "learned":
+        told.append("waits")
+    if rule.trials == "transient":
+        told.append("lifetimes")
+    return ", ".join(told) or "nothing"
+
+
+def _plain_rule_words(rule: Rule) -> str:
     limit, short = duration(rule.waiting_seconds), duration(rule.short_seconds)
     match rule.name:
         case "ajw":
@@ -59,10 +92,16 @@ def rule_words(rule: Rule) -> str:
             )
         case _:
             return (
-                f"a job that finds no room is tried on a rented machine for {short}; if it is not "
-                f"done by then it is stopped and waits, for at most {limit}, to start anew, and is "
-                "then rented one"
+                f"a job that finds no room is tried on a {_trial_machine(rule)} for {short}; if "
+                f"it is not done by then it is stopped and waits, for at most {limit}, to start "
+                "anew, and is then rented one"
             )
+
+
+def _trial_machine(rule: Rule) -> str:
+    if rule.trials == "on demand":
+        return "rented machine"
+    return "transient machine (on demand, if that is taken back)"
 
 
 def sentences(advice: Advice, prices: PricesTold) -> list[str]:
@@ -77,8 +116,43 @@ def sentences(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
-    """What weeks drawn anew, uncertain demand and wrong beliefs make of the advice."""
-    return [*_certain(advice, prices), *_not_knowing(advice, prices)]
+    """What weeks drawn anew, later weeks, uncertain demand and wrong beliefs make of the advice."""
+    return [
+        *_certain(advice, prices),
+        *_chosen_before(advice, prices),
+        *_not_knowing(advice, prices),
+    ]
+
+
+def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
+    """What the same way of choosing came to in weeks that it had not seen."""
+    held = advice.held_out
+    if held is None:
+        return []
+    unit = advice.stakes.demand.block_name
+    lost = held.lived.worth / held.best.worth - 1.0 if held.best.worth else 0.0
+    same = (held.chosen.nodes, held.chosen.rule) == (
+        advice.advised.tried.nodes,
+        advice.advised.tried.rule,
+    )
+    chosen = "the same would have been chosen"
+    if not held.chosen.nodes and advice.advised.tried.nodes:
+        chosen = "no nodes would have been chosen"
+    elif held.chosen.nodes and not same:
+        chosen = (
+            f"{count(held.chosen.nodes, 'node')} would have been chosen, and the rule "
+            f"“{rule_name(held.chosen.rule)}”"
+        )
+    return [
+        f"From the first {count(held.blocks, unit)} alone {chosen}; in the "
+        f"{count(held.later_blocks, unit)} after, that comes to {money(held.lived.cost, prices)} a "
+        f"month with a mean wait of {duration(held.lived.mean_wait_seconds)}: "
+        + (
+            f"waiting counted, {percent(lost)} more than the best of all that was tried."
+            if lost >= _LITTLE
+            else "nothing that was tried is better."
+        )
+    ]
 
 
 def _unmet(advice: Advice, prices: PricesTold) -> list[str]:
@@ -121,16 +195,43 @@ def _advised(advice: Advice, prices: PricesTold) -> list[str]:
     verb = "Own" if advice.market.bought_as == "owned" else "Reserve"
     term = "" if verb == "Own" else f" for {advice.market.bought_as.removeprefix('reserved for ')}"
     node = advice.market.node
-    cores = said_cores(best.tried.nodes * node.cores)
+    size = said_size(advice.market, best.tried.nodes)
+    what = f"{verb} {count(best.tried.nodes, 'node')} {node.name}{term} ({size})"
+    if advice.market.committed:
+        what = f"{_have(advice.market)}. {_more(advice, verb, term)}, {size} together"
     return [
-        f"{verb} {count(best.tried.nodes, 'node')} {node.name}{term} ({cores}). {costs}",
+        f"{what}. {costs}",
         f"The rule: {rule_words(best.tried.rule)}. {_rented(advice)}",
     ]
+
+
+def _have(market: Market) -> str:
+    """What nodes are committed to, and until when."""
+    held = [each for each in market.commitments if each.instance == market.node.name]
+    ends = ["for good" if each.until is None else f"until {each.until}" for each in held]
+    parts = [f"{each.count:,} {end}" for each, end in zip(held, ends, strict=True)]
+    parts = ends if len(held) == 1 else parts
+    return f"You have {count(market.committed, 'node')} {market.node.name} ({', '.join(parts)})"
+
+
+def _more(advice: Advice, verb: str, term: str) -> str:
+    """What to buy beyond that."""
+    more = advice.advised.tried.nodes - advice.market.committed
+    return f"{verb} {more:,} more{term}" if more > 0 else "Buy no more"
 
 
 def said_cores(amount: float) -> str:
     """An amount of cores, which need not be whole."""
     return f"{number(amount)} {'core' if amount == 1.0 else 'cores'}"
+
+
+def said_size(market: Market, nodes: int) -> str:
+    """How much so many nodes are."""
+    cores = said_cores(nodes * market.node.cores)
+    if not market.node.gpus:
+        return cores
+    gpus = nodes * market.node.gpus
+    return f"{cores}, {number(gpus)} {'gpu' if gpus == 1.0 else 'gpus'}"
 
 
 def _rented(advice: Advice) -> str:
@@ -261,34 +362,81 @@ def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
         f"Demand: {advice.source}, {count(advice.jobs, 'job')} over {length}{repeats}{left_out}.",
         f"An hour that a job waits is worth {money(advice.stakes.wait_price_per_hour, prices)}: "
         f"{stated}.",
-        f"Runtimes are believed as {advice.believed_by} says; nobody who waits is told for how "
-        f"long. Who waits goes in the order {question.queue}, and the first that fits starts.",
-        "Jobs may use several nodes at once: the nodes are one pool of cores."
+        *_runtimes(advice),
+        f"Who waits goes in the order {question.queue}, and the first that fits starts.",
+        "Jobs may use several nodes at once: the nodes are one pool of "
+        f"{market.unit}s" + (" and cores." if market.unit == "gpu" else ".")
         if market.spanning
         else "A job runs within one node; what needs more is rented.",
+        *_gpus(advice),
         *(
             []
             if market.memory_known
-            else ["The log does not say what memory jobs need: cores alone decide what fits."]
+            else [
+                "The log does not say what memory jobs need: "
+                f"{'cores and gpus' if market.unit == 'gpu' else 'cores'} alone decide what fits."
+            ]
         ),
         *_transient(advice),
         *_todays_nodes(advice),
     ]
 
 
+def _runtimes(advice: Advice) -> list[str]:
+    """Whose beliefs count, and what was not advised for want of an honest one."""
+    rule = advice.advised.tried.rule
+    learned = (
+        f" Waits are learned from the first third of the log, where everybody waits up to "
+        f"{duration(rule.waiting_seconds)}, by a linear model of the state of nodes and queue; "
+        "until then nobody is expected to wait too long."
+        if rule.waits == "learned"
+        else " Nobody who waits is told for how long."
+    )
+    if advice.believed_by == TRUTH:
+        return [
+            "Runtimes are taken to be known; rules that go by them are tried, but not advised, for "
+            f"nobody knows them on submission.{learned}"
+        ]
+    return [f"Runtimes are believed as {advice.believed_by} says.{learned}"]
+
+
+def _gpus(advice: Advice) -> list[str]:
+    """Where jobs that ask for gpus run."""
+    demand, node = advice.stakes.demand, advice.market.node
+    if demand.jobs.gpus is None:
+        return []
+    asks = demand.jobs.gpus > 0.0
+    share = float(demand.rent[asks].sum()) / float(demand.rent.sum())
+    where = (
+        f"they run on nodes with {count(round(node.gpus), 'gpu')}, or on rented machines with gpus"
+        if node.gpus
+        else "the nodes have none, so that these jobs are all rented machines with gpus"
+    )
+    return [
+        f"{count(int(asks.sum()), 'job')} ask for gpus, {percent(share)} of what renting all would "
+        f"cost: {where}. Gpus are taken to be alike, whatever their model."
+    ]
+
+
 def _todays_nodes(advice: Advice) -> list[str]:
     if advice.today is None or advice.question.owned is not None:
         return []
+    if advice.market.committed:
+        return ["Today's nodes are those that are committed to."]
     return ["Today's nodes are as many as the log's processors make, at the price of new ones."]
 
 
 def _committed(advice: Advice, prices: PricesTold) -> str:
     market = advice.market
+    others = sorted({c.instance for c in market.commitments} - {market.node.name})
+    left_out = f" Commitments to {', '.join(others)} are not counted." if others else ""
     if not market.committed:
-        return ""
+        return left_out
+    ends = any(each.until for each in market.commitments)
     return (
         f" {count(market.committed, 'node')} are committed to already, at "
-        f"{money(market.committed_price_per_hour, prices)} an hour each: that is paid in any case."
+        f"{money(market.committed_price_per_hour, prices)} an hour each: that is paid in any case"
+        f"{', and taken to be renewed at that price when it ends' if ends else ''}.{left_out}"
     )
 
 

@@ -22,6 +22,7 @@ from foresail.reports.style import named_styles
 
 _SHOWN_HOURS: Final = 7 * 24
 _LITTLE: Final = 0.001
+_DAY: Final = 86_400.0
 _INTENSITY: Final = "intensity"
 _AT_ONCE: Final = "cores, all start at once"
 _WAITING: Final = "cores, waiting for green hours"
@@ -64,8 +65,7 @@ def green_page(answer: GreenAnswer, asked: GreenCircumstances) -> CloudPage:
         title="What does waiting for green hours save?",
         situation=(
             f"{asked.log}: {count(answer.jobs, 'job')} of {number(round(answer.core_hours))} "
-            f"core-hours; {number(1000.0 * answer.kilowatts_per_core)} W for a busy core; "
-            f"intensity {asked.series}{rounds}."
+            f"core-hours{_gpu_hours(answer)}; {_watts(answer)}; intensity {asked.series}{rounds}."
         ),
         sentences=sentences(answer, asked),
         parts=[
@@ -76,6 +76,16 @@ def green_page(answer: GreenAnswer, asked: GreenCircumstances) -> CloudPage:
         ],
         notes=notes(answer, asked),
     )
+
+
+def _gpu_hours(answer: GreenAnswer) -> str:
+    return f" and {number(round(answer.gpu_hours))} gpu-hours" if answer.gpu_hours else ""
+
+
+def _watts(answer: GreenAnswer) -> str:
+    gpu = f", {number(1000.0 * answer.kilowatts_per_gpu)} W for a busy gpu"
+    core = f"{number(1000.0 * answer.kilowatts_per_core)} W for a busy core"
+    return core + (gpu if answer.gpu_hours else "")
 
 
 def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
@@ -97,6 +107,7 @@ def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
             f"{duration(most.believed.mean_wait_seconds)} later on average."
         ]
     said += _less_patience(answer)
+    said += _certain(answer)
     said.append(_knowledge(most, asked))
     if answer.unbelieved_jobs > 0.0:
         said.append(
@@ -114,6 +125,9 @@ def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
 def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTable:
     """What each patience leads to."""
     headings = ["patience", "CO2, kg", "saved, kg", "saved", "mean delay", "jobs that wait"]
+    sure = answer.blocks > 0
+    if sure:
+        headings.insert(4, "95 % range")
     headings += [] if asked.are_known else ["saved, runtimes known", "mean delay, known"]
     rows = []
     for point in answer.points:
@@ -123,6 +137,7 @@ def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTa
             _kilograms(believed.grams / 1000.0),
             _kilograms(point.kilograms_saved),
             percent(believed.saved),
+            *([_saved_range(point)] if sure else []),
             duration(believed.mean_wait_seconds),
             percent(believed.waiting_jobs),
         ]
@@ -135,8 +150,16 @@ def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTa
         [*headings, "most cores"],
         rows,
         points_table(answer),
-        "Patience: the longest that a job may be put off. Most cores: in use at once at most.",
+        "Patience: the longest that a job may be put off. Most cores: in use at once at most."
+        + (" Range: weeks (or days) of the log drawn anew, of what is believed." if sure else ""),
     )
+
+
+def _saved_range(point: GreenPoint) -> str:
+    if point.certainty is None or not point.patience_seconds:
+        return "–"
+    low, high = point.certainty.saved
+    return f"{percent(low)}–{percent(high)}"
 
 
 def points_table(answer: GreenAnswer) -> pl.DataFrame:
@@ -153,10 +176,14 @@ def record(answer: GreenAnswer, asked: GreenCircumstances) -> dict[str, Any]:
         "runtimes": asked.runtimes,
         "jobs": answer.jobs,
         "core_hours": answer.core_hours,
+        "gpu_hours": answer.gpu_hours,
         "watts_per_core": 1000.0 * answer.kilowatts_per_core,
+        "watts_per_gpu": 1000.0 * answer.kilowatts_per_gpu,
         "hour_grams": answer.hour_grams,
         "kilograms_at_once": answer.points[0].believed.grams / 1000.0,
         "jobs_without_belief": answer.unbelieved_jobs,
+        "blocks_drawn": answer.blocks,
+        "block_seconds": answer.block_seconds,
         "points": [_numbers(point) for point in answer.points],
     }
     return {name: finite(value) for name, value in content.items()}
@@ -165,6 +192,8 @@ def record(answer: GreenAnswer, asked: GreenCircumstances) -> dict[str, Any]:
 def notes(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
     """How it was computed."""
     of_watts = "; other watts change the kilograms, not the shares"
+    if answer.gpu_hours:
+        of_watts = "; other watts change the kilograms, and the shares where jobs differ in gpus"
     if answer.hour_grams:
         of_watts = ", and with other watts other jobs wait"
     return [
@@ -177,8 +206,7 @@ def notes(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
             if asked.are_known
             else f"; starts are chosen by what {asked.runtimes} believed on submission."
         ),
-        f"A busy core draws {number(1000.0 * answer.kilowatts_per_core)} W whatever it does"
-        f"{of_watts}.",
+        f"Power is taken to be {_watts(answer)}, whatever it does{of_watts}.",
     ]
 
 
@@ -203,6 +231,21 @@ def _less_patience(answer: GreenAnswer) -> list[str]:
     return [f"Less patience saves less: {joined}."]
 
 
+def _certain(answer: GreenAnswer) -> list[str]:
+    """What weeks drawn anew make of it."""
+    sure = answer.points[-1].certainty
+    if sure is None:
+        return ["The log is too short to say how sure that is: five days are the least."]
+    unit = "week" if answer.block_seconds > _DAY else "day"
+    low, high = sure.saved
+    brief, long = sure.mean_wait_seconds
+    return [
+        f"Put together anew from the log's {count(answer.blocks, unit)}, 19 periods of 20 save "
+        f"{percent(low)} to {percent(high)}, with a mean delay of {duration(brief)} to "
+        f"{duration(long)}."
+    ]
+
+
 def _knowledge(most: GreenPoint, asked: GreenCircumstances) -> str:
     if asked.are_known:
         return "Runtimes are taken to be known, which is a bound: --runtimes says by whom else."
@@ -224,15 +267,27 @@ def _saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
     for style, (name, metrics) in zip(named_styles(list(kinds)), kinds.items(), strict=True):
         waits = np.array([each.mean_wait_seconds for each in metrics])
         saved = np.array([each.saved for each in metrics])
-        marked = range(1, waits.size) if name == f"runtimes {asked.runtimes}" else ()
-        curves.append(Curve(style, waits, saved, list(marked), words[1:] if marked else ()))
+        believed = metrics is kinds[f"runtimes {asked.runtimes}"]
+        sure = [point.certainty for point in answer.points if believed and point.certainty]
+        curves.append(
+            Curve(
+                style,
+                waits,
+                saved,
+                list(range(1, waits.size)) if believed else (),
+                words[1:] if believed else (),
+                low=np.array([each.saved[0] for each in sure]) if sure else None,
+                high=np.array([each.saved[1] for each in sure]) if sure else None,
+            )
+        )
         findings.append(
             f"{name}: {percent(float(saved[-1]))} saved for {duration(float(waits[-1]))} of mean "
             f"delay, with {words[-1]} of patience."
         )
     across = scale_of("mean delay", "duration", np.concatenate([c.x for c in curves]), log=False)
-    up = scale_of("CO2 saved", "share", np.concatenate([c.y for c in curves]), log=False)
-    if min(float(curve.y.min()) for curve in curves) < 0.0:
+    drawn = [each for c in curves for each in (c.y, c.low, c.high) if each is not None]
+    up = scale_of("CO2 saved", "share", np.concatenate(drawn), log=False)
+    if min(float(each.min()) for each in drawn) < 0.0:
         up.axis["rangemode"] = "normal"
     return curve_figure(
         "saving",
@@ -242,7 +297,8 @@ def _saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
         across,
         up,
         table=points_table(answer),
-        note="A point for each patience, which stands beside it.",
+        note="A point for each patience, which stands beside it."
+        + (" Band: 95 % range." if answer.blocks else ""),
     )
 
 
@@ -351,9 +407,14 @@ def _numbers(point: GreenPoint) -> dict[str, Any]:
     known = asdict(point.known) | {"saved": point.known.saved}
     for each in (believed, known):
         del each["grams_at_once"]
+    sure = point.certainty
     return {
         "patience_seconds": point.patience_seconds,
         "kilograms_saved": point.kilograms_saved,
+        "saved_low": None if sure is None else sure.saved[0],
+        "saved_high": None if sure is None else sure.saved[1],
+        "mean_wait_seconds_low": None if sure is None else sure.mean_wait_seconds[0],
+        "mean_wait_seconds_high": None if sure is None else sure.mean_wait_seconds[1],
         **believed,
         **{f"known_{name}": value for name, value in known.items()},
         "most_cores": point.most_cores,

@@ -13,9 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, HOURS_PER_YEAR
+from foresail.cloud.purchasing.exact import ExactComparison
 from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport, OnlineReport
+from foresail.cloud.purchasing.offline import COMMITTED
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.cloud_page import CloudPage, NumbersTable
 from foresail.reports.curve_figure import Curve, curve_figure
@@ -28,6 +30,8 @@ _DAYS: Final = 24.0
 _LEVEL: Final = PolicyStyle("advised level", "advised level", "advised level", "@ink", "solid", "x")
 _HELD: Final = PolicyStyle("reserved", "reserved", "reserved", "@ink", "solid", "x")
 _NEAR_ALL: Final = 0.7
+_LONGER: Final = 1.01
+"""Beyond rounding to slots."""
 _NOTHING: Final = 5e-4
 _ABOVE: Final = 2.5
 """Times the highest step that a drawing of demand reaches at most."""
@@ -66,8 +70,8 @@ class PurchaseAnswer:
 
     @property
     def plan(self) -> RiskPlan:
-        """What to reserve of cores."""
-        return self.report.risk["cores"]
+        """What to reserve of the resource that is counted."""
+        return self.report.risk[self.report.counted]
 
 
 def purchase_page(answer: PurchaseAnswer) -> CloudPage:
@@ -110,7 +114,7 @@ def sentences(answer: PurchaseAnswer) -> list[str]:
     if report.online is not None:
         said.append(_policy(report.online))
     said.append(_sensitivity(report))
-    if report.hours > report.log_hours * (1.0 + 1e-9):
+    if report.hours > report.log_hours * _LONGER:
         times = report.hours / report.log_hours
         said.append(
             f"The log is of {_days(report.log_hours)}, shorter than the {_days(report.hours)} that "
@@ -118,11 +122,15 @@ def sentences(answer: PurchaseAnswer) -> list[str]:
         )
     if report.left_out:
         said.append(f"{count(report.left_out, 'job')} without a runtime or cores left out.")
-    if report.sunk_cost > 0.0:
+    if report.spread:
         said.append(
-            f"What is committed already costs {_money(report.sunk_cost, report)} in any case, and "
-            "is in none of these costs."
+            f"No machine on sale holds a task of {count(report.spread, 'job')}: a job like that is "
+            "charged for as many as it fills."
         )
+    if report.commitments:
+        said.append(_committed(report))
+    if report.exact is not None:
+        said.append(_exact(report, report.exact))
     return said
 
 
@@ -166,18 +174,25 @@ def costs_table(answer: PurchaseAnswer) -> NumbersTable:
         pl.DataFrame(records, infer_schema_length=None),
         f"Over {_days(report.hours)}. “Optimum” knew the future and bought any amounts: a bound. "
         "The advice: the mean over drawn futures of the first year, and its 5 % and 95 % "
-        f"quantiles{_of_cores(report)}.",
+        f"quantiles{_of_cores(report)}."
+        + (
+            " What is committed may end after it, so that later years cost more."
+            if any(each.until for each in report.commitments)
+            else ""
+        ),
     )
 
 
 def advice_table(answer: PurchaseAnswer) -> NumbersTable:
     """What to reserve now."""
+    with_gpus = answer.report.counted == "GPUs"
     rows = [
         (
             each.instance.name,
             f"{each.count:,}",
             each.option,
             number(each.instance.cores * each.count),
+            *([number(each.instance.gpus * each.count)] if with_gpus else []),
             f"{each.per_hour:.4f}",
         )
         for each in answer.machines
@@ -188,35 +203,55 @@ def advice_table(answer: PurchaseAnswer) -> NumbersTable:
             "count": each.count,
             "option": each.option,
             "cores": each.instance.cores * each.count,
+            "gpus": each.instance.gpus * each.count,
             "price_per_hour": each.per_hour,
         }
         for each in answer.machines
     ]
     per_hour = sum(each.per_hour for each in answer.machines)
     cores = sum(each.instance.cores * each.count for each in answer.machines)
-    rows.append(("together", f"{_machines(answer):,}", "", number(cores), f"{per_hour:.4f}"))
+    gpus = sum(each.instance.gpus * each.count for each in answer.machines)
+    rows.append(
+        (
+            *("together", f"{_machines(answer):,}", "", number(cores)),
+            *([number(gpus)] if with_gpus else []),
+            f"{per_hour:.4f}",
+        )
+    )
     schema = {
         "machine": pl.String(),
         "count": pl.Int64(),
         "option": pl.String(),
         "cores": pl.Float64(),
+        "gpus": pl.Float64(),
         "price_per_hour": pl.Float64(),
     }
     amounts = ", ".join(
         f"{number(units)} {resource} {option}"
         for resource, plan in answer.report.risk.items()
         for option, units in plan.units.items()
+        if units > 0.0
     )
     return NumbersTable(
         "reserve",
         "What to reserve now",
-        ("machine", "count", "for", "cores", f"{answer.report.prices.currency} per hour"),
+        (
+            *("machine", "count", "for", "cores"),
+            *(["GPUs"] if with_gpus else []),
+            f"{answer.report.prices.currency} per hour",
+        ),
         rows,
         pl.DataFrame(records, schema=schema),
-        f"Whole machines of the nearest ratio of cores to memory, below the amounts: {amounts}."
+        f"Whole machines {_ratio_words(answer)}, below the amounts: {amounts}."
         if amounts
-        else "Nothing can be reserved at these prices.",
+        else "No level pays at this risk, or nothing is sold for a term.",
     )
+
+
+def _ratio_words(answer: PurchaseAnswer) -> str:
+    if answer.report.counted == "GPUs":
+        return "that hold GPUs and what is asked for beside them at least cost, and others"
+    return "of the nearest ratio of cores to memory"
 
 
 def options_table(report: MixReport) -> NumbersTable:
@@ -230,7 +265,10 @@ def options_table(report: MixReport) -> NumbersTable:
     return NumbersTable(
         "options",
         "Which options does the optimum use?",
-        ("option", "core hours", "share", "idle core hours", f"cost, {report.prices.currency}"),
+        (
+            *("option", f"{_counted(report)} hours", "share"),
+            *(f"idle {_counted(report)} hours", f"cost, {report.prices.currency}"),
+        ),
         rows,
         report.options,
         "Idle: reserved and not used. Costs are of all resources; those on demand include jobs "
@@ -275,7 +313,9 @@ def record(answer: PurchaseAnswer) -> dict[str, Any]:
         "transient": report.terms.transient is not None,
         "jobs": report.jobs,
         "left_out": report.left_out,
+        "spread": report.spread,
         "memory_known": report.memory_known,
+        "counted": report.counted,
         "log_hours": report.log_hours,
         "planned_hours": report.hours,
         "risk": answer.risk,
@@ -299,7 +339,23 @@ def record(answer: PurchaseAnswer) -> dict[str, Any]:
         "costs": report.costs.to_dicts(),
         "options": report.options.to_dicts(),
         "by_demand_error": report.by_demand_error.to_dicts(),
+        "committed": [
+            {
+                "machine": each.instance,
+                "count": each.count,
+                "until": None if each.until is None else str(each.until),
+                "price_per_hour": each.price_per_hour,
+            }
+            for each in report.commitments
+        ],
         "sunk_cost": report.sunk_cost,
+        "exact": None
+        if report.exact is None
+        else {
+            "slot_hours": report.exact.slot_hours,
+            "share": report.exact.exact,
+            "levels_share": report.exact.levels,
+        },
         "policy": None
         if online is None
         else {
@@ -320,23 +376,71 @@ def _advice(answer: PurchaseAnswer, plan: RiskPlan) -> str:
     share = _expected_share(report)
     yearly = share * report.costs["cost"][0] / (report.hours / HOURS_PER_YEAR)
     return (
-        f"{_to_reserve(answer)}: {percent(share)} of what renting everything "
+        f"{_owned(report)}{_to_reserve(answer)}: {percent(share)} of what renting everything "
         f"on demand costs in the first year (90 % of futures: {percent(low)} to "
         f"{percent(high)}{_of_cores(report)}), {_money(yearly, report)} a year."
     )
 
 
+def _owned(report: MixReport) -> str:
+    """What one has, and until when."""
+    if not report.commitments:
+        return ""
+    parts = [
+        f"{each.count:,} {each.instance} "
+        + ("for good" if each.until is None else f"until {each.until}")
+        for each in report.commitments
+    ]
+    return f"You have {_together(parts)}. "
+
+
+def _committed(report: MixReport) -> str:
+    used = dict(report.options.select("option", "used_hours").iter_rows())
+    idle = dict(report.options.select("option", "idle_hours").iter_rows())
+    hours = used.get(COMMITTED, 0.0) + idle.get(COMMITTED, 0.0)
+    in_use = f" It is in use {percent(used[COMMITTED] / hours)} of the time." if hours else ""
+    cost = (
+        f"costs {_money(report.sunk_cost, report)} in any case, which"
+        if report.sunk_cost
+        else "is used for nothing, which"
+    )
+    return f"What is committed {cost} is in none of these costs; it is used first.{in_use}"
+
+
+def _exact(report: MixReport, exact: ExactComparison) -> str:
+    left_out = [
+        *(["schedules"] if report.terms.scheduled else []),
+        *(["sustained use"] if report.terms.sustained_tiers else []),
+        *(["what is committed"] if report.commitments else []),
+    ]
+    without = f" without {_together(left_out)}," if left_out else ""
+    return (
+        f"How far is that optimum from the exact one, which is too large to compute? Of demand "
+        f"averaged over {_days(exact.slot_hours)}, which is smoother and cheaper,{without} the "
+        f"exact optimum is {percent(exact.exact)} and ours {percent(exact.levels)}: "
+        f"{percent(max(exact.above, 0.0))} above."
+    )
+
+
+def _together(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def _to_reserve(answer: PurchaseAnswer) -> str:
+    owned = answer.report.commitments
+    verb, rest = ("Beyond that reserve", "the rest") if owned else ("Reserve", "all")
+    if not answer.report.terms.reserved:
+        return f"Nothing can be reserved at these prices, rent {rest}"
     if not answer.machines:
-        amounts = sum(answer.plan.units.values())
-        if amounts > 0.0:
-            return "Reserve nothing (what would pay is less than the smallest machine), rent all"
-        return f"Reserve nothing (no level pays at a risk of {percent(answer.risk)}), rent all"
+        pays = any(units for plan in answer.report.risk.values() for units in plan.units.values())
+        why = "what would pay is less than the smallest machine"
+        if not pays:
+            why = f"no level pays at a risk of {percent(answer.risk)}"
+        return f"{verb} nothing ({why}), rent {rest}"
     parts = [
         f"{each.count:,} {each.instance.name} {_term(each.option)}" for each in answer.machines
     ]
-    together = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"Reserve {together}, and rent the rest"
+    return f"{verb} {_together(parts)}, and rent the rest"
 
 
 def _term(option: str) -> str:
@@ -410,15 +514,17 @@ def _course_figure(answer: PurchaseAnswer) -> Figure | MissingFigure:
     middle = ((course["begin_hours"] + course["end_hours"]) / 2.0 / _DAYS).to_numpy()
     inside, outside = named_styles(["other", "reserved", "rented"])[1:]
     below = course["below_level"].to_numpy()
-    above = course["cores"].to_numpy() - below
+    above = course["units"].to_numpy() - below
+    counted = answer.report.counted
     traces = [
-        _area(inside, middle, below, "cores on reserved machines"),
-        _area(outside, middle, above, "cores rented"),
-        _level_line(_PEAK, middle, course["peak_cores"].to_numpy()),
-        _level_line(_LEVEL, middle, course["level"].to_numpy()),
+        _area(inside, middle, below, f"{counted} on reserved machines"),
+        _area(outside, middle, above, f"{counted} rented"),
+        _level_line(_PEAK, middle, course["peak_units"].to_numpy(), counted),
+        _level_line(_LEVEL, middle, course["level"].to_numpy(), counted),
     ]
-    level = _level(answer)
-    peak = float(course["peak_cores"].to_numpy().max())
+    level = float(course["level"][0])
+    held_as = "committed or reserved" if answer.report.commitments else "reserved"
+    peak = float(course["peak_units"].to_numpy().max())
     top = min(1.04 * peak, _ABOVE * max(float((below + above).max()), level))
     total = float(np.average(below + above, weights=_hours(course)))
     held = float(np.average(below, weights=_hours(course)))
@@ -426,20 +532,21 @@ def _course_figure(answer: PurchaseAnswer) -> Figure | MissingFigure:
         "demand",
         title,
         [
-            f"Demand is {number(total)} cores on average, and "
+            f"Demand is {number(total)} {counted} on average, and "
             f"{number(peak)} in the busiest hour; "
             + (
-                f"{number(level)} reserved cores would do {percent(held / total)} of the work, and "
+                f"{number(level)} {held_as} {counted} would do "
+                f"{percent(held / total)} of the work, and "
                 f"be in use {percent(held / level)} of the time."
                 if level
-                else "none of it on reserved cores."
+                else f"none of it on reserved {counted}."
             )
         ],
         traces,
         layout(
             _HEIGHT,
             xaxis=axis("days from the first job", rangemode="tozero", tickangle=0, nticks=9),
-            yaxis=axis("cores", range=[0.0, top], tickformat=",~r", nticks=6),
+            yaxis=axis(counted, range=[0.0, top], tickformat=",~r", nticks=6),
             hovermode="x",
         ),
         course,
@@ -464,11 +571,11 @@ def _months_figure(report: MixReport) -> Figure | MissingFigure:
     for style, option in zip(styles, options, strict=True):
         own = months.filter(pl.col("option") == option).sort("month")
         used = own["used_hours"].to_numpy() / lengths
-        traces.append(_area(style, at, used, "cores"))
+        traces.append(_area(style, at, used, report.counted))
         if option.startswith("reserved") or option == "committed":
             committed += used + own["idle_hours"].to_numpy() / lengths
     if committed.any():
-        traces.append(_level_line(_HELD, at, committed))
+        traces.append(_level_line(_HELD, at, committed, report.counted))
     shares = ", ".join(
         f"{option} {percent(share)}"
         for option, share in report.options.select("option", "share").iter_rows()
@@ -476,17 +583,17 @@ def _months_figure(report: MixReport) -> Figure | MissingFigure:
     return Figure(
         "months",
         title,
-        [f"Share of core hours: {shares}."],
+        [f"Share of {_counted(report)} hours: {shares}."],
         traces,
         layout(
             _HEIGHT,
             xaxis=axis("month", rangemode="tozero", tickangle=0, tickformat=",~r", nticks=9),
-            yaxis=axis("cores", rangemode="tozero", tickformat=",~r", nticks=6),
+            yaxis=axis(report.counted, rangemode="tozero", tickformat=",~r", nticks=6),
             hovermode="x",
         ),
         months,
         "Means of the months, in the optimum; a month is a twelfth of a year. The line is what is "
-        "reserved.",
+        f"{'committed or reserved' if report.commitments else 'reserved'}.",
     )
 
 
@@ -535,7 +642,7 @@ def _area(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]
     }
 
 
-def _level_line(style: PolicyStyle, x: Floats, y: Floats) -> dict[str, Any]:
+def _level_line(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -543,7 +650,7 @@ def _level_line(style: PolicyStyle, x: Floats, y: Floats) -> dict[str, Any]:
         "x": packed(x),
         "y": packed(y),
         "line": {"color": style.colour, "dash": style.dash, "width": 2, "shape": "hvh"},
-        "hovertemplate": f"%{{y:,.4~g}} cores<extra>{style.drawn}</extra>",
+        "hovertemplate": f"%{{y:,.4~g}} {literal(what)}<extra>{style.drawn}</extra>",
         "showlegend": True,
     }
 
@@ -558,16 +665,24 @@ def _notes(answer: PurchaseAnswer) -> list[str]:
         f"{report.prices.gib_per_hour:.4g} {report.prices.currency} an hour. Months are twelfths "
         "of a year.",
     ]
-    if report.terms.sustained_tiers:
-        said.append("The advice does not count on the discount for sustained use; the rest does.")
+    if report.prices.gpu_per_hour is not None and report.counted == "GPUs":
+        said.append(
+            f"A GPU costs {report.prices.gpu_per_hour:.4g} {report.prices.currency} an hour on "
+            "demand: what the cheapest machine with GPUs costs beyond its cores and memory. "
+            "Relative prices of other options are those of all machines on sale."
+        )
+    if report.commitments:
+        said.append(
+            "Time is counted from the day of the prices: what is committed until a day is there "
+            "until then, and what is reserved comes on top of it."
+        )
     if not report.memory_known:
         said.append("The log does not say what memory jobs need: 4 GiB for each core is assumed.")
     return said
 
 
-def _level(answer: PurchaseAnswer) -> float:
-    """Cores that the advice reserves, of all terms."""
-    return sum(answer.plan.units.values())
+def _counted(report: MixReport) -> str:
+    return report.counted.removesuffix("s")
 
 
 def _hours(course: pl.DataFrame) -> Floats:
@@ -576,14 +691,18 @@ def _hours(course: pl.DataFrame) -> Floats:
 
 def _expected_share(report: MixReport) -> float:
     """The advised cost of all resources, relative to all on demand."""
-    money = [report.prices.core_per_hour, report.prices.gib_per_hour]
-    weights = [plan.demand_hours * each for plan, each in zip(report.plans, money, strict=False)]
-    shares = [report.risk[plan.resource].expected_cost_share for plan in report.plans]
-    return float(np.average(shares, weights=weights))
+    pairs = list(zip(report.plans, report.resources, strict=True))
+    costs = [
+        report.risk[plan.resource].expected_cost_share * plan.demand_hours * each.per_hour
+        for plan, each in pairs
+    ]
+    return sum(costs) / sum(
+        plan.demand_hours * each.per_hour * each.standard_work for plan, each in pairs
+    )
 
 
 def _of_cores(report: MixReport) -> str:
-    return ", of cores" if len(report.plans) > 1 else ""
+    return f", of {report.counted}" if len(report.plans) > 1 else ""
 
 
 def _share_of(report: MixReport, policy: str) -> float:

@@ -58,6 +58,8 @@ class Circumstances:
         Of the prices: their currency, where they come from and of which day.
     known
         What policies were told of runtimes and waits, in words.
+    queue
+        Who of those who wait starts, in words.
     too_wide
         Share of work that no owned machine holds.
     memory_known
@@ -73,6 +75,7 @@ class Circumstances:
     catalogue: str
     valid_on: date
     known: str
+    queue: str = ""
     too_wide: float = 0.0
     memory_known: bool = True
     by_formula: bool = False
@@ -87,7 +90,7 @@ def rent_or_wait_page(answer: OwningAnswer, asked: Circumstances) -> CloudPage:
         situation=(
             f"{asked.log}: {kind} over {duration(answer.period_seconds)} that would keep "
             f"{number(answer.mean_machines)} machines {asked.machine_name} busy "
-            f"({count(machine.cores, 'core')} each, {_money(machine.price_per_hour, asked)} an "
+            f"({_size(machine)} each, {_money(machine.price_per_hour, asked)} an "
             f"hour owned); prices {asked.catalogue} of {asked.valid_on}."
         ),
         sentences=sentences(answer, asked),
@@ -100,6 +103,11 @@ def rent_or_wait_page(answer: OwningAnswer, asked: Circumstances) -> CloudPage:
         ],
         notes=notes(answer, asked),
     )
+
+
+def _size(machine: FixedMachines) -> str:
+    cores = count(machine.cores, "core")
+    return f"{cores} and {count(round(machine.gpus), 'gpu')}" if machine.gpus else cores
 
 
 def sentences(answer: OwningAnswer, asked: Circumstances) -> list[str]:
@@ -116,6 +124,7 @@ def sentences(answer: OwningAnswer, asked: Circumstances) -> list[str]:
             f"need not, {_named(other)} with {count(other.machines, 'machine')} is best: "
             f"{percent(other.price)}, mean wait {duration(other.mean_wait_seconds)}."
         )
+    said += _lowest_prices(answer)
     said += _certain(answer)
     said += _cautions(answer, asked)
     return said
@@ -204,6 +213,7 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         "machine": {
             "name": asked.machine_name,
             "cores": asked.machine.cores,
+            "gpus": asked.machine.gpus,
             "price_per_hour": asked.machine.price_per_hour,
         },
         "prices": {
@@ -217,12 +227,14 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         "hour_value": answer.worth.hour_value,
         "hour_value_stated": answer.worth.stated,
         "users_with_own_value": answer.worth.users,
+        "queue": asked.queue,
         "advised": _numbers(answer.advised),
         "goes_by_truths": list(answer.truths),
         "without_knowledge": None if answer.unaided is None else _numbers(answer.unaided),
         "today": None if answer.today is None else _numbers(answer.today),
         "certainty": certainty,
         "growing_left_out": answer.growing,
+        "lowest_prices": [_numbers(point) for point in answer.optima],
         "best_by_value": [
             {"from": each.least, "to": each.most} | _numbers(each.point) for each in found
         ],
@@ -238,6 +250,8 @@ def notes(answer: OwningAnswer, asked: Circumstances) -> list[str]:
         "the job, is paid while it runs, and nobody shares it.",
         f"Runtimes and waits: {asked.known}.",
     ]
+    if asked.queue:
+        said.append(f"{asked.queue[0].upper()}{asked.queue[1:]}.")
     if asked.by_formula:
         return [
             *said,
@@ -353,6 +367,18 @@ def _certain(answer: OwningAnswer) -> list[str]:
         f"all that was tried {percent(certainty.best_share)} of the time, and within 1 % of the "
         f"best {percent(certainty.near_share)}."
     ]
+
+
+def _lowest_prices(answer: OwningAnswer) -> list[str]:
+    """How many machines each policy costs least with (by formula)."""
+    if not answer.optima:
+        return []
+    each = [
+        f"{_named(point)} {point.machines:,} ({percent(point.price)}, mean wait "
+        f"{duration(point.mean_wait_seconds)})"
+        for point in answer.optima
+    ]
+    return [f"Waiting not counted, the price is lowest with these machines: {'; '.join(each)}."]
 
 
 def _cautions(answer: OwningAnswer, asked: Circumstances) -> list[str]:

@@ -11,23 +11,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.availability import capacity_distribution, counted
 from foresail.cloud.transient.batch import BatchDone
 from foresail.cloud.transient.estimating import Realised, mean_availability
 from foresail.cloud.transient.offers import Offers
+from foresail.cloud.transient.overload import Overload
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import said_availability
 from foresail.cloud.transient.serving import Served
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.cloud_page import CloudPage, NumbersTable
-from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.plot_axes import scale_of
-from foresail.reports.style import named_styles
+from foresail.reports.transient_figures import capacity_figure, frontier_figure, nines_of
 
 _YEAR: Final = 365.25 * 86_400.0
-_LEAST: Final = 1e-9
-_MOST_POINTS: Final = 2_000
+_MOST_PAIRS: Final = 10
 
 Floats = NDArray[np.float64]
 
@@ -44,16 +41,23 @@ class HeldToHistory:
         Shape (draws,): availabilities, had the markets not moved together.
     batch
         What batch tasks made of the surplus, where there were any.
+    together
+        Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
+        which one never changed are left out.
     served, served_unprotected
         What became of requests with a daemon that hears warnings, and without, where there were
         any.
+    overload
+        Of the same requests, what became of them while there was less than the capacity.
     """
 
     realised: Realised
     shuffled: Floats
+    together: Sequence[tuple[str, str, float]] = ()
     batch: BatchDone | None = None
     served: Served | None = None
     served_unprotected: Served | None = None
+    overload: Overload | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,13 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
     planned = answer.plan
     parts: list[NumbersTable | Figure | MissingFigure] = [
         plan_table(planned),
-        _capacities(answer),
-        _frontier_figure(answer),
+        capacity_figure(answer.offers, {"plan": planned}),
+        frontier_figure([(each.target, each) for each in answer.frontier]),
     ]
     if answer.windows:
         parts.append(windows_table(answer.windows))
+    if answer.held is not None and answer.held.together:
+        parts.append(together_table(answer.held.together))
     extra = (
         f", planned with {number(planned.extra_nines)} nines more" if planned.extra_nines else ""
     )
@@ -151,12 +157,17 @@ def sentences(answer: TransientAnswer) -> list[str]:
     if answer.held is not None:
         had, shuffled = answer.held.realised, answer.held.shuffled
         said.append(
-            "In the history that it was made of, the capacity was there "
-            f"{said_availability(1.0 - had.availability)} of the time; had the markets not moved "
-            f"together, {said_availability(1.0 - float(shuffled.mean()))}."
+            f"In all of the history, the capacity was there {said_often(had.availability)}; had "
+            f"the markets not moved together, {said_often(float(shuffled.mean()))}."
         )
         said += _in_use(answer.held)
     return said
+
+
+def said_often(availability: float) -> str:
+    """How often in words: ``0.9994 of the time``, or ``always``."""
+    short = 1.0 - availability
+    return "always" if short <= 0.0 else f"{said_availability(short)} of the time"
 
 
 def _in_use(held: HeldToHistory) -> list[str]:
@@ -176,7 +187,21 @@ def _in_use(held: HeldToHistory) -> list[str]:
             f"Of {count(held.served.requests, 'request')} {held.served.failed:,} fail where "
             f"machines are cordoned on a warning, {held.served_unprotected.failed:,} where not."
         )
+    if held.overload is not None:
+        said.append(_overloaded(held.overload))
     return said
+
+
+def _overloaded(found: Overload) -> str:
+    """What becomes of requests while there is too little capacity."""
+    if not found.overloaded_seconds:
+        return "There is always as much as is needed: no request queues."
+    return (
+        "If the capacity is just enough for them, more come than can be done for "
+        f"{duration(found.overloaded_seconds)} in all: {number(round(found.queued))} queue, "
+        f"{duration(found.mean_wait_seconds)} on average, and {number(round(found.turned_away))} "
+        f"({percent(found.turned_away / found.requests)}) are turned away."
+    )
 
 
 def plan_table(planned: CapacityPlan) -> NumbersTable:
@@ -214,19 +239,22 @@ def plan_table(planned: CapacityPlan) -> NumbersTable:
     )
 
 
-def frontier_table(plans: Sequence[CapacityPlan]) -> pl.DataFrame:
-    """A row per target."""
-    return pl.DataFrame(
-        {
-            "target_availability": [each.target for each in plans],
-            "availability_shortfall": [each.availability_shortfall for each in plans],
-            "price_per_hour": [each.price_per_hour for each in plans],
-            "on_demand_share": [each.on_demand_share for each in plans],
-            "surplus_share": [each.surplus_share for each in plans],
-            "machines": [sum(rented.count for rented in each.rented) for each in plans],
-            "types": [len(each.rented) for each in plans],
-        },
-        schema_overrides={"on_demand_share": pl.Float64},
+def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
+    """Which of the plan's markets were up and down together."""
+    return NumbersTable(
+        "together",
+        "Which of these markets fail together?",
+        ("market", "and", "correlation"),
+        [(one, other, f"{value:+.2f}".replace("-", "−")) for one, other, value in pairs][
+            :_MOST_PAIRS
+        ],
+        pl.DataFrame(pairs, schema=["market", "and", "correlation"], orient="row"),
+        "Correlation of being up, over all the history: 1 if always at the same time, 0 if they "
+        f"know nothing of each other. The {_MOST_PAIRS} that fail together most; markets that were "
+        "always up are left out."
+        if len(pairs) > _MOST_PAIRS
+        else "Correlation of being up, over all the history: 1 if always at the same time, 0 if "
+        "they know nothing of each other. Markets that were always up are left out.",
     )
 
 
@@ -253,7 +281,7 @@ def windows_table(windows: Sequence[Window]) -> NumbersTable:
                 window.name,
                 f"{len(kept)} of {len(window.found)}",
                 "–" if math.isnan(availability) else said_availability(1.0 - availability),
-                number(_nines(1.0 - availability)),
+                number(nines_of(1.0 - availability)),
                 percent(share),
                 percent(surplus),
             )
@@ -279,97 +307,3 @@ def windows_table(windows: Sequence[Window]) -> NumbersTable:
         "Each plan is made of the time before it only, and held to the time after; “oracle” plans "
         "are made of that time itself. Nines of all the time together.",
     )
-
-
-def _capacities(answer: TransientAnswer) -> Figure:
-    """How often how much capacity is there, by the model."""
-    planned, offers = answer.plan, answer.offers
-    rented = {each.type.name: each.count for each in planned.rented}
-    counts = counted(offers, [rented.get(each.name, 0) for each in offers.types])
-    top = int(counts @ offers.units)
-    masses = capacity_distribution(offers, counts, top)
-    short = np.concatenate(([0.0], np.cumsum(masses)[:-1]))
-    capacity = np.arange(top + 1, dtype=np.float64) * float(offers.grain)
-    steps = np.unique(
-        np.concatenate(
-            (
-                np.linspace(0, top, min(top + 1, _MOST_POINTS)).astype(np.int64),
-                [min(offers.grains(planned.capacity), top)],
-            )
-        )
-    )
-    drawn = np.maximum(short[steps], _LEAST)
-    need = int(np.searchsorted(capacity[steps], planned.capacity))
-    (style,) = named_styles(["plan"])
-    across = scale_of("capacity", "number", capacity, log=False)
-    up = scale_of("share of time without it", "share", drawn, log=True)
-    return curve_figure(
-        "capacities",
-        "How often is how much capacity there?",
-        [
-            f"{number(planned.capacity)} units are missing "
-            f"{percent(planned.availability_shortfall)} of the time."
-        ],
-        [
-            Curve(
-                style,
-                capacity[steps],
-                drawn,
-                [min(need, steps.size - 1)],
-                [f"needed: {number(planned.capacity)}"],
-                shape="vh",
-            )
-        ],
-        across,
-        up,
-        table=pl.DataFrame({"capacity": capacity[steps], "share_of_time_without": short[steps]}),
-        note="By the model; shares below a billionth are drawn there.",
-        level=(max(1.0 - planned.target, _LEAST), "target"),
-    )
-
-
-def _frontier_figure(answer: TransientAnswer) -> Figure | MissingFigure:
-    plans = answer.frontier
-    title = "What does each further nine cost?"
-    if len(plans) < 2:
-        return MissingFigure(
-            title,
-            "These types reach fewer than two of the usual targets.",
-            "More types, or more available ones, would.",
-        )
-    relative = all(each.on_demand_share is not None for each in plans)
-    values = np.array(
-        [
-            each.price_per_hour if each.on_demand_share is None else each.on_demand_share
-            for each in plans
-        ]
-    )
-    nines = np.array([_nines(1.0 - each.target) for each in plans])
-    across = scale_of("target, nines", "number", nines, log=False)
-    across.axis["rangemode"] = "normal"
-    kind = "share" if relative else "number"
-    up = scale_of("price, of on demand" if relative else "price per hour", kind, values, log=False)
-    (style,) = named_styles(["transient"])
-    say = percent if relative else number
-    first, last = plans[0], plans[-1]
-    return curve_figure(
-        "frontier",
-        title,
-        [
-            f"From {number(float(nines[0]))} to {number(float(nines[-1]))} nines the price goes "
-            f"from {say(float(values[0]))} to {say(float(values[-1]))}, and the surplus from "
-            f"{percent(first.surplus_share)} to {percent(last.surplus_share)}."
-        ],
-        [Curve(style, nines, values, [0, len(plans) - 1], [say(values[0]), say(values[-1])])],
-        across,
-        up,
-        table=frontier_table(plans),
-        note="3 nines: 99.9 % of the time. Targets that these types cannot reach are left out.",
-        level=(1.0, "on demand") if relative else None,
-    )
-
-
-def _nines(short: float) -> float:
-    if math.isnan(short):
-        return math.nan
-    return -math.log10(short) if short > 1e-12 else math.inf

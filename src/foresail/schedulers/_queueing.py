@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._expression import compile_expression
+
+_FEW: Final = 64
+"""Waiting jobs whose rows there is always room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class QueueScheduler:
         self, one_pass: Any, orders: Orders, *parameters: float, keeps_plan: bool = False
     ) -> None:
         self._keeps_plan = keeps_plan
+        self._rows = _Rows()
         queue = compile_expression(orders.queue)
         self._compiled = CompiledScheduler(
             one_pass,
@@ -96,31 +101,41 @@ class QueueScheduler:
 
     def decide(self, view: ClusterView) -> Decision:
         """What to start now in each partition, the reservations, and why the others wait."""
-        decisions = [self._decide(view, partition) for partition in view.cluster.partitions]
-        if len(decisions) == 1:
-            return decisions[0]
+        partitions = view.cluster.partitions
+        if len(partitions) == 1:
+            return self._decide(view, partitions[0], view.pending)
+        decisions = [
+            self._decide(view, each, [p for p in view.pending if _is_for(p.job, each, view)])
+            for each in partitions
+        ]
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
             reasons={job: reason for each in decisions for job, reason in each.reasons.items()},
         )
 
-    def _decide(self, view: ClusterView, partition: Partition) -> Decision:
-        mine = [each for each in view.pending if _partition_of(each.job, view) == partition.name]
-        fitting = [each for each in mine if each.job.cpus <= partition.total.cpus]
-        reasons = {
-            each.job.job_id: Reason(
-                ReasonCode.TOO_WIDE, {"cpus": each.job.cpus, "total": partition.total.cpus}
-            )
-            for each in mine
-            if each.job.cpus > partition.total.cpus
-        }
+    def _decide(
+        self, view: ClusterView, partition: Partition, mine: Sequence[PendingJob]
+    ) -> Decision:
+        total = partition.total.cpus
+        rows = self._rows.of(mine)
+        fits = rows[0][:, CPUS] <= total
+        fitting, wide = mine, {}
+        if not fits.all():
+            fitting = [each for each in mine if each.job.cpus <= total]
+            rows = (rows[0][fits], rows[1][fits], rows[2][fits])
+            wide = {
+                each.job.job_id: Reason(
+                    ReasonCode.TOO_WIDE, {"cpus": each.job.cpus, "total": total}
+                )
+                for each in mine
+                if each.job.cpus > total
+            }
         if not fitting:
-            return Decision(reasons=reasons)
+            return Decision(reasons=wide)
         plan = view.plan if self._keeps_plan else {}
-        desk = _Desk(self._compiled, view, partition, fitting, plan)
+        desk = _Desk(self._compiled, view, partition, fitting, plan, rows)
         starts = desk.run_pass()
-        reasons.update(desk.reasons(starts))
         return Decision(
             starts=tuple(
                 Start(fitting[slot].job.job_id, _whole(fitting[slot].job, partition))
@@ -130,19 +145,41 @@ class QueueScheduler:
                 PlannedStart(job.job_id, start_seconds, _whole(job, partition))
                 for job, start_seconds in desk.reservations()
             ),
-            reasons=reasons,
+            reasons=_Reasons(wide, desk, starts),
         )
+
+
+class _Reasons(Mapping[str, Reason]):
+    """Why jobs wait, put into words once somebody asks: few passes are asked about."""
+
+    def __init__(self, wide: Mapping[str, Reason], desk: _Desk, starts: Sequence[int]) -> None:
+        self._wide = wide
+        self._desk = desk
+        self._starts = starts
+
+    @cached_property
+    def _told(self) -> dict[str, Reason]:
+        return {**self._wide, **self._desk.reasons(self._starts)}
+
+    def __getitem__(self, job_id: str) -> Reason:
+        return self._told[job_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._told)
+
+    def __len__(self) -> int:
+        return len(self._told)
 
 
 def _whole(job: Job, partition: Partition) -> Placement:
     return Placement.whole(partition.name, job.tasks)
 
 
-def _partition_of(job: Job, view: ClusterView) -> str:
-    """The partition a job asks for, or the first where the cluster has no such partition."""
+def _is_for(job: Job, partition: Partition, view: ClusterView) -> bool:
+    """Whether a job asks for this partition, or this is the first and there is no such one."""
     if job.partition in view.free:
-        return str(job.partition)
-    return view.cluster.partitions[0].name
+        return job.partition == partition.name
+    return partition is view.cluster.partitions[0]
 
 
 def _values(
@@ -172,6 +209,48 @@ def _rows(
     return specs, summaries
 
 
+class _Rows:
+    """What arrays say of waiting jobs, kept from pass to pass while they wait."""
+
+    def __init__(self) -> None:
+        self._specs = np.empty((0, SPEC_COLUMNS))
+        self._summaries = np.empty((0, SUMMARY_COLUMNS))
+        self._planned = np.empty(0)
+        self._kept: list[PendingJob] = []
+        self._place: dict[int, int] = {}
+
+    def of(
+        self, pending: Sequence[PendingJob]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Specification and summary rows and planned runtimes of these jobs, in their order."""
+        try:
+            places = [*map(self._place.__getitem__, map(id, pending))]
+        except KeyError:  # some are new, or believed anew
+            self._keep(pending)
+            places = [*map(self._place.__getitem__, map(id, pending))]
+        return self._specs[places], self._summaries[places], self._planned[places]
+
+    def _keep(self, pending: Sequence[PendingJob]) -> None:
+        new = [each for each in pending if id(each) not in self._place]
+        first = len(self._kept)
+        if first + len(new) > len(self._specs):
+            new, first = list(pending), 0
+            self._make_room(2 * len(new) + _FEW)
+        rows = slice(first, first + len(new))
+        self._specs[rows], self._summaries[rows] = _rows([(p.job, p.prediction) for p in new])
+        self._planned[rows] = [each.planned_seconds for each in new]
+        self._place.update((id(each), first + at) for at, each in enumerate(new))
+        self._kept += new
+
+    def _make_room(self, jobs: int) -> None:
+        """Forget all, with room for so many jobs."""
+        self._kept.clear()
+        self._place.clear()
+        self._specs = np.empty((jobs, SPEC_COLUMNS))
+        self._summaries = np.empty((jobs, SUMMARY_COLUMNS))
+        self._planned = np.empty(jobs)
+
+
 class _Desk:
     """The arrays of one pass over one partition, laid out from a view."""
 
@@ -182,16 +261,18 @@ class _Desk:
         partition: Partition,
         pending: Sequence[PendingJob],
         plan: Mapping[str, float],
+        rows: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
     ) -> None:
         self._scheduler = scheduler
         self._now = view.now
         self._pending = pending
-        specs, summaries = _rows([(each.job, each.prediction) for each in pending])
+        specs, summaries, self._planned = rows
         self._width = whole_grains(specs[:, CPUS])
         self._submit = specs[:, SUBMIT].copy()
-        self._planned = np.array([each.planned_seconds for each in pending])
         aged = self._aged()
-        pilots = _pilots(pending, view.running, aged)
+        pilots = np.ones(len(pending))
+        if scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots:
+            pilots = _pilots(pending, view.running, aged)
         self._likely = _values(scheduler.likely, self._now, specs, summaries, pilots)
         queue_keys = _values(scheduler.queue, self._now, specs, summaries, pilots)
         self._queue = _ordered(queue_keys, aged)
@@ -199,14 +280,16 @@ class _Desk:
         if scheduler.candidates is not scheduler.queue:
             candidate_keys = _values(scheduler.candidates, self._now, specs, summaries, pilots)
             self._candidates = _ordered(candidate_keys, aged)
-        self.reservation = np.array(
-            [plan.get(each.job.job_id, math.nan) for each in pending], dtype=np.float64
-        )
+        self.reservation = np.full(len(pending), math.nan)
+        if plan:
+            self.reservation[:] = [plan.get(each.job.job_id, math.nan) for each in pending]
         soonest = math.nextafter(view.now, math.inf)  # a wake-up may come late on a live cluster
         releases = sorted(
-            (max(each.expected_end_seconds, soonest), each.start_order, cpus)
-            for each in view.running
-            if (cpus := _held(each.job, each.placement, partition.name)) > 0
+            [
+                (max(each.expected_end_seconds, soonest), each.start_order, cpus)
+                for each in view.running
+                if (cpus := _held(each.job, each.placement, partition.name)) > 0
+            ]
         )
         self._releases = len(releases)
         room = len(releases) + len(pending)
@@ -250,11 +333,8 @@ class _Desk:
 
     def reservations(self) -> list[tuple[Job, float]]:
         """Jobs with a reservation and its start (seconds), in queue order."""
-        return [
-            (self._pending[slot].job, float(self.reservation[slot]))
-            for slot in self._queue
-            if math.isfinite(self.reservation[slot])
-        ]
+        reserved = self._queue[np.isfinite(self.reservation[self._queue])].tolist()
+        return [(self._pending[slot].job, float(self.reservation[slot])) for slot in reserved]
 
     def reasons(self, starts: Sequence[int]) -> dict[str, Reason]:
         """Why each of the others waits."""
@@ -287,6 +367,9 @@ class _Desk:
 
 def _held(job: Job, placement: Placement, partition: str) -> float:
     """Cpus that a running job holds in a partition."""
+    places = placement.tasks_by_partition
+    if len(places) == 1:  # asked for many times a pass
+        return job.cpus if places[0][0] == partition else 0.0
     tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
     return job.cpus * tasks / job.tasks
 

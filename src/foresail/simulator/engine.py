@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -75,6 +75,14 @@ class _Attempt:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _TickFor:
+    """A tick that nobody needs once the job waits no longer."""
+
+    time: float
+    job_id: str
+
+
 @dataclass(slots=True)
 class _SimulatedCluster:
     """The heap of what will happen, the truth behind it, and the rows of what has."""
@@ -89,7 +97,7 @@ class _SimulatedCluster:
     waiting: dict[str, Job] = field(default_factory=dict)
     running: dict[str, _Attempt] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
-    heap: list[tuple[float, int, int, Event]] = field(default_factory=list)
+    heap: list[tuple[float, int, int, Event | _TickFor]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     pushed: int = 0
     too_wide: list[Job] = field(default_factory=list)
@@ -110,7 +118,7 @@ class _SimulatedCluster:
             self.push(_NODE, NodeUp(outage.up_seconds, outage.node))
         self.push_next_submission()
 
-    def push(self, order: int, event: Event) -> None:
+    def push(self, order: int, event: Event | _TickFor) -> None:
         heapq.heappush(self.heap, (event.time, order, self.pushed, event))
         self.pushed += 1
 
@@ -126,6 +134,10 @@ class _SimulatedCluster:
         events: list[Event] = []
         while self.heap and self.heap[0][0] == now:
             event = heapq.heappop(self.heap)[3]
+            if isinstance(event, _TickFor):
+                if event.job_id not in self.waiting:
+                    continue
+                event = Tick(event.time)
             if isinstance(event, Submitted):
                 self.enqueue(event.job)
                 self.push_next_submission()
@@ -196,7 +208,8 @@ class _SimulatedCluster:
                 if withdrawn is not None:
                     self.withdrawn.append(withdrawn)
             case TickAt():
-                self.push(_TICK, Tick(max(self.cycle_from(instruction.time), now)))
+                time = max(self.cycle_from(instruction.time), now)
+                self.push(_TICK, _TickFor(time, instruction.job_id))
 
     def cycle_from(self, time: float) -> float:
         """When the scheduler is asked at that time, or next after it."""
@@ -290,6 +303,7 @@ def simulate_events(
     *,
     enforce_limits: bool = False,
     surroundings: Surroundings = IDEAL,
+    elsewhere: Callable[[], Iterable[Event]] = tuple,
 ) -> Schedule:
     """Run a workload under the controller, event by event, and say what happened.
 
@@ -309,6 +323,8 @@ def simulate_events(
         Kill jobs at their requested time.
     surroundings
         What the cluster does that an ideal one does not.
+    elsewhere
+        Asked after every step for what is going to happen that is not the cluster's doing.
 
     Returns
     -------
@@ -345,6 +361,8 @@ def simulate_events(
                 cluster.close(event.outcome, controller)
         for instruction in controller.step(now, events):
             cluster.apply(instruction, now)
+        for event in elsewhere():
+            cluster.push(_END, event)
     return Schedule(
         jobs=_by_submission(cluster.all_rows(), workload),
         meta=ScheduleMeta(

@@ -73,13 +73,18 @@ def apply_filters(workload: Workload, choices: Sequence[Choice]) -> Workload:
 
 def keep(workload: Workload, condition: pl.Expr) -> tuple[Workload, int]:
     """The jobs for which the condition holds (unknown counts as no), and how many were dropped."""
-    kept = workload.jobs.filter(condition.fill_null(value=False))
+    mask = workload.jobs.select(condition.fill_null(value=False)).to_series()
+    if mask.all():  # a copy of a long log takes its time, and as much memory again
+        return workload, 0
+    kept = workload.jobs.filter(mask)
     return workload.with_jobs(kept), len(workload) - kept.height
 
 
 def change(workload: Workload, condition: pl.Expr, **columns: pl.Expr) -> tuple[Workload, int]:
     """The workload with columns replaced where the condition holds, and in how many jobs."""
     chosen = workload.jobs.select(condition.fill_null(value=False)).to_series()
+    if not chosen.any():
+        return workload, 0
     mask = pl.lit(chosen)
     jobs = workload.jobs.with_columns(
         pl.when(mask).then(value).otherwise(pl.col(name)).alias(name)

@@ -29,19 +29,20 @@ Region: TypeAlias = Annotated[
     str | None, typer.Option("--region", help="With prices of several regions: which one.")
 ]
 Types: TypeAlias = Annotated[
-    str, typer.Option("--types", metavar="PATTERN", help="Machines of this name only.")
+    str,
+    typer.Option("--types", metavar="PATTERNS", help="Machines of such names only: 'm4*,p3.*'."),
 ]
 Filters: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--filter",
         metavar="NAME(PARAMETER=VALUE,...)",
-        help="Cleaning filters, in order [fill_processors, drop_no_runtime].",
+        help="Cleaning filters, in order [core_for_gpus, fill_processors, drop_no_runtime].",
     ),
 ]
 Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
 
-STANDARD_FILTERS = ("fill_processors", "drop_no_runtime")
+STANDARD_FILTERS = ("core_for_gpus", "fill_processors", "drop_no_runtime")
 _FEW = 6
 
 
@@ -64,6 +65,12 @@ def prices_of(text: str, region: str | None, types: str) -> Catalogue:
             value=f"{len(regions)} regions",
             expected=f"one of them: {few}{', ...' if len(regions) > _FEW else ''}",
         )
+    left_out = {c.instance for c in catalogue.commitments} - {
+        c.instance for c in chosen.commitments
+    }
+    if left_out:
+        names = ", ".join(sorted(left_out))
+        typer.echo(f"not counted: commitments to {names}, which --types leaves out", err=True)
     return chosen
 
 

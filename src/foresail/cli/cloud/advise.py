@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 
 _WORKERS: Final = min(4, os.cpu_count() or 1)
 _UNMET: Final = 1
+_LONG_LOG: Final = 1_000_000
+_RUNTIMES, _LONG_RUNTIMES = "combined", "recent"
+_WAIT_LIMITS, _LONG_WAIT_LIMITS = "1h,4h,24h", "4h,24h"
+_SHORT, _LONG_SHORT = "3min,15min", "15min"
+"""For logs, and for long ones: fewer thresholds, and a predictor that keeps little of each job, so
+that a year of jobs takes minutes."""
 
 
 class Order(StrEnum):
@@ -90,17 +97,26 @@ def command(
         ),
     ] = None,
     runtimes: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="BY", help="What rules believe of runtimes: a predictor, requested, or known."
+            metavar="BY",
+            help="What rules believe of runtimes: a predictor, requested, or known "
+            "[combined; recent for logs of over a million jobs].",
         ),
-    ] = "combined",
+    ] = None,
     wait_limit: Annotated[
-        str, typer.Option(metavar="TIMES", help="Longest waits to try.")
-    ] = "1h,4h,24h",
+        str | None,
+        typer.Option(
+            metavar="TIMES", help="Longest waits to try [1h,4h,24h; 4h,24h for such logs]."
+        ),
+    ] = None,
     short: Annotated[
-        str, typer.Option(metavar="TIMES", help="Runtimes below which jobs are short, to try.")
-    ] = "3min,15min",
+        str | None,
+        typer.Option(
+            metavar="TIMES",
+            help="Runtimes below which jobs are short, to try [3min,15min; 15min for such logs].",
+        ),
+    ] = None,
     order: Annotated[Order, typer.Option(help="Who of those who wait goes first.")] = Order.FCFS,
     risk: Annotated[
         float,
@@ -145,8 +161,8 @@ def command(
         wait_price_per_hour=wait_price,
         most_wait_seconds=None if max_wait is None else times_of([max_wait], "--max-wait")[0],
         most_cost_per_month=budget,
-        waiting_seconds=times_of([wait_limit], "--wait-limit"),
-        short_seconds=times_of([short], "--short"),
+        waiting_seconds=times_of([wait_limit or _WAIT_LIMITS], "--wait-limit"),
+        short_seconds=times_of([short or _SHORT], "--short"),
         queue=order.value,
         risk=risk,
         growth=growth,
@@ -161,10 +177,18 @@ def command(
         raise InputError(
             "no jobs with cores and a runtime", source=log, expected="a log that has both"
         )
+    if len(workload) > _LONG_LOG:
+        runtimes = runtimes or _LONG_RUNTIMES
+        question = replace(
+            question,
+            waiting_seconds=times_of([wait_limit or _LONG_WAIT_LIMITS], "--wait-limit"),
+            short_seconds=times_of([short or _LONG_SHORT], "--short"),
+        )
+    runtimes = runtimes or _RUNTIMES
     with _progress() as told:
         told(f"runtimes by {runtimes}", 0, 1)
-        believed = believed_runtimes(workload, runtimes)
-        by = "the truth" if runtimes == KNOWN else runtimes
+        by = "" if runtimes == KNOWN else runtimes
+        believed = believed_runtimes(workload, runtimes) if by else None
         advice = advise(workload, catalogue, question, believed, by, transient, told)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if output is not None:
@@ -183,7 +207,12 @@ def _transient(history: str) -> TransientTerms:
 
 def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.advice_page import compared_table, record, sensitivity_table
+    from foresail.reports.advice_page import (
+        candidates_table,
+        compared_table,
+        record,
+        sensitivity_table,
+    )
     from foresail.reports.advice_words import how_sure, rests_on, sentences
 
     if output_format is Format.JSON:
@@ -193,6 +222,9 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
     for table in (compared_table(advice, around), sensitivity_table(advice, around)):
         typer.echo(f"\n{table.title}")
         print_table(table.headings, table.rows, right=len(table.headings) - 1)
+    considered = candidates_table(advice, around)
+    typer.echo(f"\n{considered.title}")
+    print_table(considered.headings, considered.rows, right=len(considered.headings) - 2)
     typer.echo("\nWhat it rests on")
     _echo_all(rests_on(advice, around))
 

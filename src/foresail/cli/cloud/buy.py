@@ -43,6 +43,13 @@ class DecideBy(StrEnum):
     DISTRIBUTION = "distribution"
 
 
+class Amounts(StrEnum):
+    """What the optimum in hindsight buys for a job."""
+
+    ANY = "any"
+    OF_MACHINES = "of-machines"
+
+
 class Short(StrEnum):
     """What is assumed of a log that is shorter than a commitment."""
 
@@ -99,6 +106,14 @@ def command(
     decide_by: Annotated[
         DecideBy, typer.Option(help="Whether it rents by mean runtimes or by all that may be.")
     ] = DecideBy.MEAN,
+    amounts: Annotated[
+        Amounts,
+        typer.Option(help="What hindsight buys: any amounts, or parts of machines on sale."),
+    ] = Amounts.ANY,
+    exact_seconds: Annotated[
+        float,
+        typer.Option(min=0.0, metavar="SECONDS", help="For the exact optimum; 0: leave it out."),
+    ] = 60.0,
     short_log: Annotated[
         Short, typer.Option(help="What to do if the log is shorter than a commitment.")
     ] = Short.REPEAT,
@@ -139,10 +154,11 @@ def command(
     request = MixRequest(
         provider=provider,
         transient=not without_transient,
-        settings=OfflineSettings(extension=short_log.value),
+        settings=OfflineSettings(extension=short_log.value, amounts=amounts.value),
         training_hours=None if train is None else train * _DAY_HOURS,
         decide_by=decide_by.value,
         forecast=forecast,
+        exact_seconds=exact_seconds or None,
         seed=seed,
         **given,  # type: ignore[arg-type]
     )
@@ -168,7 +184,7 @@ def command(
         valid_on=catalogue.valid_on,
         risk=risk,
         report=report,
-        machines=advised_machines(report, catalogue),
+        machines=advised_machines(workload, report, catalogue),
         course=advised_course(workload, report),
     )
     _show(answer, output_format)

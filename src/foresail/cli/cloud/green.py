@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PATIENCES: Final = ("1h", "6h", "24h")
 _WATTS: Final = 10.0
+_GPU_WATTS: Final = 250.0
 _REPEATS: Final = ("daily", "weekly")
 
 
@@ -52,6 +53,9 @@ def command(
         typer.Option(metavar="BY", help="What starts go by: known, requested, or a predictor."),
     ] = "recent",
     watts: Annotated[float, typer.Option(help="Power of a busy core.")] = _WATTS,
+    gpu_watts: Annotated[
+        float, typer.Option(help="Power of a busy gpu, where jobs ask for some.")
+    ] = _GPU_WATTS,
     hour_grams: Annotated[
         float, typer.Option(metavar="GRAMS", help="CO2 that an hour of a job's delay must save.")
     ] = 0.0,
@@ -95,7 +99,9 @@ def command(
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))
     believed = believed_runtimes(workload, runtimes)
-    answer = green_hours(jobs, series, believed, patiences, watts / 1000.0, hour_grams)
+    answer = green_hours(
+        jobs, series, believed, patiences, watts / 1000.0, hour_grams, gpu_watts / 1000.0
+    )
     around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
     _show(answer, around, output_format)
     if output is not None:

@@ -108,17 +108,18 @@ def command(
         part.build().rules(counts)
     interval = operations / barriers
     given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
+    how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
     found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
     if output_format is Format.JSON:
         _print_json(found)
     else:
         _print_table(found)
+        typer.echo(f"\nTransient workers: {how}.")
     if output is not None:
         from foresail.reports.cloud_page import write_cloud_page
         from foresail.reports.synchronization_page import synchronization_page
 
-        drawn = f"; drawn {monte_carlo} times" if monte_carlo else ""
-        page = synchronization_page(setting, found, how + drawn)
+        page = synchronization_page(setting, found, how)
         path = write_cloud_page(page, output, command=made_by())
         typer.echo(f"report: {path}", err=True)
 
@@ -163,6 +164,13 @@ def _speeds(
     if file is None and prices is None and lowest is None and not drawn:
         return None, "their speeds are uniform from 0 to 1"
     raised = _LOWEST if lowest is None else lowest
+    if file is None and prices is None and not raised < 1.0:
+        raise InputError(
+            "no worker is as fast",
+            field="--lowest-speed",
+            value=raised,
+            expected="below 1, for speeds are uniform from 0 to 1",
+        )
     bound = f", and at least {raised:g}"
     if file is not None:
         return at_least(_recorded(file), raised), f"their speeds are those of {file.name}{bound}"

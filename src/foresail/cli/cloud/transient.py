@@ -16,21 +16,25 @@ from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from foresail.cloud.transient.batch import BatchDone
     from foresail.cloud.transient.estimating import MachineKind
     from foresail.cloud.transient.joint import JointHistory
     from foresail.cloud.transient.machines import Machines
     from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.overload import Overload
     from foresail.cloud.transient.plan import CapacityPlan
-    from foresail.cloud.transient.tiers import Tier, TieredPlan
+    from foresail.cloud.transient.tiers import Tier
+    from foresail.reports.cloud_page import CloudPage
+    from foresail.reports.tiers_page import TieredAnswer
     from foresail.reports.transient_page import HeldToHistory, TransientAnswer, Window
 
 _DAY: Final = 86_400.0
 _DRAWS: Final = 50
 _SEED: Final = 1
 _MOST_TASKS: Final = 3_000_000
+_LONGEST_WAIT: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -98,10 +102,22 @@ def command(
             metavar="PER_SECOND", help="With --prices: send requests, and see which fail."
         ),
     ] = None,
+    longest_wait: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="With --requests: for how long one may queue."),
+    ] = _LONGEST_WAIT,
     tiers: Annotated[
         list[str] | None,
         typer.Option(
             "--tier", metavar="NAME=UNITS", help="A tier, instead of --capacity; may be repeated."
+        ),
+    ] = None,
+    made: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE.json",
+            help="With --prices: a plan that was made before; see what it would have had.",
         ),
     ] = None,
     method: Annotated[Method, typer.Option(help="How machines are chosen.")] = Method.BEST,
@@ -122,18 +138,40 @@ def command(
     as a table or as JSON that an adapter can apply.
     """
     del config
+    in_history: dict[str, object] = {
+        "--batch": batch,
+        "--requests": requests,
+        "--check-window": windows or None,
+    }
+    if prices is None:
+        learning = {
+            "--machines": machines,
+            "--window": window,
+            "--correlated": correlated or None,
+            "--plan": made,
+        }
+        _refuse({**in_history, **learning}, "needs price histories", "--prices HISTORIES too")
+    if tiers:
+        in_history["--plan"] = made
+        _refuse(in_history, "is not told of tiers", "--capacity UNITS instead of --tier")
     learned = _learned(prices, machines, market, doubt, correlated) if prices is not None else None
     offers = _offers(types, learned, window, on_demand_price)
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")
-        _plan_tiers(offers, tiers, availability, method, extra_nines, output_format, output)
+        tiered = _tiered(offers, tiers, availability, method, extra_nines, learned)
+        _show_tiers(tiered, output_format, output)
         return
-    if capacity is None:
-        raise InputError("no capacity to plan for", expected="--capacity UNITS, or --tier")
-    answer = _answer(offers, capacity, availability, method, extra_nines)
+    if made is not None:
+        _refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
+        answer = _answer_of_plan(offers, made, method)
+    elif capacity is None:
+        raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
+    else:
+        answer = _answer(offers, capacity, availability, method, extra_nines)
     if learned is not None:
-        answer = replace(answer, held=_held(learned.history, answer.plan, batch, requests))
+        held = _held(learned.history, answer.plan, batch, requests, longest_wait)
+        answer = replace(answer, held=held)
     if learned is not None and windows:
         answer = replace(answer, windows=_checked(learned, answer, windows, held_days, method))
     if output_format is Format.JSON:
@@ -142,6 +180,13 @@ def command(
         _print(answer)
     if output is not None:
         _write(answer, output)
+
+
+def _refuse(given: Mapping[str, object], problem: str, expected: str) -> None:
+    """Options that would be ignored are errors."""
+    for field, value in given.items():
+        if value is not None:
+            raise InputError(problem, field=field, value=value, expected=expected)
 
 
 def _offers(
@@ -161,6 +206,7 @@ def _offers(
     else:
         seen = learned.history
         if window is not None:
+            _demand_days("--window", window)
             seen = seen.between(seen.end - window * _DAY, seen.end)
         offers = learned.estimate(seen)
     if price is None:
@@ -207,17 +253,33 @@ def _answer(
     method: Method,
     extra_nines: float,
 ) -> TransientAnswer:
-    from foresail.cloud.transient.frontier import frontier
+    from foresail.cloud.transient.frontier import cheaper, frontier
     from foresail.cloud.transient.planning import plan
     from foresail.reports.transient_page import TransientAnswer
 
     planned = plan(offers, capacity, availability, method=method, extra_nines=extra_nines)
-    along = frontier(offers, capacity, method=method)
-    return TransientAnswer(offers, planned, along)
+    along = frontier(offers, capacity, method=method, extra_nines=extra_nines)
+    return TransientAnswer(offers, cheaper(planned, along), along)
+
+
+def _answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswer:
+    """A plan as it was made, beside what each nine would cost now."""
+    from foresail.cloud.transient.frontier import frontier
+    from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.reading import read_plan
+    from foresail.reports.transient_page import TransientAnswer
+
+    planned = read_plan(path)
+    along = frontier(offers, planned.capacity, method=method, extra_nines=planned.extra_nines)
+    return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
 
 
 def _held(
-    history: JointHistory, planned: CapacityPlan, batch: str | None, requests: float | None
+    history: JointHistory,
+    planned: CapacityPlan,
+    batch: str | None,
+    requests: float | None,
+    longest_wait: float,
 ) -> HeldToHistory:
     import numpy as np
 
@@ -228,7 +290,7 @@ def _held(
 
     random = np.random.default_rng(_SEED)
     shuffled = shuffled_availability(history, planned, draws=_DRAWS, random=random)
-    held = HeldToHistory(realised(history, planned), shuffled)
+    held = HeldToHistory(realised(history, planned), shuffled, _together(history, planned))
     machines = machines_of(history, planned)
     if batch is not None:
         held = replace(held, batch=_batch(machines, planned, batch))
@@ -238,8 +300,40 @@ def _held(
             held,
             served=serve(machines, traffic, Cordoned(), random),
             served_unprotected=serve(machines, traffic, Unprotected(), random),
+            overload=_overload(machines, planned, requests, longest_wait),
         )
     return held
+
+
+def _overload(
+    machines: Machines, planned: CapacityPlan, requests: float, longest_wait: float
+) -> Overload:
+    """What queues and is turned away while there is less than the capacity."""
+    import numpy as np
+
+    from foresail.cloud.transient.batch import surplus
+    from foresail.cloud.transient.overload import overload
+    from foresail.cloud.transient.serving import Cordoned, absence
+
+    away = absence(machines, Cordoned(), np.random.default_rng(_SEED))
+    there = surplus(machines, away, 0.0)
+    return overload(there, requests, requests / planned.capacity, longest_wait)
+
+
+def _together(history: JointHistory, planned: CapacityPlan) -> list[tuple[str, str, float]]:
+    """How the plan's markets go together, pair by pair, the most first."""
+    from itertools import combinations
+
+    import numpy as np
+
+    part = history.of([each.type.name for each in planned.rented])
+    found = part.correlations()
+    pairs = [
+        (part.names[one], part.names[other], float(found[one, other]))
+        for one, other in combinations(range(len(part.names)), 2)
+        if np.isfinite(found[one, other])
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])
 
 
 def _batch(machines: Machines, planned: CapacityPlan, text: str) -> BatchDone:
@@ -283,9 +377,17 @@ def _checked(
     from foresail.cloud.transient.estimating import rolled
     from foresail.reports.transient_page import Window
 
-    for days in (*windows, held_days):
-        if not days > 0.0:
-            raise InputError("no number of days", value=days, expected="above 0")
+    for days in windows:
+        _demand_days("--check-window", days)
+    _demand_days("--held-days", held_days)
+    most = learned.history.total_seconds / _DAY
+    if max(windows) >= most:
+        raise InputError(
+            "the history ends before the first plan",
+            field="--check-window",
+            value=max(windows),
+            expected=f"less than the {most:.4g} days of the history",
+        )
     planned = answer.plan
     kinds = [(f"{days:g} days", days * _DAY) for days in windows]
     return [
@@ -307,16 +409,27 @@ def _checked(
     ]
 
 
+def _demand_days(option: str, days: float) -> None:
+    if not days > 0.0:
+        raise InputError("no number of days", field=option, value=days, expected="above 0")
+
+
 def _record(answer: TransientAnswer) -> dict[str, Any]:
     """The plan's record, and what else is known of it."""
-    from foresail.reports.transient_page import frontier_table, windows_table
+    from foresail.reports.transient_figures import frontier_table
+    from foresail.reports.transient_page import windows_table
 
     record = answer.plan.to_record()
-    record["frontier"] = frontier_table(answer.frontier).to_dicts()
+    plans = [(each.target, each) for each in answer.frontier]
+    record["frontier"] = frontier_table(plans).to_dicts()
     if answer.held is not None:
         record["availability_in_history"] = answer.held.realised.availability
         record["availability_in_shuffled_history"] = float(answer.held.shuffled.mean())
-        for name in ("batch", "served", "served_unprotected"):
+        record["correlations"] = [
+            {"market": one, "and": other, "correlation": value}
+            for one, other, value in answer.held.together
+        ]
+        for name in ("batch", "served", "served_unprotected", "overload"):
             done = getattr(answer.held, name)
             if done is not None:
                 record[name] = asdict(done)
@@ -347,46 +460,43 @@ def _echo(sentence: str) -> None:
 
 
 def _write(answer: TransientAnswer, folder: Path) -> None:
-    from foresail.reports.cloud_page import write_cloud_page
-    from foresail.reports.files import make_folder, write_whole
     from foresail.reports.transient_page import transient_page
 
+    _write_page(transient_page(answer), answer.plan.to_record(), folder)
+
+
+def _write_page(page: CloudPage, record: Mapping[str, Any], folder: Path) -> None:
+    """The page, its numbers, and the plan for a machine to apply."""
+    from foresail.reports.cloud_page import write_cloud_page
+    from foresail.reports.files import make_folder, write_whole
+
     make_folder(folder)
-    content = json.dumps(answer.plan.to_record(), indent=2, allow_nan=False)
+    content = json.dumps(record, indent=2, allow_nan=False)
     write_whole(folder / "plan.json", content.encode())
-    path = write_cloud_page(transient_page(answer), folder, command=made_by())
+    path = write_cloud_page(page, folder, command=made_by())
     typer.echo(f"report: {path}; plan: {folder / 'plan.json'}", err=True)
 
 
-def _plan_tiers(
+def _tiered(
     offers: Offers,
     tiers: Sequence[str],
     availability: float,
     method: Method,
     extra_nines: float,
-    output_format: Format,
-    output: Path | None,
-) -> None:
-    """A plan for every tier: a record with all of them, or a table each."""
-    from foresail.cloud.transient.tiers import plan_tiers
-    from foresail.reports.files import make_folder, write_whole
+    learned: _Learned | None,
+) -> TieredAnswer:
+    from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
+    from foresail.reports.tiers_page import TieredAnswer
 
-    planned = plan_tiers(
+    parts = [_tier(text) for text in tiers]
+    planned = plan_tiers(offers, parts, availability, method=method, extra_nines=extra_nines)
+    return TieredAnswer(
         offers,
-        [_tier(text) for text in tiers],
+        planned,
         availability,
-        method=method,
-        extra_nines=extra_nines,
+        tier_frontier(offers, parts, method=method, extra_nines=extra_nines),
+        None if learned is None else realised_availability(learned.history, planned),
     )
-    content = json.dumps(planned.to_record(), indent=2, allow_nan=False)
-    if output_format is Format.JSON:
-        typer.echo(content)
-    else:
-        _print_tiers(planned)
-    if output is not None:
-        make_folder(output)
-        write_whole(output / "plan.json", content.encode())
-        typer.echo(f"plan: {output / 'plan.json'}", err=True)
 
 
 def _tier(text: str) -> Tier:
@@ -401,19 +511,24 @@ def _tier(text: str) -> Tier:
         ) from None
 
 
-def _print_tiers(planned: TieredPlan) -> None:
+def _show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.cloud.transient.planning import said_availability
-    from foresail.model.words import number
-    from foresail.reports.transient_page import plan_table
-
-    for tier, each in zip(planned.tiers, planned.plans, strict=True):
-        typer.echo(f"{tier.name}: {number(tier.capacity)} units")
-        table = plan_table(each)
-        print_table(table.headings, table.rows, right=len(table.headings) - 1)
-        typer.echo()
-    _echo(
-        f"All tiers are up {said_availability(1.0 - planned.availability)} of the time, for "
-        f"{number(planned.price_per_hour)} an hour; were their machines independent of each other, "
-        f"{said_availability(1.0 - planned.independent_availability)}."
+    from foresail.reports.tiers_page import (
+        tier_record,
+        tier_sentences,
+        tier_tables,
+        tiers_page,
+        tiers_table,
     )
+
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(tier_record(answer), indent=2, allow_nan=False))
+    else:
+        for table in (*tier_tables(answer.plan), tiers_table(answer.plan)):
+            typer.echo(table.title)
+            print_table(table.headings, table.rows, right=len(table.headings) - 1)
+            typer.echo()
+        for sentence in tier_sentences(answer):
+            _echo(sentence)
+    if output is not None:
+        _write_page(tiers_page(answer), answer.plan.to_record(), output)

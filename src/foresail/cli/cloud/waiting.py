@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from foresail.cloud.prices import Catalogue, Offer
-    from foresail.cloud.waiting.jobs import FixedMachines, Floats
+    from foresail.cloud.waiting.jobs import FixedMachines, Floats, TraceJobs
     from foresail.cloud.waiting.owning import OwningAnswer, Sweep, Worth
+    from foresail.cloud.waiting.policies import Queue
+    from foresail.cloud.waiting.trying import Ranking, Scheduling
+    from foresail.control.policy import Policy
     from foresail.reports.rent_or_wait_page import Circumstances
     from foresail.traces.workload import Workload
 
@@ -44,18 +47,12 @@ _WORKERS: Final = min(4, os.cpu_count() or 1)
 _LONG_LOG: Final = 1_000_000
 _OF_LONG_LOGS: Final = 12
 _OF_LOGS: Final = 30
+_OF_SCHEDULERS: Final = 8
 _OF_FORMULAS: Final = 1_000
+_JOBS_A_SECOND: Final = 2_500
+_LONG_SECONDS: Final = 60.0
 """Numbers of machines to try, unless they are given."""
 _OF_FORMULA: Final = "by formula, all predictions right"
-
-
-class Order(StrEnum):
-    """Who of those who wait goes first."""
-
-    FCFS = "fcfs"
-    STRICT_FCFS = "strict-fcfs"
-    SJF = "sjf"
-    RANDOM = "random"
 
 
 class Waits(StrEnum):
@@ -77,6 +74,14 @@ class _Told:
 
 
 @dataclass(frozen=True)
+class _Line:
+    """Who starts of those who wait: an order, or a policy of the replay."""
+
+    order: str
+    scheduler: Policy | None
+
+
+@dataclass(frozen=True)
 class _Asked:
     """What was asked about machines and thresholds."""
 
@@ -84,11 +89,11 @@ class _Asked:
     counts: tuple[int, ...] | None
     waiting_seconds: tuple[float, ...]
     short_seconds: tuple[float, ...]
-    order: Order
     owned: tuple[int, str] | None
     hour_value: float | None
     hour_values: Path | None
     longest_wait_seconds: float
+    customised: bool
 
 
 def command(
@@ -116,6 +121,13 @@ def command(
         float | None,
         typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead."),
     ] = None,
+    customised: Annotated[
+        bool,
+        typer.Option(
+            "--customised",
+            help="Rent machines of just the cores and memory that each job asks for, too.",
+        ),
+    ] = False,
     fixed: Annotated[
         str | None,
         typer.Option(
@@ -136,7 +148,21 @@ def command(
         list[str] | None,
         typer.Option(metavar="TIMES", help="Jobs below t are short; several with commas [15min]."),
     ] = None,
-    order: Annotated[Order, typer.Option(help="Who of those who wait goes first.")] = Order.FCFS,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Who of those who wait goes first: fcfs, strict-fcfs, sjf, random, or an order "
+            "such as 'requested * cpus' [fcfs].",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Instead of an order: a policy of foresail simulate, such as easy; slower.",
+        ),
+    ] = None,
     runtimes: Annotated[
         str,
         typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
@@ -187,6 +213,8 @@ def command(
     del config
     if (log is None) == (model is None):
         raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
+    if model is not None and customised:
+        raise InputError("a formula knows no memory", field="--customised", expected="a log")
     if model is not None and hour_values is not None:
         raise InputError(
             "a formula knows no users", field="--hour-values", value=hour_values, expected="a log"
@@ -196,16 +224,17 @@ def command(
         counts=None if fixed is None else _counts(fixed),
         waiting_seconds=times_of(wait_limit or ["24h"], "--wait-limit"),
         short_seconds=times_of(short or ["15min"], "--short"),
-        order=order,
         owned=None if owned is None else (owned, owned_policy),
         hour_value=hour_value,
         hour_values=hour_values,
         longest_wait_seconds=math.inf
         if target_wait is None
         else times_of([target_wait], "--target-wait")[0],
+        customised=customised,
     )
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
 
+    line = _line(order, scheduler, model)
     make_output(output)
     catalogue = prices_of(prices, region, types)
     offer = owned_offer(catalogue, machine)
@@ -219,8 +248,14 @@ def command(
         workload = load_cleaned(
             log, reader, mapping, processors, strict, filters or STANDARD_FILTERS
         )
+        jobs = trace_jobs(workload, log)
+        if machine is None and jobs.gpus is not None:
+            offer = owned_offer(catalogue, None, jobs.requests)
+            fleet = owned_machines(offer, term, fixed_price)
         told = _Told(runtimes, waits)
-        answer, around = _on_log(log, workload, asked, catalogue, offer, fleet, told, workers, kept)
+        answer, around = _on_log(
+            log, workload, jobs, asked, line, catalogue, offer, fleet, told, workers, kept
+        )
     _show(answer, around, output_format)
     if output is not None:
         from foresail.reports.rent_or_wait_page import rent_or_wait_page
@@ -231,7 +266,9 @@ def command(
 def _on_log(
     log: Path,
     workload: Workload,
+    jobs: TraceJobs,
     asked: _Asked,
+    line: _Line,
     catalogue: Catalogue,
     offer: Offer,
     fleet: FixedMachines,
@@ -241,13 +278,15 @@ def _on_log(
 ) -> tuple[OwningAnswer, Circumstances]:
     """By simulation."""
     from foresail.cloud.waiting import owning
+    from foresail.cloud.waiting.customised import customised_of
     from foresail.cloud.waiting.offers import rented_family
     from foresail.cloud.waiting.trying import POLICIES, Grounds
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.rent_or_wait_page import Circumstances
 
-    jobs = trace_jobs(workload, log)
     family = rented_family(catalogue)
+    if asked.customised:
+        family += customised_of(catalogue, jobs.requests)
     believed = believed_runtimes(workload, told.runtimes)
     worth = _worth(asked, owning.usual_hour_value(jobs, family))
     own_values = None
@@ -258,7 +297,7 @@ def _on_log(
         believed,
         fleet,
         family,
-        asked.order.value,
+        _queue(line, workload, believed),
         told.waits.value,
         told.runtimes == KNOWN,
         worth.hour_value,
@@ -266,6 +305,8 @@ def _on_log(
     )
     relative = fleet.price_per_hour / offer.on_demand_per_hour
     many = _OF_LONG_LOGS if len(jobs) > _LONG_LOG else _OF_LOGS
+    if line.scheduler is not None:
+        many = _OF_SCHEDULERS
     usual = owning.usual_counts(grounds.mean_machines, relative, many)
     # Weighing needs learned waits; a page tells seven policies apart, so that ljw makes room.
     policies = [name for name in POLICIES if name != ("ljw" if grounds.learns else "weighing")]
@@ -277,6 +318,8 @@ def _on_log(
             value=told.waits.value,
             expected="linear, forest or boosting",
         )
+    if line.scheduler is not None:
+        _warn_of_time(line.scheduler, len(jobs), len(sweep.settings()))
     with _progress() as done:
         answer = owning.own_or_rent(grounds, sweep, worth, workers=workers, kept=kept, done=done)
     by = told.runtimes if told.runtimes == KNOWN else f"as {told.runtimes} says"
@@ -293,8 +336,73 @@ def _on_log(
         catalogue=catalogue.name,
         valid_on=catalogue.valid_on,
         known=f"runtimes {by}, waits {waits}",
-        too_wide=owning.share_too_wide(jobs, fleet),
+        queue=_in_words(line),
+        too_wide=owning.share_too_wide(jobs, fleet, family) if line.scheduler is None else 0.0,
         memory_known=jobs.memory_bytes is not None,
+    )
+
+
+def _line(order: str | None, scheduler: str | None, model: str | None) -> _Line:
+    """Checked, before a long log is read."""
+    from foresail.cloud.waiting.policies import QUEUES
+    from foresail.control.policy import parse_policy
+    from foresail.evaluation.waiting_order import static_order
+
+    if model is not None and (order is not None or scheduler is not None):
+        raise InputError(
+            "formulas are of first come, first served",
+            field="--order" if scheduler is None else "--scheduler",
+            value=order if scheduler is None else scheduler,
+            expected="a log",
+        )
+    if order is not None and scheduler is not None:
+        raise InputError(
+            "an order and a scheduler, which has one of its own",
+            field="--order",
+            value=order,
+            expected="--order or --scheduler",
+        )
+    if order is not None and order not in QUEUES:
+        static_order(order)
+    if scheduler is None:
+        return _Line(order or "fcfs", None)
+    policy = parse_policy(scheduler)
+    policy.build()
+    return _Line("", policy)
+
+
+def _queue(line: _Line, workload: Workload, believed: Floats) -> Queue | Ranking | Scheduling:
+    from foresail.cloud.waiting.policies import QUEUES
+    from foresail.evaluation.renting import ReplayScheduling
+    from foresail.evaluation.waiting_order import ranking
+
+    if line.scheduler is not None:
+        return ReplayScheduling(workload, line.scheduler)
+    for name in QUEUES:
+        if name == line.order:
+            return name
+    return ranking(workload, line.order, believed)
+
+
+def _in_words(line: _Line) -> str:
+    """Who of those who wait starts."""
+    if line.scheduler is None:
+        return f"who waits goes in the order {line.order}"
+    return f"the fixed machines are under {line.scheduler.label}"
+
+
+def _warn_of_time(scheduler: Policy, jobs: int, settings: int) -> None:
+    """A scheduler is asked at every event, in every simulation: say what that comes to."""
+    seconds = jobs * settings / _JOBS_A_SECOND
+    if seconds < _LONG_SECONDS:
+        return
+    from foresail.model.words import count, duration
+
+    typer.echo(
+        f"{count(settings, 'setting')} of {count(jobs, 'job')} under {scheduler.label}, event by "
+        f"event: at {_JOBS_A_SECOND:,} jobs a second (easy; planning ahead is much slower) some "
+        f"{duration(seconds)} of processor time; fewer --fixed, --policy and jobs are quicker",
+        err=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,12 +22,9 @@ from foresail.cloud.advising.choosing import (
 )
 from foresail.cloud.advising.market import Market, market_of
 from foresail.cloud.advising.question import AdviceQuestion
-from foresail.cloud.advising.searching import Compared, Search, Sensitivity, Told
-from foresail.cloud.advising.trying import (
-    Tried,
-    demand_of,
-    try_rule,
-)
+from foresail.cloud.advising.searching import Compared, HeldOut, Search, Sensitivity, Told
+from foresail.cloud.advising.taught import taught
+from foresail.cloud.advising.trying import Demand, Tried, demand_of, try_rule
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Catalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
@@ -36,9 +33,12 @@ from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.kernels.wait_model import FEATURE_NAMES
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
+TRUTH: Final = "the truth"
+"""Who believes what nobody can know."""
 _HOUR: Final = 3600.0
 _PLAIN: Final = "microsoft"
 """Sells what the rules of waiting know of: on demand, reserved, transient."""
@@ -74,8 +74,14 @@ class Advice:
         The advised rule told the truth: what not knowing costs.
     sensitivities
         What would change it.
+    held_out
+        What comes of choosing on the first half of the log and living with it in the second; None
+        for a log that is too short to be halved.
+    wait_model
+        By which the advised rule expects waits, if it does: seconds to begin with, and for each
+        feature of the state of nodes and queue.
     use_over_time
-        Mean and highest cores in use by slot, were there always room.
+        Mean and highest cores (or gpus) in use by slot, were there always room.
     unwaited
         What to buy, were nobody to wait: the optimum in hindsight, and the plan at the stated risk.
     """
@@ -98,6 +104,8 @@ class Advice:
     compared: Sequence[Compared]
     foreseen: Expected
     sensitivities: Sequence[Sensitivity]
+    held_out: HeldOut | None
+    wait_model: Mapping[str, float] | None
     use_over_time: pl.DataFrame
     unwaited: MixReport
 
@@ -128,8 +136,10 @@ def advise(
 ) -> Advice:
     """How many nodes to own, who waits for them, and what the rest runs on.
 
-    Every rule of ``AdviceQuestion.rules`` is simulated on a coarse ladder of nodes, the two best
-    rules on finer ones; of the best rule as many nodes are advised as pay at the stated risk.
+    Every rule of ``AdviceQuestion.rules`` is simulated on a coarse ladder of nodes; the best of
+    each kind again with learned waits, and with trials on transient machines if there are some; the
+    two best rules on finer ladders. Of the best rule as many nodes are advised as pay at the stated
+    risk.
 
     Parameters
     ----------
@@ -140,7 +150,8 @@ def advise(
     question
         What is asked.
     believed_seconds
-        Runtimes as they were believed at submission, by row of the jobs table; None: the truth.
+        Runtimes as they were believed at submission, by row of the jobs table; None: the truth, and
+        no rule is advised that goes by it.
     believed_by
         Who believed that, in words.
     transient
@@ -152,35 +163,44 @@ def advise(
     Raises
     ------
     InputError
-        If no job of the log can be counted, or the prices do not suffice.
+        If no job of the log can be counted, the prices do not suffice, or transient machines are to
+        be chosen by the truth.
     UnknownNameError
         If there is no such node.
     """
+    if transient is not None and believed_seconds is None:
+        raise InputError(
+            "what runs on transient machines is chosen by runtimes, which nobody knows",
+            field="runtimes",
+            value=TRUTH,
+            expected="runtimes as somebody believes them on submission",
+        )
     counted = _countable(workload)
     jobs = TraceJobs.of_workload(counted.workload)
     believed = jobs.runtime_seconds
     if believed_seconds is not None:
         believed = np.ascontiguousarray(believed_seconds[counted.kept])
-    mean_cores = jobs.core_seconds / max(_span(jobs), 1.0)
     market = market_of(
         catalogue,
         jobs,
-        mean_cores,
+        max(_span(jobs), 1.0),
         question.node,
         question.term_years,
         question.node_price_per_hour,
     )
     relative, on_transient = _relative_rent(jobs, believed, transient)
-    demand = demand_of(jobs, market, believed, relative)
+    demand = demand_of(jobs, market, believed, relative, transient)
     price = question.wait_price_per_hour
     stakes = Stakes(market, demand, float(demand.on_demand_hour.mean()) if price is None else price)
     owned = _owned(question, workload, market)
-    search = Search(stakes, question, futures_of(demand, question), told)
+    futures = futures_of(demand, question)
+    search = Search(stakes, question, futures, told, believed_seconds is None)
     found = search.found(owned)
-    best = choose(found, stakes, question)
-    advised = at_risk(best.tried, found, stakes, question, search.futures)
-    if best.problem:
-        advised = best.tried
+    candidates = search.candidates(found)
+    best = choose(candidates, stakes, question)
+    advised = best.tried
+    if not best.problem:
+        advised = at_risk(best.tried, candidates, stakes, question, futures)
     compared = search.compared(advised, owned, found)
     if told is not None:
         told("what would change it", 0, 1)
@@ -188,24 +208,26 @@ def advise(
         question=question,
         market=market,
         stakes=stakes,
-        futures=search.futures,
+        futures=futures,
         source=workload.meta.source,
         jobs=len(jobs),
         left_out=len(workload) - len(jobs),
         hours=demand.hours,
-        believed_by=believed_by or "the truth",
+        believed_by=believed_by or TRUTH,
         transient=transient,
         transient_work=on_transient,
         tried=found,
         best_nodes=best.tried.nodes,
-        chance_to_pay=_chance(advised, found, stakes, search.futures),
+        chance_to_pay=_chance(advised, found, stakes, futures),
         problem=best.problem,
         compared=compared,
         foreseen=stakes.expected(
             try_rule(demand, market, advised.nodes, advised.rule, foreseen=True)
         ),
         sensitivities=search.sensitivities(advised, found),
-        use_over_time=use_over_time(jobs, demand.hours),
+        held_out=search.held_out(advised, found),
+        wait_model=_wait_model(demand, market, advised),
+        use_over_time=use_over_time(jobs, market, demand.hours),
         unwaited=_unwaited(counted.workload, catalogue, question, transient),
     )
 
@@ -271,6 +293,8 @@ def _span(jobs: TraceJobs) -> float:
 def _owned(question: AdviceQuestion, workload: Workload, market: Market) -> int | None:
     if question.owned is not None:
         return question.owned
+    if market.committed:
+        return market.committed
     processors = workload.meta.processors
     return None if processors is None else max(1, round(processors / market.node.cores))
 
@@ -295,6 +319,25 @@ def _relative_rent(
     np.divide(cost, hours, out=relative, where=chosen & (hours > 0.0))
     work = jobs.runtime_seconds * jobs.cores
     return relative, float(work[chosen].sum() / max(float(work.sum()), 1e-300))
+
+
+def _wait_model(demand: Demand, market: Market, advised: Tried) -> dict[str, float] | None:
+    """What the advised rule learned of waits."""
+    rule = advised.rule
+    if rule.waits == "unknown":
+        return None
+    learned = taught(
+        demand.jobs,
+        demand.believed_seconds,
+        market,
+        advised.nodes,
+        rule.waiting_seconds,
+        rule.queue,
+    )
+    if learned is None:
+        return None
+    weights = dict(zip(FEATURE_NAMES, learned.model.weights.tolist(), strict=True))
+    return {"seconds": float(learned.model.base[0]), **weights}
 
 
 def _chance(advised: Tried, found: Sequence[Tried], stakes: Stakes, futures: Futures) -> float:

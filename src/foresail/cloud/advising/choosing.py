@@ -68,8 +68,12 @@ class Stakes:
     wait_price_per_hour: float
     rent_factor: float = 1.0
 
+    def within(self, blocks: slice) -> Stakes:
+        """The same for some blocks, of what was tried within them."""
+        return replace(self, demand=self.demand.within(blocks))
+
     def expected(self, tried: Tried) -> Expected:
-        """Per month, over the whole log."""
+        """Per month, over all blocks of the demand."""
         per_month = HOURS_PER_MONTH / self.demand.hours
         nodes = self.market.fixed_per_hour(tried.nodes) * HOURS_PER_MONTH
         rented = float(tried.block_rent.sum()) * self.rent_factor * per_month
@@ -78,7 +82,7 @@ class Stakes:
             nodes_cost=nodes,
             rented_cost=rented,
             wait_hours=waited * per_month,
-            mean_wait_seconds=3600.0 * waited / len(self.demand.jobs),
+            mean_wait_seconds=3600.0 * waited / max(float(self.demand.block_jobs.sum()), 1.0),
             worth=nodes + rented + self.wait_price_per_hour * waited * per_month,
         )
 
@@ -239,22 +243,24 @@ def at_risk(
 
     From the best number on the log itself one goes up while the last tenth of the nodes pays, or
     down until it does; and if it never does, to as few as there can be, unless the best number as
-    a whole pays against that.
+    a whole pays against that. What cannot last is left out.
     """
     steps = ladder(tried, best.rule)
     wanted = 1.0 - question.risk
-    pays = chances_to_pay(steps, stakes, futures) >= wanted
+    lasting = np.array([each.is_lasting for each in steps])
+    pays = (chances_to_pay(steps, stakes, futures) >= wanted) & lasting
     place = [each.nodes for each in steps].index(best.nodes)
+    fewest = int(np.argmax(lasting))
     if pays[place]:
         while place + 1 < len(steps) and pays[place + 1]:
             place += 1
     else:
-        below = np.flatnonzero(pays[1 : place + 1]) + 1
+        below = np.flatnonzero(pays[fewest + 1 : place + 1]) + fewest + 1
         worth = _worth(steps, stakes, futures)
         if below.size:
             place = int(below[-1])
-        elif not _pays(worth[:, place], worth[:, 0]) >= wanted:
-            place = 0
+        elif not _pays(worth[:, place], worth[:, fewest]) >= wanted:
+            place = fewest
     safe = steps[place]
     return safe if meets(stakes.expected(safe), question) else best
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waiting_policy
 from foresail.model.errors import InputError, UnknownNameError
 
 _HOUR: Final = 3600.0
+LIMITED: Final = ("ajw-t", "compound", "speculative")
+"""Rules under which a wait has a limit, so that it may help to know who would wait for longer."""
+
+Waits = Literal["unknown", "learned"]
+Trials = Literal["on demand", "transient"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +33,38 @@ class Rule:
         long everybody is tried on one.
     queue
         Order of those who wait.
+    waits
+        Whether who is expected to wait for longer is rented a machine at once, by what the first
+        third of the log taught; until then nobody is. With it, AJW-T is called SWW.
+    trials
+        What jobs are tried on under ``speculative``.
     """
 
     name: str
     waiting_seconds: float = math.inf
     short_seconds: float = 0.0
     queue: Queue = "fcfs"
+    waits: Waits = "unknown"
+    trials: Trials = "on demand"
 
     @property
     def policy(self) -> WaitingPolicy:
         """The setting that is simulated."""
         return waiting_policy(self.name, self.waiting_seconds, self.short_seconds, self.queue)
+
+    @property
+    def goes_by_runtimes(self) -> bool:
+        """Whether it needs to be told runtimes, which nobody knows on submission."""
+        return self.name == "compound" or (self.queue == "sjf" and self.name != "njw")
+
+    def better_told(self, *, transient: bool) -> Iterator[Rule]:
+        """The same rule with learned waits, and tried on transient machines if there are some."""
+        if self.name not in LIMITED:
+            return
+        yield replace(self, waits="learned")
+        if transient and self.name == "speculative":
+            yield replace(self, trials="transient")
+            yield replace(self, waits="learned", trials="transient")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +74,8 @@ class AdviceQuestion:
     Parameters
     ----------
     owned
-        Nodes that there are today; None: as many as the log's machine makes, if it says.
+        Nodes that there are today; None: those that the prices say are committed already, or as
+        many as the log's machine makes, if it says.
     node
         Name of the type to own or reserve; None: the cheapest by the core of a suitable size.
     term_years
@@ -121,7 +148,7 @@ class AdviceQuestion:
                 )
 
     def rules(self) -> Iterator[Rule]:
-        """All rules that are considered; none needs to know what it could not know live."""
+        """The rules to begin with; none needs to know what it could not know live."""
         # Of rules that come to the same, the first is advised.
         yield Rule("njw", waiting_seconds=0.0, queue=self.queue)
         yield Rule("ajw", queue=self.queue)

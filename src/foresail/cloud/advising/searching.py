@@ -17,10 +17,11 @@ from foresail.cloud.advising.choosing import (
     at_risk,
     certainty,
     choose,
+    futures_of,
     with_prices,
     worths,
 )
-from foresail.cloud.advising.question import AdviceQuestion, Rule
+from foresail.cloud.advising.question import LIMITED, AdviceQuestion, Rule
 from foresail.cloud.advising.trying import Tried, rented_altogether, try_all
 from foresail.cloud.advising.use import use_over_time
 
@@ -83,22 +84,93 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """What comes of choosing on the first half of a log and living with it in the second.
+
+    Parameters
+    ----------
+    chosen
+        What the first half alone would have led to.
+    blocks, later_blocks
+        How many it was chosen on, and lived in.
+    lived
+        What it came to in the second half.
+    advised, best
+        What the advice, and the best that was tried, came to there.
+    """
+
+    chosen: Tried
+    blocks: int
+    later_blocks: int
+    lived: Expected
+    advised: Expected
+    best: Expected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What is tried, and how it is compared."""
+    """What is tried, and how it is compared.
+
+    Parameters
+    ----------
+    stakes, question, futures
+        Prices, what is asked, and what may come.
+    told
+        Hears how far it is.
+    runtimes_known
+        Whether the runtimes are the truth, which nobody knows live: rules that go by them are
+        tried, but never chosen.
+    """
 
     stakes: Stakes
     question: AdviceQuestion
     futures: Futures
     told: Told | None
+    runtimes_known: bool = False
 
     def found(self, owned: int | None) -> list[Tried]:
-        """The coarse ladders of all rules, and the finer ones of the best."""
+        """The coarse ladders of all rules, those of some that are told more, and finer ones."""
         coarse = self._coarse_nodes(owned)
         found = self._tried([(n, rule) for rule in self.question.rules() for n in coarse], "rules")
+        better = [(n, rule) for rule in self._better_told(found) for n in coarse]
+        found += self._tried(better, "rules that learn")
         finer: list[tuple[int, Rule]] = []
         for each in self._best_rules(found):
             finer += [(nodes, each.rule) for nodes in _between(coarse, each.nodes)]
         return found + self._tried(finer, "nodes")
+
+    def candidates(self, found: Sequence[Tried]) -> list[Tried]:
+        """What may be advised: nothing that only an oracle could do."""
+        if not self.runtimes_known:
+            return list(found)
+        return [each for each in found if not each.rule.goes_by_runtimes]
+
+    def held_out(self, advised: Tried, found: Sequence[Tried]) -> HeldOut | None:
+        """Choose on the first half of the blocks, and measure on the second; None without two."""
+        blocks = self.futures.draws.shape[1]
+        half = blocks // 2
+        if not half:
+            return None
+        first, second = slice(half), slice(half, blocks)
+        candidates = self.candidates(found)
+        stakes = self.stakes.within(first)
+        halves = [each.within(first) for each in candidates]
+        best = choose(halves, stakes, self.question)
+        chosen = best.tried
+        if not best.problem:
+            futures = futures_of(stakes.demand, self.question)
+            chosen = at_risk(best.tried, halves, stakes, self.question, futures)
+        after = self.stakes.within(second)
+        later = [each.within(second) for each in candidates if each.is_lasting]
+        same = candidates[next(i for i, each in enumerate(halves) if each is chosen)]
+        return HeldOut(
+            chosen=same,
+            blocks=half,
+            later_blocks=blocks - half,
+            lived=after.expected(same.within(second)),
+            advised=after.expected(advised.within(second)),
+            best=after.expected(choose(later, after, self.question).tried),
+        )
 
     def compared(self, advised: Tried, owned: int | None, found: Sequence[Tried]) -> list[Compared]:
         """The advice, today and all on demand."""
@@ -146,32 +218,48 @@ class Search:
 
     def _coarse_nodes(self, owned: int | None) -> list[int]:
         """From what is committed to what could pay at all: its use is at most mean over nodes."""
-        market, jobs = self.stakes.market, self.stakes.demand.jobs
-        mean = jobs.core_seconds / (self.stakes.demand.hours * _HOUR) / market.node.cores
-        rent = float(self.stakes.demand.rent.sum()) * market.node.cores * _HOUR / jobs.core_seconds
-        relative = market.node_price_per_hour / rent
-        most = mean * max(self.question.growth, 1.0) / max(relative, 0.1)
-        peak = use_over_time(jobs, self.stakes.demand.hours)["highest_cores"].to_numpy().max()
-        most = max(min(most, float(peak) / market.node.cores), 1.0)
+        market, demand = self.stakes.market, self.stakes.demand
+        busy = market.fixed(1).kept_busy(demand.jobs) / _HOUR
+        relative = market.node_price_per_hour * busy / float(demand.rent.sum())
+        most = busy / demand.hours / max(relative, 0.1)
+        peak = use_over_time(demand.jobs, market, demand.hours)["highest"].to_numpy().max()
+        most = min(most, float(peak) / market.node_size) * max(self.question.growth, 1.0)
+        most = max(most, 1.0)
         low = market.committed
         steps = {low + round((math.ceil(most)) * step / _STEPS) for step in range(_STEPS + 1)}
         return sorted(steps | ({owned} if owned is not None else set()))
 
+    def _better_told(self, found: Sequence[Tried]) -> list[Rule]:
+        """Of each kind of rule that has a limit, the best thresholds, told more."""
+        better: list[Rule] = []
+        transient = self.stakes.demand.transient is not None
+        for name in LIMITED:
+            kind = [t for t in found if t.rule.name == name and t.is_lasting]
+            if kind:
+                best = choose(kind, self.stakes, self.question).tried.rule
+                better += best.better_told(transient=transient)
+        return better
+
     def _best_rules(self, found: Sequence[Tried]) -> list[Tried]:
-        """The best point of each of the best rules."""
-        left = list(found)
+        """The best point of each of the best rules; of those that come to the same, the first."""
+        left = self.candidates(found)
         best: list[Tried] = []
+        seen: set[tuple[int, float]] = set()
         while left and len(best) < _RIVALS:
             each = choose(left, self.stakes, self.question).tried
-            best.append(each)
+            comes_to = each.nodes, self.stakes.expected(each).worth
+            if comes_to not in seen:
+                best.append(each)
+            seen.add(comes_to)
             left = [t for t in left if t.rule != each.rule]
         return best
 
     def _recommended(self, found: Sequence[Tried], stakes: Stakes) -> Tried:
-        best = choose(found, stakes, self.question)
+        candidates = self.candidates(found)
+        best = choose(candidates, stakes, self.question)
         if best.problem:
             return best.tried
-        return at_risk(best.tried, found, stakes, self.question, self.futures)
+        return at_risk(best.tried, candidates, stakes, self.question, self.futures)
 
     def _changed(
         self,

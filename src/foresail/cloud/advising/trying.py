@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import Rule
+from foresail.cloud.advising.taught import taught
+from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, rents
 from foresail.cloud.waiting.policies import Beliefs, Foresight
@@ -22,6 +24,8 @@ from foresail.model.errors import InputError
 _HOUR: Final = 3600.0
 _DAY: Final = 86_400.0
 _WEEK: Final = 7.0 * _DAY
+_LIFE_STEPS: Final = 1000
+_TRIAL_SEED: Final = 137
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +50,8 @@ class Demand:
         Shape (blocks,).
     block_name
         ``week`` or ``day``; or ``log`` where there would be too few.
+    transient
+        Terms of machines that may be taken back, if jobs may be rented or tried on them.
     """
 
     jobs: TraceJobs
@@ -58,6 +64,7 @@ class Demand:
     block_jobs: Floats
     block_rent: Floats
     block_name: str
+    transient: TransientTerms | None = None
 
     @property
     def hours(self) -> float:
@@ -66,24 +73,34 @@ class Demand:
 
     def faster(self, factor: float) -> Demand:
         """The same jobs submitted in less time, or more: demand times a factor."""
-        jobs = TraceJobs(
-            self.jobs.submit_seconds / factor,
-            self.jobs.runtime_seconds,
-            self.jobs.cores,
-            self.jobs.memory_bytes,
+        jobs = replace(self.jobs, submit_seconds=self.jobs.submit_seconds / factor)
+        return replace(self, jobs=jobs, block_hours=self.block_hours / factor)
+
+    def within(self, blocks: slice) -> Demand:
+        """What some of the blocks come to; the jobs stay."""
+        return replace(
+            self,
+            block_hours=self.block_hours[blocks],
+            block_jobs=self.block_jobs[blocks],
+            block_rent=self.block_rent[blocks],
         )
-        return Demand(
-            jobs,
-            self.rent,
-            self.cheapest_rent,
-            self.on_demand_hour,
-            self.believed_seconds,
-            self.block,
-            self.block_hours / factor,
-            self.block_jobs,
-            self.block_rent,
-            self.block_name,
-        )
+
+    @property
+    def work(self) -> Floats:
+        """Of each job: core-seconds or, where gpus are asked for, what it costs on demand."""
+        if self.jobs.gpus is not None:
+            return self.rent
+        return self.jobs.runtime_seconds * self.jobs.cores
+
+    def trial_lost_seconds(self, trial_seconds: float) -> Floats:
+        """By job: how long a trial on a transient machine ran before that was taken back, or 0."""
+        assert self.transient is not None
+        at = np.linspace(0.0, trial_seconds, _LIFE_STEPS)
+        odds = np.maximum.accumulate(self.transient.revocation.revoked(at / _HOUR))
+        luck = np.random.default_rng(_TRIAL_SEED).random(len(self.jobs))
+        life = np.interp(luck, odds, at)
+        tried = np.minimum(self.jobs.runtime_seconds, trial_seconds)
+        return np.where((luck < odds[-1]) & (life < tried), life, 0.0)
 
 
 def demand_of(
@@ -91,6 +108,7 @@ def demand_of(
     market: Market,
     believed_seconds: Floats,
     relative_rent: Floats | None = None,
+    transient: TransientTerms | None = None,
 ) -> Demand:
     """The demand of a log.
 
@@ -104,6 +122,8 @@ def demand_of(
         Runtimes as they were believed at submission; shape (jobs,).
     relative_rent
         Expected cost of each job on what it would be rented, relative to on demand.
+    transient
+        As for ``Demand``.
 
     Raises
     ------
@@ -134,6 +154,7 @@ def demand_of(
         block_jobs=np.bincount(block, minlength=blocks).astype(np.float64),
         block_rent=_sums(block, rent, blocks),
         block_name={_WEEK: "week", _DAY: "day"}.get(length, "log") if blocks > 1 else "log",
+        transient=transient,
     )
 
 
@@ -160,7 +181,8 @@ class Tried:
     lost_rent
         Share of the money for rented machines that went to runs which were only tried.
     utilisation
-        Share of the nodes' cores in use; above 1, the queue only grows.
+        Share of the nodes' cores in use, or of their gpus where that is more; above 1, the queue
+        only grows.
     """
 
     nodes: int
@@ -179,6 +201,14 @@ class Tried:
         """Whether the nodes can do what waits for them."""
         return self.utilisation <= 1.0
 
+    def within(self, blocks: slice) -> Tried:
+        """What jobs of some of the blocks rented and waited; shares are still those of all."""
+        return replace(
+            self,
+            block_rent=self.block_rent[blocks],
+            block_wait_hours=self.block_wait_hours[blocks],
+        )
+
 
 def rented_altogether(demand: Demand) -> Tried:
     """All jobs on demand; nobody waits."""
@@ -194,6 +224,13 @@ def rented_altogether(demand: Demand) -> Tried:
         lost_rent=0.0,
         utilisation=0.0,
     )
+
+
+class _Ran(NamedTuple):
+    """What became of the jobs: see ``Simulated``."""
+
+    start_seconds: Floats
+    place: NDArray[np.int8]
 
 
 def try_rule(
@@ -212,26 +249,20 @@ def try_rule(
     """
     jobs = demand.jobs
     fixed = market.fixed(nodes)
-    if foreseen:
-        beliefs = Beliefs.true_runtimes(jobs, Foresight())
-    else:
-        beliefs = Beliefs(demand.believed_seconds)
-    simulated = simulate(jobs, fixed, market.family, rule.policy, beliefs)
-    wait = simulated.start_seconds - jobs.submit_seconds
-    kind = simulated.place % AFTER_TRIAL
-    own = kind == FIXED
-    rent = np.where(own, 0.0, demand.cheapest_rent)
-    np.copyto(rent, demand.rent, where=kind == TRIED)
-    lost = 0.0
+    lost = demand.trial_lost_seconds(rule.short_seconds) if rule.trials == "transient" else None
+    ran = _ran(demand, market, nodes, rule, lost, foreseen=foreseen)
+    wait = ran.start_seconds - jobs.submit_seconds
+    kind = ran.place % AFTER_TRIAL
+    own, tried = kind == FIXED, kind == TRIED
+    rent = np.where(own | tried, 0.0, demand.cheapest_rent)
+    wasted = 0.0
     if rule.name == "speculative":
-        vain = simulated.place >= AFTER_TRIAL
-        trial = np.where(vain, demand.on_demand_hour * rule.short_seconds / _HOUR, 0.0)
-        lost = float(trial.sum())
+        trial = _trial_costs(demand, rule, lost)
+        np.copyto(trial, 0.0, where=ran.place < TRIED)
         rent += trial
+        wasted = float(trial[~tried].sum())
     blocks = demand.block_hours.size
-    work = jobs.runtime_seconds * jobs.cores
-    own_work = float(work[own].sum())
-    capacity = fixed.total_cores * demand.hours * _HOUR
+    work = demand.work
     return Tried(
         nodes=nodes,
         rule=rule,
@@ -240,10 +271,49 @@ def try_rule(
         p95_wait_seconds=float(np.quantile(wait, 0.95)),
         waiting_jobs=float((wait > 0.0).mean()),
         rented_jobs=float(1.0 - own.mean()),
-        rented_work=1.0 - own_work / max(float(work.sum()), 1e-300),
-        lost_rent=lost / max(float(rent.sum()), 1e-300),
-        utilisation=own_work / capacity if capacity else 0.0,
+        rented_work=1.0 - float(work[own].sum()) / max(float(work.sum()), 1e-300),
+        lost_rent=wasted / max(float(rent.sum()), 1e-300),
+        utilisation=fixed.kept_busy(jobs.among(own)) / (fixed.count * demand.hours * _HOUR)
+        if fixed.count
+        else 0.0,
     )
+
+
+def _ran(
+    demand: Demand, market: Market, nodes: int, rule: Rule, lost: Floats | None, *, foreseen: bool
+) -> _Ran:
+    """The simulation; with learned waits only once they can have been learned."""
+    jobs, fixed = demand.jobs, market.fixed(nodes)
+
+    def simulated(beliefs: Beliefs) -> _Ran:
+        found = simulate(jobs, fixed, market.family, rule.policy, beliefs, lost_seconds=lost)
+        return _Ran(found.start_seconds, found.place)
+
+    if foreseen:
+        return simulated(Beliefs.true_runtimes(jobs, Foresight()))
+    untold = simulated(Beliefs(demand.believed_seconds))
+    if rule.waits == "unknown":
+        return untold
+    learned = taught(jobs, demand.believed_seconds, market, nodes, rule.waiting_seconds, rule.queue)
+    if learned is None:
+        return untold
+    told = simulated(Beliefs(demand.believed_seconds, learned.model))
+    after = np.arange(len(jobs)) >= learned.first_job
+    return _Ran(
+        np.where(after, told.start_seconds, untold.start_seconds),
+        np.where(after, told.place, untold.place),
+    )
+
+
+def _trial_costs(demand: Demand, rule: Rule, lost: Floats | None) -> Floats:
+    """Money for a trial of each job; one whose machine is taken back is tried again on demand."""
+    hourly = demand.on_demand_hour / _HOUR
+    cost: Floats = np.minimum(demand.jobs.runtime_seconds, rule.short_seconds) * hourly
+    if lost is None:
+        return cost
+    assert demand.transient is not None
+    price = demand.transient.price
+    return np.where(lost > 0.0, lost * price * hourly + cost, cost * price)
 
 
 def try_all(

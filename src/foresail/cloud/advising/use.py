@@ -1,4 +1,4 @@
-"""Cores in use over time, were there always room."""
+"""Cores (or gpus) in use over time, were there always room."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from foresail.cloud.advising.market import Market
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
 
 _HOUR: Final = 3600.0
@@ -15,19 +16,24 @@ _MOST_SLOTS: Final = 400
 _SLOT_HOURS: Final = (1, 2, 3, 6, 12, 24, 48, 7 * 24, 28 * 24)
 
 
-def use_over_time(jobs: TraceJobs, hours: float) -> pl.DataFrame:
-    """Cores in use if every job started when it was submitted.
+def use_over_time(jobs: TraceJobs, market: Market, hours: float) -> pl.DataFrame:
+    """Cores, or gpus, in use if every job started when it was submitted.
+
+    Where it is gpus, a job that takes more of a node's cores than of its gpus counts by those.
 
     Returns
     -------
     pl.DataFrame
-        ``hour`` (begin of the slot), ``mean_cores``, ``highest_cores`` (highest mean of an hour in
-        it); at most 400 slots, of hours, days or weeks, and none beyond the last submission.
+        ``hour`` (begin of the slot), ``mean``, ``highest`` (highest mean of an hour in it); at
+        most 400 slots, of hours, days or weeks, and none beyond the last submission.
     """
+    amount = jobs.cores.astype(np.float64)
+    if market.unit == "gpu" and jobs.gpus is not None:
+        amount = np.maximum(jobs.gpus, amount / market.node.cores * market.node.gpus)
     slots = max(math.ceil(hours - 1e-9), 1)
     begin = jobs.submit_seconds - jobs.submit_seconds[0]
     edges: Floats = np.arange(slots + 1, dtype=np.float64) * _HOUR
-    hourly = np.diff(_used_until(begin, jobs, edges)) / _HOUR
+    hourly = np.diff(_used_until(begin, jobs.runtime_seconds, amount, edges)) / _HOUR
     together = next((h for h in _SLOT_HOURS if slots <= h * _MOST_SLOTS), _SLOT_HOURS[-1])
     padded = np.full(math.ceil(slots / together) * together, np.nan)
     padded[:slots] = hourly
@@ -35,20 +41,20 @@ def use_over_time(jobs: TraceJobs, hours: float) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "hour": np.arange(table.shape[0]) * float(together),
-            "mean_cores": np.nanmean(table, axis=1),
-            "highest_cores": np.nanmax(table, axis=1),
+            "mean": np.nanmean(table, axis=1),
+            "highest": np.nanmax(table, axis=1),
         }
     )
 
 
-def _used_until(begin: Floats, jobs: TraceJobs, edges: Floats) -> Floats:
-    """Core-seconds that were used before each edge."""
+def _used_until(begin: Floats, lasting: Floats, amount: Floats, edges: Floats) -> Floats:
+    """What was used before each edge: amounts times seconds."""
     total = np.zeros(edges.size)
-    for times, sign in ((begin, 1.0), (begin + jobs.runtime_seconds, -1.0)):
+    for times, sign in ((begin, 1.0), (begin + lasting, -1.0)):
         order = np.argsort(times, kind="stable")
-        cores = jobs.cores[order].astype(np.float64)
-        count = np.concatenate(([0.0], np.cumsum(cores)))
-        moment = np.concatenate(([0.0], np.cumsum(cores * times[order])))
+        each = amount[order]
+        count = np.concatenate(([0.0], np.cumsum(each)))
+        moment = np.concatenate(([0.0], np.cumsum(each * times[order])))
         before = np.searchsorted(times[order], edges, side="left")
         total += sign * (count[before] * edges - moment[before])
     return total

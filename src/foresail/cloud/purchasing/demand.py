@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -41,7 +41,7 @@ class BoughtJobs:
         Runtimes.
     tasks
         Pieces that may be on different machines.
-    cores_per_task, gib_per_task
+    cores_per_task, gib_per_task, gpus_per_task
         What each piece asks for.
     left_out
         Jobs of the log without a runtime or a size above 0.
@@ -57,6 +57,7 @@ class BoughtJobs:
     tasks: NDArray[np.int64]
     cores_per_task: Floats
     gib_per_task: Floats
+    gpus_per_task: Floats
     left_out: int
     memory_known: bool
     first_hour_of_week: float
@@ -72,6 +73,11 @@ class BoughtJobs:
         return self.tasks * self.gib_per_task
 
     @property
+    def gpus(self) -> Floats:
+        """GPUs of whole jobs."""
+        return self.tasks * self.gpus_per_task
+
+    @property
     def span_hours(self) -> float:
         """From the first start to the last end."""
         return float((self.start_hours + self.hours).max())
@@ -79,16 +85,25 @@ class BoughtJobs:
     def between(self, begin_hours: float, end_hours: float) -> BoughtJobs:
         """The jobs that start in a period, its beginning the new zero."""
         kept = (self.start_hours >= begin_hours) & (self.start_hours < end_hours)
-        return BoughtJobs(
-            self.row[kept],
-            self.start_hours[kept] - begin_hours,
-            self.hours[kept],
-            self.tasks[kept],
-            self.cores_per_task[kept],
-            self.gib_per_task[kept],
-            0,
-            self.memory_known,
-            (self.first_hour_of_week + begin_hours) % 168.0,
+        chosen = self.only(kept)
+        return replace(
+            chosen,
+            start_hours=chosen.start_hours - begin_hours,
+            left_out=0,
+            first_hour_of_week=(self.first_hour_of_week + begin_hours) % 168.0,
+        )
+
+    def only(self, kept: NDArray[np.bool_]) -> BoughtJobs:
+        """Some of the jobs; ``kept`` has shape (jobs,)."""
+        return replace(
+            self,
+            row=self.row[kept],
+            start_hours=self.start_hours[kept],
+            hours=self.hours[kept],
+            tasks=self.tasks[kept],
+            cores_per_task=self.cores_per_task[kept],
+            gib_per_task=self.gib_per_task[kept],
+            gpus_per_task=self.gpus_per_task[kept],
         )
 
 
@@ -101,7 +116,8 @@ def bought_jobs(workload: Workload) -> BoughtJobs:
         If no job has a runtime and a size above 0.
     """
     table = workload.jobs.select(
-        "submit_seconds", "runtime_seconds", "tasks", "cpus_per_task", "memory_bytes_per_task"
+        *("submit_seconds", "runtime_seconds", "tasks"),
+        *("cpus_per_task", "memory_bytes_per_task", "gpus_per_task"),
     ).with_row_index("row")
     sized = table.filter(
         (pl.col("runtime_seconds") > 0.0)
@@ -130,6 +146,7 @@ def bought_jobs(workload: Workload) -> BoughtJobs:
         tasks=sized["tasks"].to_numpy().astype(np.int64),
         cores_per_task=cores,
         gib_per_task=np.where(known.to_numpy(), gib, GIB_PER_CORE * cores),
+        gpus_per_task=sized["gpus_per_task"].fill_null(0.0).to_numpy().astype(np.float64),
         left_out=table.height - sized.height,
         memory_known=bool(known.any()),
         first_hour_of_week=hour % 168.0,
@@ -221,7 +238,8 @@ def priced_demand(
     filled, slots
         As ``horizon_slots`` has them: slots beyond the filled ones repeat them.
     """
-    order = np.lexsort((prices.on_demand_share, prices.kind, -prices.unit_price))
+    # Jobs of one price hardly differ otherwise; where they do, they are more classes than need be.
+    order = np.argsort(-prices.unit_price, kind="stable")
     sorted_price, sorted_kind = prices.unit_price[order], prices.kind[order]
     sorted_share = prices.on_demand_share[order]
     new = np.ones(order.size, np.bool_)

@@ -3,17 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.purchasing.demand import PricedDemand
+from foresail.cloud.purchasing.demand import (
+    HOURS_PER_YEAR,
+    BoughtJobs,
+    Extension,
+    PricedDemand,
+    horizon_slots,
+    priced_demand,
+)
+from foresail.cloud.purchasing.job_prices import job_prices
+from foresail.cloud.purchasing.levels import level_cost
+from foresail.cloud.purchasing.offline import total_demand
+from foresail.cloud.purchasing.resources import Resource
+from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.kernels.stacked_demand import value_by_slot
 from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import Limits, Status, find_solver
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
+
+_SLOT_HOURS: Final = 168.0
+_LEVELS: Final = 64
+_MOST_SEGMENTS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExactComparison:
+    """What the levels cost beside the exact optimum, in coarse slots, relative to all on demand.
+
+    Parameters
+    ----------
+    slot_hours
+        Demand is averaged over slots of this length.
+    levels, exact
+        Costs.
+    """
+
+    slot_hours: float
+    levels: float
+    exact: float
+
+    @property
+    def above(self) -> float:
+        """How much more the levels cost, as a share."""
+        return self.levels / self.exact - 1.0
+
+
+def compare_exactly(
+    jobs: BoughtJobs,
+    resources: Sequence[Resource],
+    terms: PurchaseTerms,
+    extension: Extension = "repeat",
+    time_limit_seconds: float = 60.0,
+) -> ExactComparison | None:
+    """How far the levels are from the exact optimum of a log, in weeks; None: too large to solve.
+
+    So that the program is small, demand is averaged over weeks, levels are a 64th of the peak, and
+    prices of jobs are rounded to hundredths; the same for both. Schedules, discounts for sustained
+    use and what is held already are left out of both.
+
+    Parameters
+    ----------
+    jobs
+        Which never wait.
+    resources
+        What they hold.
+    terms
+        What is sold.
+    extension
+        See ``horizon_slots``.
+    time_limit_seconds
+        For each resource.
+
+    Raises
+    ------
+    InputError
+        If the optimum is not found in time, or the log is shorter than a term and not to be
+        repeated.
+    """
+    prices = job_prices(jobs.hours, terms)
+    rounded = replace(
+        prices,
+        unit_price=np.round(prices.unit_price, 2),
+        on_demand_share=np.zeros(prices.unit_price.size),
+    )
+    longest = max((years for years, _ in terms.reserved), default=0)
+    filled, slots = horizon_slots(jobs.span_hours, _SLOT_HOURS, longest, extension)
+    sold = [(round(years * HOURS_PER_YEAR / _SLOT_HOURS), price) for years, price in terms.reserved]
+    demands = [
+        priced_demand(jobs, each.units, rounded, _SLOT_HOURS, filled, slots) for each in resources
+    ]
+    if sum(int(demand.stacks.size.sum()) for demand in demands) > _MOST_SEGMENTS:
+        return None
+    levels = exact = on_demand = 0.0
+    for demand, each in zip(demands, resources, strict=True):
+        total = total_demand(demand)
+        unit = float(total.max()) / _LEVELS
+        levels += level_cost(demand, sold, unit) * each.per_hour
+        exact += each.per_hour * exact_cost(
+            demand, sold, unit, time_limit_seconds=time_limit_seconds
+        )
+        on_demand += float(total.sum()) * each.per_hour * each.standard_work
+    return ExactComparison(_SLOT_HOURS, levels / on_demand, exact / on_demand)
 
 
 def exact_cost(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from foresail.cloud.purchasing.offline import (
     reserved_name,
     total_demand,
 )
+from foresail.cloud.purchasing.owned import Held, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.model.errors import InputError
@@ -104,12 +105,18 @@ def reserve_at_risk(
     terms: PurchaseTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
     forecast: ForecastSettings = ForecastSettings(),
+    held: Sequence[Held] = (),
 ) -> RiskPlan:
     """How much to reserve so that every level pays with a stated probability.
 
     A level pays in a scenario if what it replaces costs at least the reservation. The dearest
     demand is at the bottom, so that a higher level never pays where a lower one does not. Long
-    terms come first, at the bottom: they are cheaper, and face more years of growth.
+    terms come first, at the bottom: they are cheaper, and face more years of growth. What is held
+    already covers the dearest demand until it ends, and levels are reserved on top of it.
+
+    With a discount for sustained use all that is on demand pays the price of whole months: the
+    provider adds up what is used at different times, so that all but the last unit of a month do.
+    What that leaves out is less than a tenth of a unit.
 
     Parameters
     ----------
@@ -123,20 +130,32 @@ def reserve_at_risk(
         Slots; levels are 1 / 256 of the highest that can pay unless they are given.
     forecast
         The futures, and the risk.
+    held
+        What is paid for already.
     """
     filled = max(1, math.ceil(jobs.span_hours / settings.slot_hours - 1e-9))
-    prices = job_prices(jobs.hours, terms, settings.normalisation)
+    on_demand = float(np.mean(terms.sustained_tiers)) if terms.sustained_tiers else 1.0
+    prices = job_prices(jobs.hours, terms, settings.normalisation, on_demand)
     demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
     longest = max((years for years, _ in terms.reserved), default=1)
     weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
     total = total_demand(demand)
     tallest = _height(total, terms) * float(growth.max())
     unit = settings.level_units or tallest / _LEVELS
-    worth = _worth(demand, weights, growth, unit, min(float(total.max()), tallest / growth.min()))
+    owned = [held_in_year(held, year, HOURS_PER_YEAR) for year in range(longest)]
+    most = max(units for stretches in owned for _, units in stretches)
+    worth, covered = _worth(
+        demand,
+        weights,
+        growth,
+        unit,
+        min(float(total.max()), (tallest + most) / float(growth.min())),
+        owned,
+    )
+    everything = weights @ value_by_slot(demand.stacks, np.zeros(filled), demand.price)
     first = _FirstYear(
         worth=worth[:, 0] * unit,
-        uncommitted=growth[:, 0]
-        * (weights @ value_by_slot(demand.stacks, np.zeros(filled), demand.price)),
+        uncommitted=growth[:, 0] * everything - covered[:, 0],
         on_demand=growth[:, 0] * (weights @ total),
     )
     levels = {
@@ -147,9 +166,17 @@ def reserve_at_risk(
 
 
 def _worth(
-    demand: PricedDemand, weights: Floats, growth: Floats, unit: float, tallest: float
-) -> Floats:
+    demand: PricedDemand,
+    weights: Floats,
+    growth: Floats,
+    unit: float,
+    tallest: float,
+    owned: Sequence[Sequence[tuple[float, float]]],
+) -> tuple[Floats, Floats]:
     """What a unit of each level costs per hour otherwise; shape (scenarios, years, levels).
+
+    And what is held saves per hour, shape (scenarios, years): levels begin on top of it, in each
+    stretch of a year (share, units) of ``owned``.
 
     Demand that grows by a factor has levels that are lower by it: the mean cost of all demand below
     a height is tabulated once and read between its steps.
@@ -166,12 +193,15 @@ def _worth(
     below = np.cumsum(np.concatenate(parts, axis=1), axis=1)
     heights = np.arange(below.shape[1]) * step
     tops = np.arange(_LEVELS + 1) * unit
-    worth = np.empty((*growth.shape, _LEVELS))
+    worth = np.zeros((*growth.shape, _LEVELS))
+    covered = np.zeros(growth.shape)
     for scenario, year in np.ndindex(growth.shape):
         factor = growth[scenario, year]
-        cost = np.interp(tops / factor, heights, below[scenario]) * factor
-        worth[scenario, year] = np.diff(cost) / unit
-    return worth
+        for share, units in owned[year]:
+            cost = np.interp((units + tops) / factor, heights, below[scenario]) * factor
+            worth[scenario, year] += share * np.diff(cost) / unit
+            covered[scenario, year] += share * cost[0]
+    return worth, covered
 
 
 def _height(total: Floats, terms: PurchaseTerms) -> float:

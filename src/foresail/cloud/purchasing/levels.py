@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import PricedDemand
 from foresail.cloud.purchasing.schedules import Schedule, ScheduleFinder
-from foresail.kernels.stacked_demand import choose_windows, level_prices, value_by_slot
+from foresail.kernels.stacked_demand import (
+    choose_windows,
+    level_prices,
+    skip_units,
+    value_by_slot,
+)
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +49,7 @@ def level_windows(
     *,
     finders: Sequence[ScheduleFinder] = (),
     year_slots: int = 1,
-    skipped_units: float = 0.0,
+    covered: Floats | None = None,
 ) -> list[Window]:
     """The windows of all levels, until levels want none.
 
@@ -63,15 +68,14 @@ def level_windows(
         For each whole year from the first slot on: what finds its schedules.
     year_slots
         Slots of a year.
-    skipped_units
-        Height of what is covered already at the bottom.
+    covered
+        Units that are covered already at the bottom of every slot; shape (slots,).
     """
     lengths = np.array([length for length, _ in terms], np.int64)
     costs = np.array([price * length for length, price in terms], np.float64)
     segment, used = np.zeros(demand.slots, np.int64), np.zeros(demand.slots)
-    if skipped_units > 0.0:
-        covered = np.empty((demand.slots, 1))
-        level_prices(demand.stacks, demand.price, skipped_units, segment, used, covered)
+    if covered is not None:
+        skip_units(demand.stacks, covered, segment, used)
     prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
     found: list[Window] = []
     while True:

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.prices import Catalogue, InstanceType, Offer
-from foresail.cloud.purchasing.demand import BoughtJobs
+from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
+from foresail.cloud.purchasing.schedules import Schedule
 from foresail.cloud.purchasing.terms import ResourcePrices
-from foresail.kernels.reserved_placement import Pieces
-from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizes:
-    """Machines on sale: cores, GiB and price on demand per hour, each of shape (types,)."""
+    """Machines on sale: cores, GiB, GPUs and price on demand per hour, each of shape (types,)."""
 
     types: tuple[InstanceType, ...]
     cores: Floats
     gib: Floats
+    gpus: Floats
     per_hour: Floats
+
+    def only(self, kept: NDArray[np.bool_]) -> Sizes:
+        """Some of the types."""
+        return Sizes(
+            tuple(each for each, keep in zip(self.types, kept, strict=True) if keep),
+            self.cores[kept],
+            self.gib[kept],
+            self.gpus[kept],
+            self.per_hour[kept],
+        )
 
 
 def sizes_of(catalogue: Catalogue) -> Sizes:
@@ -34,131 +45,220 @@ def sizes_of(catalogue: Catalogue) -> Sizes:
         tuple(offer.instance for offer in offers),
         np.array([offer.instance.cores for offer in offers]),
         np.array([offer.instance.memory_gib for offer in offers]),
+        np.array([offer.instance.gpus for offer in offers]),
         np.array([offer.on_demand_per_hour for offer in offers]),
     )
 
 
-def pieces_of(jobs: BoughtJobs, sizes: Sizes) -> Pieces:
-    """How jobs come apart: as many tasks together as the largest machine holds, and the rest.
+@dataclass(frozen=True, slots=True, eq=False)
+class JobPieces:
+    """How jobs come apart: ``full`` equal pieces and one ``rest``; arrays of shape (jobs,).
 
-    Raises
-    ------
-    InputError
-        If no machine holds one task of a job.
+    Parameters
+    ----------
+    together
+        Tasks of a full piece; 0: no machine holds one, and all tasks are the rest.
+    full
+        How many such pieces.
+    rest
+        Tasks beyond them.
+    jobs
+        Whose tasks.
     """
-    kinds, kind = _distinct(jobs.cores_per_task, jobs.gib_per_task)
-    held = np.floor(
-        np.minimum(
-            sizes.cores[None, :] / kinds[:, :1] + 1e-9, sizes.gib[None, :] / kinds[:, 1:] + 1e-9
+
+    together: NDArray[np.int64]
+    full: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    jobs: BoughtJobs
+
+    def of_full(self) -> Floats:
+        """Cores (whole ones), GiB and GPUs of a full piece; shape (jobs, 3)."""
+        return self._of(self.together)
+
+    def of_rest(self) -> Floats:
+        """Those of the rest."""
+        return self._of(self.rest)
+
+    def _of(self, tasks: NDArray[np.int64]) -> Floats:
+        jobs = self.jobs
+        return np.column_stack(
+            [
+                np.ceil(tasks * jobs.cores_per_task - 1e-9),
+                tasks * jobs.gib_per_task,
+                tasks * jobs.gpus_per_task,
+            ]
         )
-    ).max(axis=1)
-    if (held < 1.0).any():
-        cores, gib = kinds[int(np.argmin(held))]
-        raise InputError(
-            "no machine type holds a task",
-            field="cores, memory",
-            value=f"{cores:g} cores with {gib:g} GiB",
-            expected=f"at most {sizes.cores.max():g} cores and {sizes.gib.max():g} GiB together, "
-            "or a catalogue with larger types",
-        )
+
+
+def pieces_of(jobs: BoughtJobs, sizes: Sizes) -> JobPieces:
+    """How jobs come apart: as many tasks together as some machine holds, and the rest."""
+    kinds, kind = distinct_rows(jobs.cores_per_task, jobs.gib_per_task, jobs.gpus_per_task)
+    held = np.minimum(sizes.cores / kinds[:, :1], sizes.gib / kinds[:, 1:2])
+    by_gpus = np.full(held.shape, np.inf)
+    np.divide(sizes.gpus, kinds[:, 2:], out=by_gpus, where=kinds[:, 2:] > 0.0)
+    held = np.floor(np.minimum(held, by_gpus) + 1e-9).max(axis=1)
     together = np.minimum(held[kind].astype(np.int64), jobs.tasks)
-    full, rest = jobs.tasks // together, jobs.tasks % together
-    return Pieces(
-        full,
-        np.ceil(together * jobs.cores_per_task - 1e-9).astype(np.int64),
-        together * jobs.gib_per_task,
-        np.ceil(rest * jobs.cores_per_task - 1e-9).astype(np.int64),
-        rest * jobs.gib_per_task,
-    )
+    whole = np.maximum(together, 1)
+    full = np.where(together > 0, jobs.tasks // whole, 0)
+    return JobPieces(together, full, jobs.tasks - full * together, jobs)
 
 
 def rent_per_hour(
-    pieces: Pieces, sizes: Sizes, resource: ResourcePrices, customised_markup: float | None
+    pieces: JobPieces, sizes: Sizes, resource: ResourcePrices, customised_markup: float | None
 ) -> Floats:
     """What the cheapest machines that hold each job cost on demand per hour; shape (jobs,).
 
-    A customised machine has the piece's own size, at the prices of cores and GiB times the markup.
+    A customised machine has the piece's own size, at the prices of cores and GiB times the markup;
+    it has no GPUs. What no machine holds gets several, as many as it fills.
     """
-    full = _cheapest(pieces.full_cores, pieces.full_memory, sizes, resource, customised_markup)
-    rest = _cheapest(pieces.rest_cores, pieces.rest_memory, sizes, resource, customised_markup)
-    return pieces.full * full + np.where(pieces.rest_cores > 0, rest, 0.0)
+    full = _cheapest(pieces.of_full(), sizes, resource, customised_markup)
+    rest = _cheapest(pieces.of_rest(), sizes, resource, customised_markup)
+    return pieces.full * full + np.where(pieces.rest > 0, rest, 0.0)
 
 
 def _cheapest(
-    cores: NDArray[np.int64],
-    gib: Floats,
-    sizes: Sizes,
-    resource: ResourcePrices,
-    customised_markup: float | None,
+    asked: Floats, sizes: Sizes, resource: ResourcePrices, customised_markup: float | None
 ) -> Floats:
-    kinds, kind = _distinct(cores, gib)
-    fits = (sizes.cores[None, :] >= kinds[:, :1]) & (sizes.gib[None, :] >= kinds[:, 1:] - 1e-9)
+    kinds, kind = distinct_rows(*asked.T)
+    fits = sizes.cores >= kinds[:, :1]
+    fits &= sizes.gib >= kinds[:, 1:2] - 1e-9
+    fits &= sizes.gpus >= kinds[:, 2:] - 1e-9
     price = np.where(fits, sizes.per_hour[None, :], np.inf).min(axis=1)
+    large = np.isinf(price)
+    filled = np.ceil(parts_of(kinds[large], sizes) - 1e-9)
+    price[large] = (filled * sizes.per_hour).min(axis=1)
     if customised_markup is not None:
         own = kinds[:, 0] * resource.core_per_hour + kinds[:, 1] * resource.gib_per_hour
-        price = np.minimum(price, customised_markup * own)
+        price = np.where(kinds[:, 2] == 0.0, np.minimum(price, customised_markup * own), price)
     return np.asarray(price[kind])
 
 
-def _distinct(
-    first: NDArray[np.generic], second: NDArray[np.generic]
-) -> tuple[Floats, NDArray[np.intp]]:
-    """The distinct pairs of two columns, shape (pairs, 2), and each row's place among them.
+def parts_of(asked: Floats, sizes: Sizes) -> Floats:
+    """How much of each type is filled by what it has least of; inf: all of some resource it lacks.
+
+    ``asked`` has cores, GiB and GPUs, shape (kinds, 3); the result shape (kinds, types).
+    """
+    machine = np.column_stack([sizes.cores, sizes.gib, sizes.gpus])
+    parts = np.zeros((asked.shape[0], *machine.shape))
+    with np.errstate(divide="ignore"):
+        np.divide(asked[:, None, :], machine, out=parts, where=asked[:, None, :] > 0.0)
+    return np.asarray(parts.max(axis=2))
+
+
+def distinct_rows(*columns: NDArray[np.generic]) -> tuple[Floats, NDArray[np.intp]]:
+    """The distinct rows of some columns, shape (rows, columns), and each row's place among them.
 
     Column by column: numpy is over ten times slower where it compares whole rows.
     """
-    ones, one = np.unique(first, return_inverse=True)
-    twos, two = np.unique(second, return_inverse=True)
-    codes, place = np.unique(one * twos.size + two, return_inverse=True)
-    return np.column_stack([ones[codes // twos.size], twos[codes % twos.size]]), place
+    place = np.zeros(columns[0].size, np.intp)
+    kinds = np.empty((1, 0))
+    for column in columns:
+        values, code = np.unique(column, return_inverse=True)
+        codes, place = np.unique(place * values.size + code, return_inverse=True)
+        kinds = np.column_stack([kinds[codes // values.size], values[codes % values.size]])
+    return kinds, place
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedMachines:
-    """Machines of one type that were reserved for a term."""
+    """Machines of one type that are paid for, used or not.
+
+    Parameters
+    ----------
+    instance, count
+        Which, and how many.
+    option
+        How they were bought.
+    relative_price
+        Relative to on demand: of all hours, or of those that a schedule holds.
+    on_demand_per_hour
+        Of one.
+    schedule
+        What a scheduled one holds; None: all hours.
+    hours_left
+        Until it is given back, from the moment of buying.
+    """
 
     instance: InstanceType
     count: int
     option: str
     relative_price: float
     on_demand_per_hour: float
+    schedule: Schedule | None = None
+    hours_left: float = math.inf
 
     @property
     def per_hour(self) -> float:
-        """What they all cost per hour, used or not."""
+        """What they all cost in an hour that they are there, used or not."""
         return self.count * self.relative_price * self.on_demand_per_hour
 
 
-def machines_for(
-    cores: float, gib: float, option: str, relative_price: float, sizes: Sizes
-) -> list[ReservedMachines]:
-    """The machines that hold an amount: largest first, of the nearest ratio of cores to memory.
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What is to be reserved: cores, GiB, and GPUs with what their jobs ask for beside each."""
 
-    What is left of the amount when no machine fits into it is not reserved.
+    cores: float
+    gib: float
+    gpus: float = 0.0
+    cores_per_gpu: float = 0.0
+    gib_per_gpu: float = 0.0
+
+    @classmethod
+    def of(cls, units: Mapping[str, float], per_gpu: tuple[float, float]) -> Amount:
+        """Units by resource; where memory is not among them, 4 GiB for each core."""
+        cores = units["cores"]
+        gib = units.get("GiB", GIB_PER_CORE * cores)
+        return cls(cores, gib, units.get("GPUs", 0.0), *per_gpu)
+
+
+def machines_for(
+    amount: Amount, option: str, relative_price: float, sizes: Sizes
+) -> list[ReservedMachines]:
+    """The machines that hold an amount, the largest first.
+
+    GPUs come first, on the types that hold one, with the cores and memory beside it, at least
+    cost. What cores and memory are left become machines without GPUs of the nearest ratio. What is
+    left of an amount when no machine fits into it is not reserved.
     """
-    if cores < 1.0:
-        return []
-    ratio = np.log(sizes.gib / sizes.cores)
-    wanted = np.log(max(gib, 1e-9) / cores)
-    distance = np.abs(ratio - wanted)
-    near = np.flatnonzero(distance <= distance.min() + 1e-9)
+    with_gpus = sizes.gpus > 0.0
     found = []
-    left = cores + 1e-9
-    for at in sorted(near.tolist(), key=lambda at: (-sizes.cores[at], sizes.per_hour[at])):
-        count = int(left // sizes.cores[at])
+    if amount.gpus > 0.0 and with_gpus.any():
+        kinds = sizes.only(with_gpus)
+        part = np.maximum(
+            1.0 / kinds.gpus,
+            np.maximum(amount.cores_per_gpu / kinds.cores, amount.gib_per_gpu / kinds.gib),
+        )
+        found = _filled(
+            kinds, part * kinds.per_hour, 1.0 / part, amount.gpus, option, relative_price
+        )
+    cores = amount.cores - amount.gpus * amount.cores_per_gpu
+    gib = amount.gib - amount.gpus * amount.gib_per_gpu
+    if cores < 1.0:
+        return found
+    plain = sizes if with_gpus.all() else sizes.only(~with_gpus)
+    distance = np.abs(np.log(plain.gib / plain.cores) - np.log(max(gib, 1e-9) / cores))
+    return found + _filled(plain, distance, plain.cores, cores, option, relative_price)
+
+
+def _filled(
+    sizes: Sizes,
+    distance: Floats,
+    holds: Floats,
+    amount: float,
+    option: str,
+    relative_price: float,
+) -> list[ReservedMachines]:
+    """Machines of the least distance, the largest first, each holding so much of an amount."""
+    near = np.flatnonzero(distance <= distance.min() * (1.0 + 1e-9) + 1e-9)
+    found = []
+    left = amount + 1e-9
+    for at in sorted(near.tolist(), key=lambda at: (-holds[at], sizes.per_hour[at])):
+        count = int(left // holds[at])
         if count:
-            left -= count * float(sizes.cores[at])
+            left -= count * float(holds[at])
             found.append(
                 ReservedMachines(
                     sizes.types[at], count, option, relative_price, float(sizes.per_hour[at])
                 )
             )
     return found
-
-
-def fleet(machines: Sequence[ReservedMachines]) -> tuple[NDArray[np.int64], Floats]:
-    """Cores and GiB of every single machine."""
-    count = [each.count for each in machines]
-    cores = np.array([int(each.instance.cores) for each in machines], np.int64)
-    gib = np.array([each.instance.memory_gib for each in machines], np.float64)
-    return np.repeat(cores, count), np.repeat(gib, count)

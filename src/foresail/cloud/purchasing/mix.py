@@ -11,8 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.prices import Catalogue, Commitment
-from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs, bought_jobs
+from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
+from foresail.cloud.purchasing.exact import ExactComparison, compare_exactly
 from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
+from foresail.cloud.purchasing.machines import pieces_of, sizes_of
 from foresail.cloud.purchasing.offline import (
     DEFAULT_SETTINGS,
     OfflinePlan,
@@ -20,6 +22,8 @@ from foresail.cloud.purchasing.offline import (
     plan_offline,
 )
 from foresail.cloud.purchasing.online import OnlineOutcome, OnlinePolicy, serve, train
+from foresail.cloud.purchasing.owned import hours_left, running_commitments
+from foresail.cloud.purchasing.resources import Resource, resources_of
 from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
 from foresail.cloud.purchasing.terms import (
     PurchaseTerms,
@@ -57,6 +61,9 @@ class MixRequest:
         as published, or by the expected cost over all that it believes.
     forecast
         How uncertain the coming years are; None: no plan at a stated risk.
+    exact_seconds
+        How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
+        held against; None: not at all.
     demand_errors
         Relative errors of the amounts reserved, to see what they cost.
     runtime_errors
@@ -77,6 +84,7 @@ class MixRequest:
     training_hours: float | None = None
     decide_by: Literal["mean", "distribution"] = "mean"
     forecast: ForecastSettings | None = None
+    exact_seconds: float | None = None
     demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
     runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
     seed: int = 0
@@ -130,25 +138,35 @@ class MixReport:
         What is on sale, relative to on demand, and what a core and a GiB cost there.
     jobs, left_out
         Jobs of the log that were bought for; those without a runtime or a size.
+    spread
+        Jobs of which no machine on sale holds a task: each is charged for several.
     memory_known
         Whether the log says what memory jobs ask for; else cores come with 4 GiB each.
     log_hours, hours
         Length of the log, and of the time planned for (longer where the log is repeated).
     plans
         The optimum in hindsight of each resource.
+    resources
+        What jobs hold of each, and what a unit costs.
+    commitments
+        Those of the catalogue that have not ended by the day of its prices.
     sunk_cost
-        Of the catalogue's commitments: paid whatever is bought; in no other cost.
+        Of these, over the time planned for: paid whatever is bought; in no other cost.
     costs
         Policy, cost, and cost relative to all on demand: ``all on demand``, ``all reserved`` (the
         peak, at the cheapest term) and ``optimum``, over the time planned for.
+    counted
+        The resource whose hours the next two count: GPUs where jobs ask for them, else cores.
     options
-        Option; core hours used and their share, core hours idle; cost of all resources.
+        Option; hours used and their share, hours idle; cost of all resources.
     over_time
-        Month, option, core hours used and idle, cost of all resources.
+        Month, option, hours used and idle, cost of all resources.
     by_demand_error
         Error of the amounts reserved, cost, and cost relative to all on demand.
     risk
         What to reserve of each resource at the stated risk.
+    exact
+        How far the optimum's heuristic is from the exact optimum; None: not asked, or too large.
     online
         The practical policy.
     """
@@ -158,21 +176,30 @@ class MixReport:
     prices: ResourcePrices
     jobs: int
     left_out: int
+    spread: int
     memory_known: bool
     log_hours: float
     hours: float
     plans: tuple[OfflinePlan, ...]
+    resources: tuple[Resource, ...]
+    commitments: tuple[Commitment, ...]
     sunk_cost: float
     costs: pl.DataFrame
+    counted: str
     options: pl.DataFrame
     over_time: pl.DataFrame
     by_demand_error: pl.DataFrame
     risk: Mapping[str, RiskPlan]
+    exact: ExactComparison | None
     online: OnlineReport | None
 
     def share(self, policy: str) -> float:
         """Cost of a policy of ``costs``, relative to all on demand."""
         return float(self.costs.filter(pl.col("policy") == policy)["share"][0])
+
+    def held_units(self, resource: str) -> float:
+        """What is committed of a resource on the day of the prices."""
+        return sum(h.units for r in self.resources if r.name == resource for h in r.held)
 
 
 def mix(
@@ -199,14 +226,14 @@ def mix(
     ------
     InputError
         If the log cannot be bought for, is shorter than a term and not to be repeated, or holds
-        nothing before or after the training period; or if no machine type holds a task.
+        nothing before or after the training period; or if jobs ask for GPUs and none are on sale.
     UnknownNameError
         If no such provider is known.
     """
     terms = _terms(catalogue, request)
     jobs = bought_jobs(workload)
     prices = resource_prices(catalogue)
-    resources = _resources(jobs, catalogue, prices)
+    resources = resources_of(jobs, catalogue, request.settings.amounts, terms.customised_markup)
     plans = tuple(
         plan_offline(
             jobs,
@@ -214,18 +241,27 @@ def mix(
             terms,
             request.settings,
             resource=each.name,
-            committed_units=each.committed,
+            held=each.held,
         )
         for each in resources
     )
     money = [each.per_hour for each in resources]
-    over_time = _over_time(plans, money)
+    counted = "GPUs" if any(each.name == "GPUs" for each in resources) else "cores"
+    over_time = _over_time(plans, money, counted)
+    running = running_commitments(catalogue)
     risk = {}
     if request.forecast is not None:
         risk = {
-            each.name: reserve_at_risk(jobs, each.units, terms, request.settings, request.forecast)
+            each.name: reserve_at_risk(
+                jobs, each.units, terms, request.settings, request.forecast, each.held
+            )
             for each in resources
         }
+    exact = None
+    if request.exact_seconds is not None:
+        exact = compare_exactly(
+            jobs, resources, terms, request.settings.extension, request.exact_seconds
+        )
     online = None
     if request.training_hours is not None:
         online = _online(workload, jobs, catalogue, terms, request, predicted_hours)
@@ -235,16 +271,24 @@ def mix(
         prices=prices,
         jobs=jobs.hours.size,
         left_out=jobs.left_out,
+        spread=int((pieces_of(jobs, sizes_of(catalogue)).together == 0).sum()),
         memory_known=jobs.memory_known,
         log_hours=jobs.span_hours,
         hours=plans[0].hours,
         plans=plans,
-        sunk_cost=sum(c.count * c.price_per_hour for c in _running(catalogue)) * plans[0].hours,
-        costs=_costs(plans, money),
+        resources=resources,
+        commitments=running,
+        sunk_cost=sum(
+            each.count * each.price_per_hour * min(hours_left(each, catalogue), plans[0].hours)
+            for each in running
+        ),
+        costs=_costs(plans, resources),
+        counted=counted,
         options=_options(over_time),
         over_time=over_time,
-        by_demand_error=_by_demand_error(plans, money, request.demand_errors),
+        by_demand_error=_by_demand_error(plans, resources, request.demand_errors),
         risk=risk,
+        exact=exact,
         online=online,
     )
 
@@ -257,48 +301,15 @@ def _terms(catalogue: Catalogue, request: MixRequest) -> PurchaseTerms:
     return sold if request.transient else sold.without_transient()
 
 
-def _running(catalogue: Catalogue) -> list[Commitment]:
-    """Commitments that have not ended by the day of the prices: taken to last all the time."""
-    return [
-        each
-        for each in catalogue.commitments
-        if each.until is None or each.until >= catalogue.valid_on
-    ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Resource:
-    name: str
-    units: Floats
-    per_hour: float
-    committed: float
-
-
-def _resources(
-    jobs: BoughtJobs, catalogue: Catalogue, prices: ResourcePrices
-) -> tuple[_Resource, ...]:
-    """Cores, and memory; cores with 4 GiB each where the log does not know memory."""
-    held = [(catalogue.find(each.instance).instance, each.count) for each in _running(catalogue)]
-    cores = sum(instance.cores * count for instance, count in held)
-    gib = sum(instance.memory_gib * count for instance, count in held)
-    if not jobs.memory_known:
-        with_memory = prices.core_per_hour + GIB_PER_CORE * prices.gib_per_hour
-        return (_Resource("cores", jobs.cores, with_memory, cores),)
-    return (
-        _Resource("cores", jobs.cores, prices.core_per_hour, cores),
-        _Resource("GiB", jobs.gib, prices.gib_per_hour, gib),
-    )
-
-
-def _over_time(plans: Sequence[OfflinePlan], money: Sequence[float]) -> pl.DataFrame:
-    """Hours are of cores (the first plan); cost is of all resources."""
+def _over_time(plans: Sequence[OfflinePlan], money: Sequence[float], counted: str) -> pl.DataFrame:
+    """Hours are of the resource that is counted; cost is of all."""
     parts = [
         plan.over_time.with_columns(
             cost=pl.col("cost") * per_hour,
-            used_hours=pl.col("used_hours") * (place == 0),
-            idle_hours=pl.col("idle_hours") * (place == 0),
+            used_hours=pl.col("used_hours") * (plan.resource == counted),
+            idle_hours=pl.col("idle_hours") * (plan.resource == counted),
         )
-        for place, (plan, per_hour) in enumerate(zip(plans, money, strict=True))
+        for plan, per_hour in zip(plans, money, strict=True)
     ]
     return (
         pl.concat(parts)
@@ -314,9 +325,17 @@ def _options(over_time: pl.DataFrame) -> pl.DataFrame:
     return sums.with_columns(share=pl.col("used_hours") / pl.col("used_hours").sum())
 
 
-def _costs(plans: Sequence[OfflinePlan], money: Sequence[float]) -> pl.DataFrame:
-    pairs = list(zip(plans, money, strict=True))
-    on_demand = sum(plan.demand_hours * per_hour for plan, per_hour in pairs)
+def _on_demand(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> float:
+    """What standard machines on demand cost for everything."""
+    return sum(
+        plan.demand_hours * each.per_hour * each.standard_work
+        for plan, each in zip(plans, resources, strict=True)
+    )
+
+
+def _costs(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> pl.DataFrame:
+    pairs = [(plan, each.per_hour) for plan, each in zip(plans, resources, strict=True)]
+    on_demand = _on_demand(plans, resources)
     named = {"all on demand": on_demand}
     reserved = [plan.all_reserved_cost for plan in plans]
     if None not in reserved:
@@ -329,13 +348,11 @@ def _costs(plans: Sequence[OfflinePlan], money: Sequence[float]) -> pl.DataFrame
 
 
 def _by_demand_error(
-    plans: Sequence[OfflinePlan], money: Sequence[float], errors: tuple[float, ...]
+    plans: Sequence[OfflinePlan], resources: Sequence[Resource], errors: tuple[float, ...]
 ) -> pl.DataFrame:
-    on_demand = sum(p.demand_hours * m for p, m in zip(plans, money, strict=True))
-    costs = [
-        sum(p.cost_if_scaled(1.0 + error) * m for p, m in zip(plans, money, strict=True))
-        for error in errors
-    ]
+    on_demand = _on_demand(plans, resources)
+    pairs = list(zip(plans, resources, strict=True))
+    costs = [sum(p.cost_if_scaled(1.0 + e) * r.per_hour for p, r in pairs) for e in errors]
     table = pl.DataFrame({"error": list(errors), "cost": costs})
     return table.with_columns(share=pl.col("cost") / on_demand)
 
@@ -367,10 +384,10 @@ def _online(
         mean = beliefs.mean_hours[~before]
         believed = beliefs.hours[~before] if request.decide_by == "distribution" else mean
     return OnlineReport(
-        outcome=serve(policy, evaluated, believed),
+        outcome=serve(policy, evaluated, believed, request.training_hours),
         optimum_cost=_optimum_cost(evaluated, catalogue, terms, request.settings),
         mean_error=float(np.mean(np.abs(mean - evaluated.hours) / evaluated.hours)),
-        by_runtime_error=_by_runtime_error(policy, evaluated, request),
+        by_runtime_error=_by_runtime_error(policy, evaluated, request, request.training_hours),
     )
 
 
@@ -380,15 +397,18 @@ def _optimum_cost(
     """Of the jobs themselves: the share of a repeated log that they would pay on demand."""
     cost = 0.0
     repeated = replace(settings, extension="repeat")
-    for each in _resources(jobs, replace(catalogue, commitments=()), resource_prices(catalogue)):
-        plan = plan_offline(jobs, each.units, terms, repeated)
+    for each in resources_of(jobs, catalogue, settings.amounts, terms.customised_markup):
+        plan = plan_offline(jobs, each.units, terms, repeated, held=each.held)
         cost += plan.cost / plan.demand_hours * float(each.units @ jobs.hours) * each.per_hour
     return cost
 
 
-def _by_runtime_error(policy: OnlinePolicy, jobs: BoughtJobs, request: MixRequest) -> pl.DataFrame:
+def _by_runtime_error(
+    policy: OnlinePolicy, jobs: BoughtJobs, request: MixRequest, elapsed_hours: float
+) -> pl.DataFrame:
     rows = []
     for error in request.runtime_errors:
-        outcome = serve(policy, jobs, with_error(jobs.hours, error, request.seed))
+        hours = with_error(jobs.hours, error, request.seed)
+        outcome = serve(policy, jobs, hours, elapsed_hours)
         rows.append((error, outcome.cost, outcome.cost / outcome.all_on_demand_cost))
     return pl.DataFrame(rows, schema=["error", "cost", "share"], orient="row")

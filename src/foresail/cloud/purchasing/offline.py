@@ -5,10 +5,11 @@ Amounts of money are in hours of one unit (core, GiB) on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ from foresail.cloud.purchasing.demand import (
 )
 from foresail.cloud.purchasing.job_prices import KINDS, ON_DEMAND, Normalisation, job_prices
 from foresail.cloud.purchasing.levels import level_windows
+from foresail.cloud.purchasing.owned import Held, held_by_slot
 from foresail.cloud.purchasing.schedules import Schedule, ScheduleFinder
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
@@ -33,6 +35,7 @@ from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
 
+Amounts = Literal["any", "of-machines"]
 SCHEDULED: Final = "scheduled-reserved"
 COMMITTED: Final = "committed"
 _MOST_LEVELS: Final = 4096
@@ -57,6 +60,9 @@ class OfflineSettings:
         Of the transient cost: see ``job_prices``.
     level_units
         Height of a level; None: 1, or more where there would be over 4096 levels.
+    amounts
+        What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
+        ``of-machines`` on sale (see ``resources_of``).
 
     Raises
     ------
@@ -68,6 +74,7 @@ class OfflineSettings:
     extension: Extension = "repeat"
     normalisation: Normalisation = "useful-hour"
     level_units: float | None = None
+    amounts: Amounts = "any"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.slot_hours <= HOURS_PER_MONTH:
@@ -100,7 +107,7 @@ class OfflinePlan:
     Parameters
     ----------
     resource
-        ``cores`` or ``GiB``.
+        ``cores``, ``GiB`` or ``GPUs``.
     hours
         Planned for.
     demand_hours
@@ -116,7 +123,8 @@ class OfflinePlan:
     cost
         Sum of ``over_time``.
     all_reserved_cost
-        What reserving the peak all the time costs at the cheapest term; None: no term is sold.
+        What reserving the peak, beyond what is held, costs all the time at the cheapest term;
+        None: no term is sold.
     cost_if_scaled
         Cost if every commitment had been so many times as large: an error of the forecast.
     """
@@ -150,7 +158,7 @@ def plan_offline(
     settings: OfflineSettings = DEFAULT_SETTINGS,
     *,
     resource: str = "cores",
-    committed_units: float = 0.0,
+    held: Sequence[Held] = (),
 ) -> OfflinePlan:
     """The cheapest purchases for one resource in hindsight (spec section 4.1).
 
@@ -172,7 +180,7 @@ def plan_offline(
         Slots, levels, and what happens beyond the log.
     resource
         Its name.
-    committed_units
+    held
         Units that are paid for already: they cost nothing more, and cover the dearest demand.
 
     Raises
@@ -182,9 +190,7 @@ def plan_offline(
     """
     tiers = terms.sustained_tiers
     tried = [1.0, float(np.mean(tiers))] if tiers else [1.0]
-    plans = [
-        _plan(jobs, units, terms, settings, resource, committed_units, price) for price in tried
-    ]
+    plans = [_plan(jobs, units, terms, settings, resource, held, price) for price in tried]
     return min(plans, key=lambda plan: plan.cost)
 
 
@@ -194,7 +200,7 @@ def _plan(
     terms: PurchaseTerms,
     settings: OfflineSettings,
     resource: str,
-    committed_units: float,
+    held: Sequence[Held],
     on_demand_price: float,
 ) -> OfflinePlan:
     years = [length for length, _ in terms.reserved] + [1] * (terms.scheduled is not None)
@@ -206,8 +212,9 @@ def _plan(
     total = total_demand(demand)
     peak = float(total.max())
     unit = settings.level_units or float(max(1.0, np.ceil(peak / _MOST_LEVELS)))
-    commitments = _commitments(demand, terms, unit, committed_units, jobs.first_hour_of_week)
-    settle = partial(_settled, demand, terms, commitments, committed_units, total, on_demand_price)
+    owned = held_by_slot(held, slots, settings.slot_hours)
+    commitments = _commitments(demand, terms, unit, owned, jobs.first_hour_of_week)
+    settle = partial(_settled, demand, terms, commitments, owned, total, on_demand_price)
     over_time = settle(1.0)
     cheapest = min((price for _, price in terms.reserved), default=None)
     hours = slots * settings.slot_hours
@@ -220,7 +227,9 @@ def _plan(
         schedules=tuple(each.schedule for each in commitments if each.schedule is not None),
         over_time=over_time,
         cost=float(over_time["cost"].sum()),
-        all_reserved_cost=None if cheapest is None else cheapest * peak * hours,
+        all_reserved_cost=None
+        if cheapest is None
+        else cheapest * float(np.maximum(total - owned, 0.0).max()) * hours,
         cost_if_scaled=lambda factor: float(settle(factor)["cost"].sum()),
     )
 
@@ -243,7 +252,7 @@ def _commitments(
     demand: PricedDemand,
     terms: PurchaseTerms,
     unit: float,
-    committed_units: float,
+    owned: Floats,
     first_hour_of_week: float,
 ) -> list[_Commitment]:
     """The windows of all levels, with what they hold and cost."""
@@ -256,7 +265,7 @@ def _commitments(
         unit,
         finders=_finders(terms, demand.slots, year, hours, first_hour_of_week),
         year_slots=year,
-        skipped_units=committed_units,
+        covered=owned,
     )
     found = []
     for window in windows:
@@ -280,9 +289,14 @@ def _finders(
     """One for each whole year."""
     if terms.scheduled is None:
         return []
+    reserved = min((price for years, price in terms.reserved if years == 1), default=math.inf)
     return [
         ScheduleFinder(
-            terms.scheduled, year, slot_hours, first_hour_of_week + at * year * slot_hours
+            terms.scheduled,
+            year,
+            slot_hours,
+            first_hour_of_week + at * year * slot_hours,
+            reserved,
         )
         for at in range(slots // year)
     ]
@@ -299,7 +313,7 @@ def _settled(
     demand: PricedDemand,
     terms: PurchaseTerms,
     commitments: list[_Commitment],
-    committed_units: float,
+    owned: Floats,
     total: Floats,
     on_demand_price: float,
     factor: float,
@@ -307,7 +321,7 @@ def _settled(
     """Month, option, used and idle hours, and cost, with ``factor`` times the commitments."""
     slots, hours = demand.slots, demand.slot_hours
     month = (np.arange(slots) * hours / HOURS_PER_MONTH).astype(np.int64)
-    held = {COMMITTED: np.full(slots, committed_units)} if committed_units > 0.0 else {}
+    held = {COMMITTED: owned} if owned.any() else {}
     paid = {name: np.zeros(slots) for name in held}
     # The longest terms are used first; within a slot it makes no difference to what is paid.
     options = [reserved_name(years) for years, _ in sorted(terms.reserved, reverse=True)]

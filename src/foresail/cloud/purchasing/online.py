@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.prices import Catalogue
-from foresail.cloud.purchasing.demand import GIB_PER_CORE, HOURS_PER_MONTH, BoughtJobs
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, HOURS_PER_YEAR, BoughtJobs
 from foresail.cloud.purchasing.job_prices import (
     KINDS,
     ON_DEMAND,
@@ -21,24 +21,28 @@ from foresail.cloud.purchasing.job_prices import (
     transient_cost,
 )
 from foresail.cloud.purchasing.machines import (
+    Amount,
     ReservedMachines,
-    fleet,
     machines_for,
     pieces_of,
     rent_per_hour,
     sizes_of,
 )
 from foresail.cloud.purchasing.offline import (
+    COMMITTED,
     DEFAULT_SETTINGS,
+    SCHEDULED,
+    OfflinePlan,
     OfflineSettings,
     plan_offline,
     reserved_name,
 )
+from foresail.cloud.purchasing.owned import hours_left, running_commitments
+from foresail.cloud.purchasing.placing import Fleet, Placed, fleets_of, place
+from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
+from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
-from foresail.kernels.heaps import timetable
-from foresail.kernels.packing import machines_of
-from foresail.kernels.reserved_placement import Pieces, place_jobs
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -53,11 +57,12 @@ class OnlineOutcome:
     Parameters
     ----------
     reserved
-        The machines it reserved at the beginning.
+        The machines it reserved at the beginning, and those it had.
     jobs, hours
         How many jobs it served, over what time.
     cost
-        What it paid; reserved machines are paid for this time alone (they serve on).
+        What it paid; reserved machines are paid for this time alone (they serve on), and what was
+        committed before is in it for nothing.
     all_on_demand_cost
         What the same jobs cost on machines on demand, each the cheapest that holds it.
     over_time
@@ -88,13 +93,16 @@ class OnlinePolicy:
     settings
         Of the plan in hindsight for the training period.
     reserved
-        The machines.
+        The machines, those that the buyer had before among them.
+    first_hour_of_week
+        Of the training period, from Monday 00:00.
     """
 
     catalogue: Catalogue
     terms: PurchaseTerms
     settings: OfflineSettings
     reserved: tuple[ReservedMachines, ...]
+    first_hour_of_week: float
 
 
 def train(
@@ -105,8 +113,11 @@ def train(
 ) -> OnlinePolicy:
     """Reserve what would have been best for past jobs, if they come again (spec section 4.2).
 
-    The amounts of cores and memory of each term become machines of the nearest ratio, the largest
-    first. Scheduled reservations are left out: their discount is too small to be risked.
+    The amounts of each term become machines (see ``machines_for``). So does the amount that was
+    scheduled; its machines, the largest first, stand for as many levels as they have cores, from
+    the bottom, and have the windows of the level in the middle of these. Machines that the
+    catalogue says are committed already are there until their last day, counted from the end of the
+    training period, and less is reserved.
 
     Parameters
     ----------
@@ -118,32 +129,77 @@ def train(
         What is sold.
     settings
         Of the plan; the log is repeated over the terms whatever they say.
+
+    Raises
+    ------
+    InputError
+        If jobs ask for GPUs and none are on sale.
     """
     repeated = replace(settings, extension="repeat")
-    bought = replace(terms, scheduled=None)
-    cores = plan_offline(jobs, jobs.cores, bought, repeated)
-    memory = (
-        plan_offline(jobs, jobs.gib, bought, repeated, resource="GiB")
-        if jobs.memory_known
-        else None
-    )
+    resources = resources_of(jobs, catalogue, settings.amounts, terms.customised_markup)
+    plans = {
+        each.name: plan_offline(
+            jobs, each.units, terms, repeated, resource=each.name, held=each.held
+        )
+        for each in resources
+    }
     sizes = sizes_of(catalogue)
-    reserved: list[ReservedMachines] = []
+    reserved = _committed(catalogue)
+    per_gpu = gpu_ratios(jobs, resources)
     for years, price in terms.reserved:
         name = reserved_name(years)
-        amount = cores.mean_units(name)
-        gib = GIB_PER_CORE * amount if memory is None else memory.mean_units(name)
-        reserved += machines_for(amount, gib, name, price, sizes)
-    return OnlinePolicy(catalogue, terms, settings, tuple(reserved))
+        amount = {resource: plan.mean_units(name) for resource, plan in plans.items()}
+        reserved += machines_for(Amount.of(amount, per_gpu), name, price, sizes)
+    # Schedules are of cores: GPUs are not scheduled.
+    scheduled = {name: plans[name].mean_units(SCHEDULED) for name in plans if name != "GPUs"}
+    at_peak = 1.0 if terms.scheduled is None else terms.scheduled.peak
+    found = machines_for(Amount.of(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
+    reserved += _with_windows(found, plans["cores"])
+    return OnlinePolicy(catalogue, terms, settings, tuple(reserved), jobs.first_hour_of_week)
 
 
-def serve(policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats) -> OnlineOutcome:
-    """Run jobs on what is reserved, and rent machines for those that find no room (section 4.2).
+def _committed(catalogue: Catalogue) -> list[ReservedMachines]:
+    """What the buyer has, at no further cost."""
+    found = []
+    for each in running_commitments(catalogue):
+        offer = catalogue.find(each.instance)
+        left = hours_left(each, catalogue)
+        found.append(
+            ReservedMachines(
+                offer.instance, each.count, COMMITTED, 0.0, offer.on_demand_per_hour, None, left
+            )
+        )
+    return found
 
-    A job runs on reserved machines if all of it fits there when it starts; else it is rented the
-    option that is cheapest for its predicted runtime (see ``choose_options``), on the cheapest
-    machines that hold it. One that outlives its spot block, or is revoked, starts again on demand;
-    revocations are paid in expectation.
+
+def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[ReservedMachines]:
+    """Scheduled machines, each with the windows of the middle one of the levels that it is for."""
+    terms = [each for each in plan.reservations if each.option == SCHEDULED]
+    of_years = list(zip(terms, plan.schedules, strict=True))
+    first = [each for each in of_years if each[0].start_hours < HOURS_PER_YEAR]
+    # Where the first year has none, those of a later one: what is planned for repeats.
+    levels = first or of_years
+    tops = np.cumsum([term.units for term, _ in levels])
+    found = []
+    below = 0.0
+    for each in (replace(kind, count=1) for kind in machines for _ in range(kind.count)):
+        middle = below + each.instance.cores / 2.0
+        level = min(int(np.searchsorted(tops, middle)), tops.size - 1)
+        found.append(replace(each, schedule=levels[level][1]))
+        below += each.instance.cores
+    return found
+
+
+def serve(
+    policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats, elapsed_hours: float = 0.0
+) -> OnlineOutcome:
+    """Run jobs on what is paid for, and rent machines for those that find no room (section 4.2).
+
+    A job runs on reserved machines if all of it fits there when it starts; on machines that are
+    given back, as scheduled ones are at the end of their window, only if it is predicted to end
+    before. Else it is rented the option that is cheapest for its predicted runtime (see
+    ``choose_options``), on the cheapest machines that hold it. One that outlives its spot block or
+    window, or is revoked, starts again on demand; revocations are paid in expectation.
 
     Parameters
     ----------
@@ -154,11 +210,14 @@ def serve(policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats) -> On
     predicted_hours
         Runtimes as they are predicted, shape (jobs,); or equally likely ones, shape (jobs,
         runtimes), of which the expected cost decides.
+    elapsed_hours
+        From the first job of the training period to the first of these, for the hours of
+        schedules.
 
     Raises
     ------
     InputError
-        If there are no jobs, a prediction is not above 0, or no machine holds a task.
+        If there are no jobs, or a prediction is not above 0.
     """
     if not jobs.hours.size:
         raise InputError("no jobs after the training period", expected="a longer log")
@@ -174,12 +233,18 @@ def serve(policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats) -> On
     resource = resource_prices(policy.catalogue)
     standard = rent_per_hour(pieces, sizes, resource, None)
     rent = rent_per_hour(pieces, sizes, resource, policy.terms.customised_markup)
-    placed = _placed(jobs, pieces, policy.reserved)
     believed = predicted_hours.reshape(jobs.hours.size, -1)
+    first_hour = policy.first_hour_of_week + elapsed_hours
+    fleets = fleets_of(policy.reserved)
+    placed = place(jobs, fleets, believed.mean(axis=1), first_hour)
     choice = choose_options(believed, policy.terms, policy.settings.normalisation)
-    rented = _Rented(jobs, rent, ~placed, choice, policy.terms)
+    choice.kind[placed.cut] = ON_DEMAND
+    rented = _Rented(jobs, rent, ~placed.done, choice, policy.terms)
     months = int(jobs.span_hours / HOURS_PER_MONTH) + 1
-    rows = [*_reserved_rows(policy, jobs, placed, months), *rented.rows(months)]
+    rows = [
+        *_paid_rows(policy, jobs, fleets, placed, months, first_hour),
+        *rented.rows(months),
+    ]
     over_time = pl.concat(
         pl.DataFrame(
             {
@@ -203,35 +268,52 @@ def serve(policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats) -> On
     )
 
 
-def _placed(
-    jobs: BoughtJobs, pieces: Pieces, reserved: tuple[ReservedMachines, ...]
-) -> NDArray[np.bool_]:
-    cores, gib = fleet(reserved)
-    if not cores.size:
-        return np.zeros(jobs.hours.size, np.bool_)
-    return place_jobs(
-        jobs.start_hours,
-        jobs.start_hours + jobs.hours,
-        pieces,
-        machines_of(cores, gib),
-        timetable(jobs.hours.size),
-    )
-
-
 Row = tuple[str, Floats, Floats, Floats]
 
 
-def _reserved_rows(
-    policy: OnlinePolicy, jobs: BoughtJobs, placed: NDArray[np.bool_], months: int
+def _paid_rows(
+    policy: OnlinePolicy,
+    jobs: BoughtJobs,
+    fleets: list[Fleet],
+    placed: Placed,
+    months: int,
+    first_hour: float,
 ) -> list[Row]:
-    """One row for all reserved machines: jobs do not care which term theirs has."""
-    if not policy.reserved:
-        return []
-    cores = sum(each.count * each.instance.cores for each in policy.reserved)
-    per_hour = sum(each.per_hour for each in policy.reserved)
-    lengths = np.diff(np.append(np.arange(months) * HOURS_PER_MONTH, jobs.span_hours))
-    used = by_month(jobs.start_hours, jobs.hours, jobs.cores * placed, months)
-    return [(RESERVED, used, cores * lengths - used, per_hour * lengths)]
+    """What is committed, reserved (whatever the term) and scheduled: a row for each there is."""
+    rows: dict[str, Row] = {}
+    for place_of, fleet in enumerate(fleets):
+        option = fleet.machines[0].option
+        name = option if option in (COMMITTED, SCHEDULED) else RESERVED
+        own = jobs.cores * ((placed.fleet == place_of) & ~placed.cut)
+        used = by_month(jobs.start_hours, jobs.hours, own, months)
+        hours, price = _hours_there(policy, fleet, jobs.span_hours, months, first_hour)
+        cores = sum(each.count * each.instance.cores for each in fleet.machines)
+        money = sum(each.count * each.on_demand_per_hour for each in fleet.machines)
+        cost = money * price
+        if fleet.schedule is None:
+            cost = hours * sum(each.per_hour for each in fleet.machines)
+        _, before, idle, paid = rows.get(name, (name, *np.zeros((3, months))))
+        rows[name] = (name, before + used, idle + cores * hours - used, paid + cost)
+    return list(rows.values())
+
+
+def _hours_there(
+    policy: OnlinePolicy, fleet: Fleet, span_hours: float, months: int, first_hour: float
+) -> tuple[Floats, Floats]:
+    """Hours of each month in which a fleet is there; and of a scheduled one, what they cost."""
+    edges = np.minimum(np.arange(months + 1) * HOURS_PER_MONTH, span_hours)
+    if fleet.schedule is None:
+        return np.diff(np.minimum(edges, fleet.hours_left)), np.zeros(months)
+    hour: Floats = np.arange(np.ceil(span_hours), dtype=np.float64)
+    there = np.isfinite(fleet.closes(hour, first_hour)).astype(np.float64)
+    assert policy.terms.scheduled is not None
+    price = price_of_hours(policy.terms.scheduled, hour + first_hour) * there
+    month = np.minimum((hour / HOURS_PER_MONTH).astype(np.int64), months - 1)
+    return _by_month(month, there, months), _by_month(month, price, months)
+
+
+def _by_month(month: NDArray[np.int64], weight: Floats, months: int) -> Floats:
+    return np.bincount(month, weight, months).astype(np.float64)
 
 
 class _Rented:

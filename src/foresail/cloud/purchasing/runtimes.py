@@ -57,8 +57,8 @@ def ridge_beliefs(
     """Runtimes of all jobs, learned from some of them (spec section 4.2).
 
     Ridge regression of the logarithm of the runtime on the user (a coefficient each), the submit
-    time of day, cores, memory and the limit. Logarithms, since runtimes spread over six orders of
-    magnitude; the residuals' quantiles say how far off it is.
+    time of day, cores, memory, GPUs and the limit. Logarithms, since runtimes spread over six
+    orders of magnitude; the residuals' quantiles say how far off it is.
 
     Parameters
     ----------
@@ -100,6 +100,7 @@ def _features(jobs: BoughtJobs, limit_hours: Floats) -> Floats:
             np.cos(day),
             np.log(jobs.cores),
             np.log(jobs.gib),
+            np.log1p(jobs.gpus),
             np.log(np.maximum(np.where(known, limit_hours, 1.0), _SHORTEST_HOURS)),
             known,
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +57,7 @@ class Schedule:
     period
         ``daily``, ``weekly`` or ``monthly``.
     windows
-        (begin, end) of each window within the period, in hours.
+        (begin, end) of each window within the period, in hours; none touch.
     held
         Slots of the year that it holds; shape (slots,), bool.
     saving
@@ -70,6 +71,27 @@ class Schedule:
     held: NDArray[np.bool_]
     saving: float
     cost: float
+
+    def closes(self, hour: Floats) -> Floats:
+        """When the window ends that is open at each hour, -inf where none is; same shape.
+
+        Hours count from a Monday, 00:00. Windows that meet across the end of a period are one.
+        """
+        length = dict(PERIODS)[self.period]
+        first = self.windows[0]
+        closes = np.full(hour.shape, -np.inf)
+        position = hour % length
+        for begin, end in self.windows:
+            wraps = end == length and first[0] == 0.0
+            last = end + (first[1] if wraps and begin > 0.0 else 0.0)
+            within = (position >= begin) & (position < end)
+            closes[within] = (hour - position)[within] + last
+        return closes
+
+
+def price_of_hours(terms: ScheduledTerms, hour: Floats) -> Floats:
+    """Relative price of hours, counted from a Monday, 00:00; same shape."""
+    return np.where(hour % _WEEK_HOURS < _WEEKDAY_HOURS, terms.peak, terms.off_peak)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,14 +117,22 @@ class ScheduleFinder:
         Length of a slot; periods that are not whole slots are not offered.
     first_hour_of_week
         Hours from Monday 00:00 to the year's beginning.
+    reserved_price
+        Of reserving the whole year instead; inf where that is not sold.
     """
 
     def __init__(
-        self, terms: ScheduledTerms, slots: int, slot_hours: float, first_hour_of_week: float
+        self,
+        terms: ScheduledTerms,
+        slots: int,
+        slot_hours: float,
+        first_hour_of_week: float,
+        reserved_price: float = math.inf,
     ) -> None:
         self._slot_hours = slot_hours
+        self._reserved_price = reserved_price
         hour: Floats = np.arange(slots, dtype=np.float64) * slot_hours + first_hour_of_week
-        self._price = np.where(hour % _WEEK_HOURS < _WEEKDAY_HOURS, terms.peak, terms.off_peak)
+        self._price = price_of_hours(terms, hour)
         self._periods = [
             self._period(name, period_hours, hour, terms.minimum_hours_per_year)
             for name, period_hours in PERIODS
@@ -123,7 +153,7 @@ class ScheduleFinder:
         return _Period(name, position, order, starts, cost, intervals)
 
     def best(self, prices: Floats) -> dict[int, Schedule]:
-        """The best schedule by level, of the levels that gain by one.
+        """The best schedule by level, of the levels that gain more by one than by reserving.
 
         Parameters
         ----------
@@ -133,9 +163,11 @@ class ScheduleFinder:
         if not prices.size or prices.max() <= self._price.min():
             return {}
         found: dict[int, Schedule] = {}
+        reserved = np.maximum((prices - self._reserved_price).sum(axis=0), 0.0)
         for period in self._periods:
             worth = np.add.reduceat(prices[period.order], period.starts) - period.cost[:, None]
-            for level in np.flatnonzero(worth.max(axis=0) > 0.0).tolist():
+            useful = np.maximum(worth, 0.0).sum(axis=0) > reserved
+            for level in np.flatnonzero(useful & _may_gain(worth, period.intervals)).tolist():
                 schedule = self._schedule(period, worth[:, level])
                 if schedule is not None and (
                     level not in found or schedule.saving > found[level].saving
@@ -156,8 +188,28 @@ class ScheduleFinder:
         hours = self._slot_hours
         return Schedule(
             period=period.name,
-            windows=tuple((each.start[at] * hours, each.end[at] * hours) for at in chosen),
+            windows=tuple((begin * hours, end * hours) for begin, end in _runs(positions)),
             held=positions[period.position],
             saving=float(values[chosen].sum()),
             cost=float(period.cost[positions].sum()),
         )
+
+
+def _may_gain(worth: Floats, intervals: Intervals) -> NDArray[np.bool_]:
+    """Whether some interval as long as the shortest on offer, or longer, is worth anything.
+
+    ``worth`` of each position has shape (positions, levels), the result shape (levels,). It spares
+    most levels the search over all intervals.
+    """
+    if not intervals.start.size:
+        return np.zeros(worth.shape[1], np.bool_)
+    shortest = int((intervals.end - intervals.start).min())
+    total = np.concatenate([np.zeros((1, worth.shape[1])), np.cumsum(worth, axis=0)])
+    lowest = np.minimum.accumulate(total[:-shortest], axis=0)
+    return np.asarray((total[shortest:] - lowest).max(axis=0) > 0.0)
+
+
+def _runs(held: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Begin and end of each run."""
+    change = np.flatnonzero(np.diff(held, prepend=False, append=False))
+    return list(zip(change[::2].tolist(), change[1::2].tolist(), strict=True))

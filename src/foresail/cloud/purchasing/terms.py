@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -80,24 +80,40 @@ class PurchaseTerms:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePrices:
-    """What a core and a GiB of memory cost on demand, per hour, in ``currency``."""
+    """What a core, a GiB of memory and a GPU cost on demand, per hour, in ``currency``.
+
+    ``gpu_per_hour`` is None where no machine with GPUs is on sale.
+    """
 
     core_per_hour: float
     gib_per_hour: float
     currency: str
+    gpu_per_hour: float | None = None
 
 
 def resource_prices(catalogue: Catalogue) -> ResourcePrices:
-    """Prices of a core and a GiB that explain a catalogue's prices on demand best.
+    """Prices of a core and a GiB that explain a catalogue's prices on demand best, and of a GPU.
 
-    The catalogue's own customised prices where it has them. Else least squares of relative errors;
-    where all types have one ratio of cores to memory, the split is that of Google's customised
-    machines.
+    The catalogue's own customised prices where it has them. Else least squares of relative errors
+    over the types without GPUs (over all, where all have some); where all types have one ratio of
+    cores to memory, the split is that of Google's customised machines. What a type with GPUs costs
+    beyond its cores and memory is the price of its GPUs, and that of the cheapest GPU is taken.
     """
-    own = catalogue.customised
-    if own is not None:
-        return ResourcePrices(own.core_per_hour, own.gib_per_hour, catalogue.currency)
     offers = catalogue.after_discounts().offers
+    plain = tuple(offer for offer in offers if not offer.instance.gpus) or offers
+    own = catalogue.customised
+    core, gib = _core_and_gib(plain) if own is None else (own.core_per_hour, own.gib_per_hour)
+    beyond = [
+        (o.on_demand_per_hour - core * o.instance.cores - gib * o.instance.memory_gib)
+        / o.instance.gpus
+        for o in offers
+        if o.instance.gpus
+    ]
+    gpu = min((price for price in beyond if price > 0.0), default=None)
+    return ResourcePrices(core, gib, catalogue.currency, gpu)
+
+
+def _core_and_gib(offers: Sequence[Offer]) -> tuple[float, float]:
     price = np.array([offer.on_demand_per_hour for offer in offers])
     cores = np.array([offer.instance.cores for offer in offers]) / price
     gib = np.array([offer.instance.memory_gib for offer in offers]) / price
@@ -106,10 +122,10 @@ def resource_prices(catalogue: Catalogue) -> ResourcePrices:
     if np.linalg.matrix_rank(scaled, tol=1e-3) == 2:
         core, memory = np.linalg.lstsq(design, np.ones(price.size), rcond=None)[0]
         if core > 0.0 and memory > 0.0:
-            return ResourcePrices(float(core), float(memory), catalogue.currency)
+            return float(core), float(memory)
     combined = cores * _CORE_TO_GIB_PRICE + gib
     memory = float(combined.sum() / (combined @ combined))
-    return ResourcePrices(memory * _CORE_TO_GIB_PRICE, memory, catalogue.currency)
+    return memory * _CORE_TO_GIB_PRICE, memory
 
 
 def terms_of(catalogue: Catalogue) -> PurchaseTerms:

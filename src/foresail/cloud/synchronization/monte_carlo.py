@@ -14,6 +14,9 @@ from foresail.cloud.synchronization.setting import Setting
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 
+_MOST_RUNS: Final = 10_000_000
+_MOST_AT_ONCE: Final = 20_000_000
+"""Speeds that are held at once."""
 _STANDARD_ERRORS: Final = 1.96
 
 Floats = NDArray[np.float64]
@@ -52,7 +55,7 @@ def drawn_costs(
     speeds
         Of a transient worker, above 0; 1 is the speed of an on-demand worker.
     runs
-        How often, at least 2.
+        How often, at least 2 and at most ten million.
     random
         Source of the speeds.
     intervals_per_draw
@@ -61,21 +64,27 @@ def drawn_costs(
     Raises
     ------
     InputError
-        If a number is below its least, or a speed is 0.
+        If a number is out of its range, or a speed is 0.
     """
     check_workers(workers)
     for field, value, least in (("runs", runs, 2), ("intervals_per_draw", intervals_per_draw, 1)):
         if value < least:
             raise InputError("too few", field=field, value=value, expected=f"{least} or more")
+    if runs > _MOST_RUNS:
+        raise InputError("too many", field="runs", value=runs, expected=f"{_MOST_RUNS:,} or fewer")
     rules = model.rules(workers)
     busy = np.empty((workers.size, runs))
     for place, k in enumerate(workers.tolist()):
-        shape = runs, setting.barriers, int(rules.rented[place])
-        drawn = _speeds(speeds, shape, intervals_per_draw, random, rules)
-        if rules.intervals_per_message > 1:
-            busy[place] = _apart(drawn, setting, rules.intervals_per_message, k)
-        else:
-            busy[place] = _together(drawn, setting, rules, place, k)
+        rented = int(rules.rented[place])
+        together = max(_MOST_AT_ONCE // (setting.barriers * rented), 1)
+        for first in range(0, runs, together):
+            some = slice(first, min(first + together, runs))
+            shape = some.stop - some.start, setting.barriers, rented
+            drawn = _speeds(speeds, shape, intervals_per_draw, random, rules)
+            if rules.intervals_per_message > 1:
+                busy[place, some] = _apart(drawn, setting, rules.intervals_per_message, k)
+            else:
+                busy[place, some] = _together(drawn, setting, rules, place, k)
     half = _STANDARD_ERRORS * busy.std(axis=1, ddof=1) / np.sqrt(runs)
     return Drawn(costed(name, rules, setting, workers, busy.mean(axis=1)), half)
 

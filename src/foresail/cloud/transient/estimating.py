@@ -145,9 +145,7 @@ class Realised:
 def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
     """What a plan would have had and cost in a stretch of history."""
     counts = _counts(history, planned)
-    capacities = _capacities(history, planned)
-    capacity = history.up @ (counts * capacities)
-    enough = capacity >= planned.capacity * (1.0 - 1e-12)
+    enough = has_capacity(history, planned)
     availability = float(history.seconds @ enough) / history.total_seconds
     known = np.isfinite(history.prices)
     prices = np.where(known, history.prices, _prices(history, planned))
@@ -159,6 +157,18 @@ def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
         availability,
         float(history.seconds @ paid) / history.total_seconds,
     )
+
+
+def has_capacity(history: JointHistory, planned: CapacityPlan) -> NDArray[np.bool_]:
+    """Whether a plan's machines had its capacity, shape (intervals,).
+
+    Raises
+    ------
+    InputError
+        If the history does not have a market of the plan.
+    """
+    capacity = history.up @ (_counts(history, planned) * _capacities(history, planned))
+    return np.asarray(capacity >= planned.capacity * (1.0 - 1e-12))
 
 
 def rolled(

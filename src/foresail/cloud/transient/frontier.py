@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
@@ -12,6 +14,7 @@ from foresail.cloud.transient.planning import UnreachableError, plan
 
 TARGETS: Final = (0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999, 0.999999)
 """One to six nines."""
+_SLACK: Final = 1e-12
 
 
 def frontier(
@@ -32,4 +35,20 @@ def frontier(
             plans.append(plan(offers, capacity, target, method=method, extra_nines=extra_nines))
         except UnreachableError:
             break
+    for place in range(len(plans) - 2, -1, -1):
+        plans[place] = cheaper(plans[place], plans[place + 1 : place + 2])
     return plans
+
+
+def cheaper(planned: CapacityPlan, others: Sequence[CapacityPlan]) -> CapacityPlan:
+    """A plan, or the cheapest of others that are available as often as it must be.
+
+    What looks one machine ahead may find a cheaper pool when more is asked of it. Published rules
+    are left as they are.
+    """
+    if planned.method != Method.BEST:
+        return planned
+    allowed = allowed_shortfall(planned.target, planned.extra_nines) * (1.0 + _SLACK)
+    enough = [each for each in others if each.availability_shortfall <= allowed]
+    best = min([planned, *enough], key=lambda each: each.price_per_hour)
+    return replace(best, target=planned.target)

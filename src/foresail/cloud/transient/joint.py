@@ -69,6 +69,19 @@ class JointHistory:
         paid = (weights * np.where(known, self.prices, 0.0)).sum(axis=0)
         return np.asarray(np.divide(paid, total, out=np.full(total.size, np.nan), where=total > 0))
 
+    def correlations(self) -> NDArray[np.float64]:
+        """Shape (types, types): pairwise correlation of being up (spec section 11, item 34).
+
+        NaN with a type that was always up, or never.
+        """
+        share = self.seconds / self.total_seconds
+        centred = self.up - self.availability
+        covariance = (centred * share[:, np.newaxis]).T @ centred
+        spread = np.sqrt(
+            np.where(self.up.any(axis=0) & ~self.up.all(axis=0), np.diag(covariance), np.nan)
+        )
+        return np.asarray(covariance / np.outer(spread, spread))
+
     def of(self, names: Sequence[str]) -> JointHistory:
         """The history of some of the types, in this order."""
         places = [self.names.index(name) for name in names]

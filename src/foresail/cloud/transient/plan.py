@@ -81,11 +81,6 @@ class CapacityPlan:
         return sum(each.price_per_hour for each in self.rented)
 
     @property
-    def expected_capacity(self) -> float:
-        """In the mean."""
-        return sum(each.capacity * each.type.availability for each in self.rented)
-
-    @property
     def surplus_share(self) -> float:
         """Capacity beyond what the service needs when all machines are up, over what it needs."""
         return self.total_capacity / self.capacity - 1.0

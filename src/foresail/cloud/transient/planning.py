@@ -21,6 +21,7 @@ _HOPELESS: Final = 2.0
 """A pool that costs so many times the price on demand is given up; pruning may halve one."""
 _MOST_GRAINS: Final = 1_000_000
 _SLACK: Final = 1e-12
+_MOST_DIGITS: Final = 15
 
 
 class UnreachableError(InputError):
@@ -33,7 +34,7 @@ class UnreachableError(InputError):
             f"no pool of these {len(offers.types)} types is available so often; the best reachable "
             f"is {said_availability(best)}",
             field="availability",
-            value=target if math.isclose(allowed, 1.0 - target) else 1.0 - allowed,
+            value=target if math.isclose(allowed, 1.0 - target) else said_availability(allowed),
             expected="a lower target, fewer extra nines, or more types",
         )
 
@@ -130,11 +131,14 @@ def needed_grains(offers: Offers, capacity: float) -> int:
 
 
 def said_availability(short: float) -> str:
-    """An availability with enough digits to tell it from 1: ``0.999939``."""
+    """An availability with enough digits to tell it from 1: ``0.999939``.
+
+    What would take more digits than a float has is told by what is missing.
+    """
     if short <= 0.0:
         return "1"
     digits = max(2, math.ceil(-math.log10(short)) + 2)
-    return f"{1.0 - short:.{min(digits, 15)}f}"
+    return f"{1.0 - short:.{digits}f}" if digits <= _MOST_DIGITS else f"all but {short:.2g}"
 
 
 def _everything(offers: Offers, needed: int) -> NDArray[np.int64]:

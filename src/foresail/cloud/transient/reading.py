@@ -1,7 +1,8 @@
-"""Files of transient types, and of the machines that markets rent: tables as CSV or in TOML."""
+"""Files of transient types and of the machines that markets rent (CSV or TOML); and of plans."""
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.offers import TransientType
+from foresail.cloud.transient.plan import CapacityPlan, from_record
 from foresail.model.errors import InputError
 
 _PRICES: Final = ("price_per_unit_hour", "price_per_hour")
@@ -57,6 +59,20 @@ def read_kinds(path: Path) -> dict[str, MachineKind]:
     if not kinds:
         raise InputError("there is no machine in it", source=path, expected="at least one")
     return kinds
+
+
+def read_plan(path: Path) -> CapacityPlan:
+    """The plan that ``foresail cloud transient --output`` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or holds no plan; names the field.
+    """
+    try:
+        return from_record(json.loads(path.read_text("utf-8")), path)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", source=path) from error
 
 
 def _rows(path: Path, tables: str) -> Iterator[Row]:

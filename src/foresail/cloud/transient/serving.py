@@ -73,12 +73,16 @@ class Cordoned:
         Between the scheduler's step and the load balancer's: what arrives in between fails.
     detection_seconds
         As for ``Unprotected``, for a warning that comes too late.
+    replacement_seconds
+        Until another takes its place, from when it is out of service; None: nothing does before it
+        is back.
     """
 
     warning_seconds: float = 120.0
     poll_seconds: float = 5.0
     handover_seconds: float = 0.1
     detection_seconds: float = 1.0
+    replacement_seconds: float | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -126,7 +130,10 @@ def absence(machines: Machines, protection: Protection, random: np.random.Genera
     heard = warned + random.uniform(0.0, 1.0, gone.size) * protection.poll_seconds
     closed = np.minimum(heard, gone)
     left = np.where(heard <= gone, closed + protection.handover_seconds, noticed)
-    return Absence(closed, np.minimum(left, back), gone, back)
+    left = np.minimum(left, back)
+    if protection.replacement_seconds is not None:
+        back = np.minimum(back, left + protection.replacement_seconds)
+    return Absence(closed, left, gone, back)
 
 
 def _last_back(machines: Machines) -> Floats:
@@ -203,5 +210,5 @@ def _sent(
 def _check(record: Traffic | Protection) -> None:
     for each in fields(record):
         value = getattr(record, each.name)
-        if not 0.0 <= value < math.inf:
+        if value is not None and not 0.0 <= value < math.inf:
             raise InputError("cannot be", field=each.name, value=value, expected="0 or more")

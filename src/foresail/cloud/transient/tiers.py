@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import allowed_shortfall
+from foresail.cloud.transient.estimating import has_capacity
+from foresail.cloud.transient.frontier import TARGETS
+from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan
-from foresail.cloud.transient.planning import needed_grains, plan
+from foresail.cloud.transient.planning import UnreachableError, needed_grains, plan
 from foresail.model.errors import InputError
 
 _MOST_STATES: Final = 2_000_000
@@ -47,6 +50,22 @@ class TieredPlan:
         """Of all tiers."""
         return sum(each.price_per_hour for each in self.plans)
 
+    @property
+    def on_demand_share(self) -> float | None:
+        """Price over that of the same capacities on demand; None where no price is known."""
+        known = [each.on_demand_price_per_hour for each in self.plans]
+        dear = sum(each for each in known if each is not None)
+        return None if None in known or not dear else self.price_per_hour / dear
+
+    @property
+    def surplus_share(self) -> float:
+        """Capacity beyond what all tiers need when all machines are up, over what they need."""
+        return (
+            sum(each.total_capacity for each in self.plans)
+            / sum(each.capacity for each in self.plans)
+            - 1.0
+        )
+
     def to_record(self) -> dict[str, Any]:
         """Plain values, ready for JSON: the record of each tier's plan, and what holds for all."""
         return {
@@ -55,6 +74,7 @@ class TieredPlan:
             "availability": self.availability,
             "independent_availability": self.independent_availability,
             "price_per_hour": self.price_per_hour,
+            "on_demand_share": self.on_demand_share,
             "tiers": [
                 {"name": tier.name, "plan": each.to_record()}
                 for tier, each in zip(self.tiers, self.plans, strict=True)
@@ -108,6 +128,40 @@ def plan_tiers(
         availability=shared_pool_availability(offers, counts, needed),
         independent_availability=independent_availability(plans),
     )
+
+
+def realised_availability(history: JointHistory, planned: TieredPlan) -> float:
+    """Share of a stretch of history in which all tiers would have had their capacity.
+
+    Raises
+    ------
+    InputError
+        If the history does not have a market of a plan.
+    """
+    together = np.all([has_capacity(history, each) for each in planned.plans], axis=0)
+    return float(history.seconds @ together) / history.total_seconds
+
+
+def tier_frontier(
+    offers: Offers,
+    tiers: Sequence[Tier],
+    targets: Sequence[float] = TARGETS,
+    *,
+    method: Method = Method.BEST,
+    extra_nines: float = 0.0,
+) -> list[tuple[float, TieredPlan]]:
+    """Each target of all tiers that can be reached, ascending, and its plan.
+
+    Arguments as for ``plan_tiers``.
+    """
+    plans = []
+    for target in sorted(targets):
+        try:
+            planned = plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines)
+        except UnreachableError:
+            break
+        plans.append((target, planned))
+    return plans
 
 
 def tier_target(availability: float, tiers: int) -> float:

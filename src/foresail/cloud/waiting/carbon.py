@@ -129,8 +129,13 @@ def green_starts(
     value = np.broadcast_to(np.asarray(grams_per_hour, dtype=np.float64), (count,))
     if not (np.all(patience >= 0.0) and np.all(np.isfinite(patience)) and np.all(value >= 0.0)):
         raise InputError("out of range", field="patience_seconds", expected="finite, 0 or more")
+    # Once round, nothing greener is to come; and counted from the round's begin, sums are exact.
+    once_round = float(carbon.grams_per_kwh.size)
+    patience = np.minimum(patience, once_round * step)
     start = np.empty(count)
     submit = jobs.submit_seconds / step
+    begin = np.floor(submit / once_round) * once_round
+    submit = submit - begin
     greenest_starts(
         carbon.grams_per_kwh,
         carbon.sums,
@@ -142,18 +147,22 @@ def green_starts(
     )
     # Who starts at once does so exactly, whatever division and multiplication made of it.
     at_once = jobs.submit_seconds
-    return np.where(start > submit, np.maximum(start * step, at_once), at_once)
+    return np.where(start > submit, np.maximum((start + begin) * step, at_once), at_once)
 
 
-def green_metrics(
-    jobs: TraceJobs, carbon: CarbonIntensity, start_seconds: Floats, kilowatts_per_core: float
-) -> GreenMetrics:
-    """What the jobs emit when they start then, each core drawing so much power."""
-    power = jobs.cores * kilowatts_per_core
-    wait = start_seconds - jobs.submit_seconds
+def emitted_grams(
+    jobs: TraceJobs, carbon: CarbonIntensity, start_seconds: Floats, kilowatts: Floats
+) -> Floats:
+    """What each job emits when it starts then and draws so much power; shape (jobs,)."""
+    grams: Floats = carbon.grams(start_seconds, jobs.runtime_seconds)
+    return grams * kilowatts
+
+
+def green_metrics(grams: Floats, grams_at_once: Floats, wait_seconds: Floats) -> GreenMetrics:
+    """The jobs together, from what each emits, would have at once, and waits; shape (jobs,)."""
     return GreenMetrics(
-        grams=float(power @ carbon.grams(start_seconds, jobs.runtime_seconds)),
-        grams_at_once=float(power @ carbon.grams(jobs.submit_seconds, jobs.runtime_seconds)),
-        mean_wait_seconds=float(wait.mean()),
-        waiting_jobs=float(np.mean(wait > 0.0)),
+        grams=float(grams.sum()),
+        grams_at_once=float(grams_at_once.sum()),
+        mean_wait_seconds=float(wait_seconds.mean()),
+        waiting_jobs=float(np.mean(wait_seconds > 0.0)),
     )

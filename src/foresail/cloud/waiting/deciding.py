@@ -62,25 +62,17 @@ def decide(policy: WaitingPolicy, case: Case, runtime: Distribution, wait: Distr
     mean, which what is paid grows with.
     """
     believed = runtime.mean() if policy.weighing else runtime.quantile(0.5)
+    levels = (np.arange(PARTS) + 0.5) / PARTS
+    waits = np.array([wait.quantile(float(level)) for level in levels])
+    return decide_by_numbers(policy.rules, case, believed, waits)
+
+
+def decide_by_numbers(
+    rules: kernel.Rules, case: Case, runtime_seconds: float, wait_quantiles: Floats
+) -> Choice:
+    """As ``decide``, from a believed runtime and quantiles of the believed wait (s, ascending)."""
     stakes = kernel.Stakes(
         float(case.rent_per_hour), float(case.own_per_hour), float(case.delay_per_hour)
     )
     choose = kernel.choose_again if case.tried else kernel.choose
-    return Choice(choose(policy.rules, stakes, case.fits, float(believed), _quantiles(wait)))
-
-
-def gain_of_waiting(
-    case: Case, runtime: Distribution, wait: Distribution, patience_seconds: float
-) -> float:
-    """Money that the job is expected to save by waiting up to its patience (negative: to lose)."""
-    stakes = kernel.Stakes(
-        float(case.rent_per_hour), float(case.own_per_hour), float(case.delay_per_hour)
-    )
-    return float(
-        kernel.waiting_gain(stakes, runtime.mean(), _quantiles(wait), float(patience_seconds))
-    )
-
-
-def _quantiles(wait: Distribution) -> Floats:
-    levels = (np.arange(PARTS) + 0.5) / PARTS
-    return np.array([wait.quantile(float(level)) for level in levels])
+    return Choice(choose(rules, stakes, case.fits, float(runtime_seconds), wait_quantiles))

@@ -4,15 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.carbon import GreenMetrics, green_metrics, green_starts
+from foresail.cloud.waiting.blocks import block_draws, block_seconds
+from foresail.cloud.waiting.carbon import (
+    GreenMetrics,
+    emitted_grams,
+    green_metrics,
+    green_starts,
+)
 from foresail.cloud.waiting.intensity import IntensitySeries
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
 from foresail.model.errors import InputError
 
-_HOUR = 3600.0
+_HOUR: Final = 3600.0
+_DRAWS: Final = 1000
+_SEED: Final = 1
+_LEVELS: Final = (0.025, 0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class GreenCertainty:
+    """What weeks of the log drawn anew say: 95 % intervals.
+
+    Parameters
+    ----------
+    saved
+        Share of the emission that waiting saved.
+    mean_wait_seconds
+        Over all jobs.
+    """
+
+    saved: tuple[float, float]
+    mean_wait_seconds: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +55,15 @@ class GreenPoint:
         The same with known runtimes.
     most_cores
         Cores in use at once at most, as believed.
+    certainty
+        Of what comes of believed runtimes; None for logs of fewer than five days.
     """
 
     patience_seconds: float
     believed: GreenMetrics
     known: GreenMetrics
     most_cores: int
+    certainty: GreenCertainty | None
 
     @property
     def kilograms_saved(self) -> float:
@@ -91,14 +120,18 @@ class GreenAnswer:
         How many.
     core_hours
         Work, the same for every patience.
-    kilowatts_per_core
-        What a busy core draws.
+    gpu_hours
+        The same of gpus; 0 where no job asks for one.
+    kilowatts_per_core, kilowatts_per_gpu
+        What a busy core and a busy gpu draw.
     hour_grams
         CO2 that an hour's delay of a job must save.
     most_cores_at_once
         Cores in use at once at most if nobody waits.
     unbelieved_jobs
         Share of jobs of which nobody believes anything: they start at once.
+    blocks, block_seconds
+        What was drawn anew: how many there are, and how long each is; 0 for too short a log.
     course
         What ran when, with no patience and the longest.
     """
@@ -106,10 +139,14 @@ class GreenAnswer:
     points: tuple[GreenPoint, ...]
     jobs: int
     core_hours: float
+    gpu_hours: float
     kilowatts_per_core: float
+    kilowatts_per_gpu: float
     hour_grams: float
     most_cores_at_once: int
     unbelieved_jobs: float
+    blocks: int
+    block_seconds: float
     course: Course
 
 
@@ -120,6 +157,7 @@ def green_hours(
     patiences_seconds: Sequence[float],
     kilowatts_per_core: float,
     hour_grams: float = 0.0,
+    kilowatts_per_gpu: float = 0.0,
 ) -> GreenAnswer:
     """Start each job within each patience where it emits least; nobody waits for capacity.
 
@@ -137,6 +175,8 @@ def green_hours(
         What a busy core draws.
     hour_grams
         CO2 that an hour's delay of a job must save.
+    kilowatts_per_gpu
+        What a busy gpu draws.
 
     Raises
     ------
@@ -150,6 +190,9 @@ def green_hours(
         raise InputError(
             "out of range", field="watts", value=1000.0 * kilowatts_per_core, expected="above 0"
         )
+    if not 0.0 <= kilowatts_per_gpu < np.inf:
+        value = 1000.0 * kilowatts_per_gpu
+        raise InputError("out of range", field="gpu watts", value=value, expected="0 or more")
     if not 0.0 <= hour_grams < np.inf:
         raise InputError("out of range", field="hour grams", value=hour_grams, expected="0 or more")
     patiences = sorted({0.0, *patiences_seconds})
@@ -163,35 +206,85 @@ def green_hours(
         # What a job is believed to emit after the series' end, nobody can say.
         believed = np.minimum(believed, series.end_seconds - submit - longest)
 
-    grams_per_kilowatt = hour_grams / (jobs.cores * kilowatts_per_core)
+    power: Floats = jobs.cores.astype(np.float64) * kilowatts_per_core
+    if jobs.gpus is not None:
+        power = power + jobs.gpus * kilowatts_per_gpu
+    grams_per_kilowatt = hour_grams / power
 
     def started(runtimes: Floats, patience: Floats) -> Floats:
         return green_starts(
             shifted, series.carbon, writable(runtimes), patience, grams_per_kilowatt
         )
 
+    def emitted(starts: Floats) -> Floats:
+        return emitted_grams(shifted, series.carbon, starts, power)
+
+    at_once = emitted(shifted.submit_seconds)
+    length = block_seconds(submit)
+    blocks = _Blocks(submit, length, at_once) if length is not None else None
     points, starts = [], shifted.submit_seconds
     for patience in patiences:
         starts = started(believed, np.where(some, patience, 0.0))
         with_truth = started(runtime, np.full(len(jobs), patience))
+        grams, wait = emitted(starts), starts - shifted.submit_seconds
         points.append(
             GreenPoint(
                 patience,
-                green_metrics(shifted, series.carbon, starts, kilowatts_per_core),
-                green_metrics(shifted, series.carbon, with_truth, kilowatts_per_core),
+                green_metrics(grams, at_once, wait),
+                green_metrics(emitted(with_truth), at_once, with_truth - shifted.submit_seconds),
                 most_cores(starts, jobs),
+                None if blocks is None else blocks.certainty(grams, wait),
             )
         )
     return GreenAnswer(
         tuple(points),
         len(jobs),
         jobs.core_seconds / _HOUR,
+        jobs.gpu_seconds / _HOUR,
         kilowatts_per_core,
+        kilowatts_per_gpu,
         hour_grams,
         points[0].most_cores,
         1.0 - float(some.mean()),
+        0 if blocks is None else blocks.count,
+        length or 0.0,
         _course(jobs, series, starts + series.first_seconds),
     )
+
+
+class _Blocks:
+    """Blocks of submissions, and how often each comes in periods put together anew."""
+
+    def __init__(self, submit_seconds: Floats, length: float, grams_at_once: Floats) -> None:
+        since = submit_seconds - submit_seconds[0]
+        self.count = max(int(np.ceil(since[-1] / length - 1e-9)), 1)
+        self._of_job = np.minimum((since / length).astype(np.int64), self.count - 1)
+        self._draws = block_draws(self.count, _DRAWS, _SEED)
+        self._at_once = self._drawn(grams_at_once)
+        self._jobs = self._drawn(np.ones(since.size))
+
+    def certainty(self, grams: Floats, wait_seconds: Floats) -> GreenCertainty:
+        """Intervals of the share saved and of the mean wait."""
+        kept = np.divide(
+            self._drawn(grams),
+            self._at_once,
+            out=np.ones_like(self._at_once),
+            where=self._at_once > 0.0,
+        )
+        return GreenCertainty(
+            _interval(1.0 - kept),
+            _interval(self._drawn(wait_seconds) / np.maximum(self._jobs, 1.0)),
+        )
+
+    def _drawn(self, values: Floats) -> Floats:
+        """Sums of each period, shape (draws,)."""
+        sums: Floats = self._draws @ np.bincount(self._of_job, values, self.count)
+        return sums
+
+
+def _interval(values: Floats) -> tuple[float, float]:
+    low, high = np.quantile(values, _LEVELS)
+    return float(low), float(high)
 
 
 def most_cores(start_seconds: Floats, jobs: TraceJobs) -> int:

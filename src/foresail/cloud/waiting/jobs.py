@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +16,24 @@ from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
 GIB = 1024.0**3
+_SHARES: Final = 1000.0
+_LEAST_SHARE: Final = 1e-6
+"""Gpus are counted in thousandths, so that shares of one add up exactly; requests are rounded up,
+but for what floating point adds to them."""
 
 
 class Requests(NamedTuple):
-    """The distinct requests of a trace, by cores and then memory, and which one each job has."""
+    """The distinct requests of a trace, by cores, memory and gpus, and which one each job has."""
 
     cores: NDArray[np.int64]
     memory_bytes: Floats
+    gpus: Floats
     of_job: NDArray[np.int32]
+
+    @property
+    def jobs_with_gpus(self) -> int:
+        """How many jobs ask for gpus."""
+        return int((self.gpus > 0.0)[self.of_job].sum()) if self.gpus.any() else 0
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,9 @@ class TraceJobs:
         From the workload's origin; how long each really runs.
     cores
         Whole cores that each asks for, 1 or more.
-    memory_bytes
-        What each asks for, or None where nobody does.
+    memory_bytes, gpus
+        What each asks for, or None where nobody does. A share of a gpu counts as a part of all
+        that a machine has: it is not said on which one the job runs.
 
     Raises
     ------
@@ -49,12 +60,13 @@ class TraceJobs:
     runtime_seconds: Floats
     cores: NDArray[np.int64]
     memory_bytes: Floats | None = None
+    gpus: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("submit_seconds", "runtime_seconds"):
             object.__setattr__(self, name, writable(getattr(self, name)))
         columns = [self.submit_seconds, self.runtime_seconds, self.cores]
-        columns += [] if self.memory_bytes is None else [self.memory_bytes]
+        columns += [each for each in (self.memory_bytes, self.gpus) if each is not None]
         if len({column.shape for column in columns}) != 1:
             raise InputError("the columns of the jobs differ in length")
         if np.any(np.diff(self.submit_seconds) < 0.0) or not _all_finite(self.submit_seconds):
@@ -63,32 +75,57 @@ class TraceJobs:
             raise InputError("out of range", field="runtime_seconds", expected="0 or more")
         if np.any(self.cores < 1):
             raise InputError("out of range", field="cores", expected="1 or more")
+        if self.gpus is not None and (np.any(self.gpus < 0.0) or not _all_finite(self.gpus)):
+            raise InputError("out of range", field="gpus", expected="0 or more")
 
     def __len__(self) -> int:
         return self.submit_seconds.size
 
     @classmethod
     def of_workload(cls, workload: Workload) -> TraceJobs:
-        """The jobs of a workload whose runtimes are known; cores are rounded up."""
-        memory = workload.jobs["memory_bytes_per_task"]
-        total = memory.fill_null(0.0).to_numpy() * workload.jobs["tasks"].to_numpy()
+        """The jobs of a workload whose runtimes are known; cores are rounded up.
+
+        A job whose cores are not known has one.
+        """
+        gpus = _of_all_tasks(workload, "gpus_per_task")
         return cls(
             workload.jobs["submit_seconds"].to_numpy(),
             workload.runtime_seconds,
-            np.maximum(np.ceil(workload.cpus), 1.0).astype(np.int64),
-            None if memory.null_count() == len(memory) else total.astype(np.float64),
+            np.fmax(np.ceil(workload.cpus), 1.0).astype(np.int64),
+            _of_all_tasks(workload, "memory_bytes_per_task"),
+            gpus if gpus is not None and gpus.any() else None,
+        )
+
+    def among(self, rows: slice | NDArray[np.bool_]) -> TraceJobs:
+        """Some of the jobs."""
+        return replace(
+            self,
+            submit_seconds=self.submit_seconds[rows],
+            runtime_seconds=self.runtime_seconds[rows],
+            cores=self.cores[rows],
+            memory_bytes=None if self.memory_bytes is None else self.memory_bytes[rows],
+            gpus=None if self.gpus is None else self.gpus[rows],
         )
 
     @cached_property
     def requests(self) -> Requests:
         """The distinct requests."""
-        if self.memory_bytes is None:
+        if self.memory_bytes is None and self.gpus is None:
             kinds, codes = _coded(self.cores)
-            return Requests(kinds, np.zeros(kinds.size), codes.astype(np.int32))
-        sizes, size = np.unique(self.memory_bytes, return_inverse=True)
-        kinds, code = np.unique(self.cores * np.int64(sizes.size) + size, return_inverse=True)
+            none = np.zeros(kinds.size)
+            return Requests(kinds, none, none, codes.astype(np.int32))
+        sizes, size = _distinct(self.memory_bytes, len(self))
+        shares, share = _distinct(
+            None if self.gpus is None else np.ceil(self.gpus * _SHARES - _LEAST_SHARE), len(self)
+        )
+        own = (self.cores * np.int64(sizes.size) + size) * np.int64(shares.size) + share
+        kinds, code = np.unique(own, return_inverse=True)
+        cores, rest = np.divmod(kinds, sizes.size * shares.size)
         return Requests(
-            kinds // sizes.size, sizes[kinds % sizes.size], code.astype(np.int32).ravel()
+            cores,
+            sizes[rest // shares.size],
+            shares[rest % shares.size] / _SHARES,
+            code.astype(np.int32).ravel(),
         )
 
     @property
@@ -96,18 +133,25 @@ class TraceJobs:
         """Work of all jobs."""
         return float(self.runtime_seconds @ self.cores)
 
+    @property
+    def gpu_seconds(self) -> float:
+        """The same for gpus."""
+        return 0.0 if self.gpus is None else float(self.runtime_seconds @ self.gpus)
+
 
 @dataclass(frozen=True, slots=True)
 class RentedType:
-    """A machine to rent: cores, memory and price per hour."""
+    """A machine to rent: cores, memory, price per hour and gpus."""
 
     name: str
     cores: int
     memory_bytes: float
     price_per_hour: float
+    gpus: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.cores >= 1 and self.memory_bytes > 0.0 and self.price_per_hour > 0.0):
+        sized = self.cores >= 1 and self.memory_bytes > 0.0 and self.gpus >= 0.0
+        if not (sized and self.price_per_hour > 0.0):
             raise InputError("a machine needs cores, memory and a price", value=self.name)
 
 
@@ -142,6 +186,8 @@ class FixedMachines:
         Of each.
     own_price_per_core_hour
         What a busy core costs beyond that (power, say).
+    gpus
+        Of each.
 
     Raises
     ------
@@ -154,9 +200,10 @@ class FixedMachines:
     memory_bytes: float = math.inf
     price_per_hour: float = 0.4 * 64 * 0.0481
     own_price_per_core_hour: float = 0.0
+    gpus: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("count", 0), ("cores", 1), ("price_per_hour", 0)):
+        for name, least in (("count", 0), ("cores", 1), ("price_per_hour", 0), ("gpus", 0)):
             if not getattr(self, name) >= least:
                 value = getattr(self, name)
                 raise InputError(
@@ -168,30 +215,98 @@ class FixedMachines:
         """Cores of all machines."""
         return self.count * self.cores
 
+    @property
+    def total_gpus(self) -> float:
+        """Gpus of all machines."""
+        return self.count * self.gpus
+
+    def kept_busy(self, jobs: TraceJobs) -> float:
+        """Seconds for which the work would keep one machine busy: its cores, or its gpus.
+
+        Where the machine has no gpus, those that jobs ask for do not count.
+        """
+        by_cores = jobs.core_seconds / self.cores
+        return max(by_cores, jobs.gpu_seconds / self.gpus) if self.gpus else by_cores
+
+    def holds(self, requests: Requests) -> NDArray[np.bool_]:
+        """Which of the requests fit an idle machine."""
+        return (
+            (requests.cores <= self.cores)
+            & (requests.memory_bytes <= self.memory_bytes)
+            & (requests.gpus <= self.gpus)
+        )
+
 
 def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
     """Money per hour for what each request would be rented.
 
-    It is the cheapest machine that holds it. What none holds gets as many of the machine with the
-    most cores as its cores and memory need.
+    It is the cheapest machine that holds it. What none holds gets as many as it needs of the
+    machine with the most cores or, if it asks for gpus, of the cheapest with the most gpus.
 
     Raises
     ------
     InputError
-        If there is nothing to rent.
+        If there is nothing to rent, or no gpus, and jobs ask for some.
     """
     if not family:
         raise InputError("there is no machine to rent", expected="at least one type")
+    asks = requests.gpus > 0.0
+    if asks.any() and not any(kind.gpus for kind in family):
+        raise no_gpus(requests.jobs_with_gpus)
     price = np.full(requests.cores.size, np.inf)
     for kind in family:
-        holds = (requests.cores <= kind.cores) & (requests.memory_bytes <= kind.memory_bytes)
+        holds = (
+            (requests.cores <= kind.cores)
+            & (requests.memory_bytes <= kind.memory_bytes)
+            & (requests.gpus <= kind.gpus)
+        )
         price = np.where(holds, np.minimum(price, kind.price_per_hour), price)
     largest = max(family, key=lambda kind: (kind.cores, kind.memory_bytes))
-    several = np.maximum(
-        np.ceil(requests.cores / largest.cores),
-        np.ceil(requests.memory_bytes / largest.memory_bytes),
+    richest = max(family, key=lambda kind: (kind.gpus, -kind.price_per_hour))
+    several = np.where(asks, _several(requests, richest), _several(requests, largest))
+    return np.where(np.isinf(price), several, price)
+
+
+def no_gpus(jobs: int) -> InputError:
+    """So many jobs ask for gpus, and nothing on offer has any."""
+    return InputError(
+        "no machine on offer has gpus",
+        field="gpus",
+        value=f"asked for by {jobs} job{'' if jobs == 1 else 's'}",
+        expected="prices of a type with gpus, or only the other jobs (--filter drop_gpus)",
     )
-    return np.where(np.isinf(price), several * largest.price_per_hour, price)
+
+
+def in_shares(gpus: ArrayLike) -> Floats:
+    """Gpus in thousandths, as kernels take them."""
+    return np.rint(np.asarray(gpus, dtype=np.float64) * _SHARES)
+
+
+def _several(requests: Requests, kind: RentedType) -> Floats:
+    """Price of as many of a machine as hold each request."""
+    needed = np.maximum(
+        np.ceil(requests.cores / kind.cores), np.ceil(requests.memory_bytes / kind.memory_bytes)
+    )
+    if kind.gpus:
+        needed = np.maximum(needed, np.ceil(requests.gpus / kind.gpus))
+    return needed * kind.price_per_hour
+
+
+def _of_all_tasks(workload: Workload, column: str) -> Floats | None:
+    """What a job asks for in all, 0 where that is not known; None if it is of no job."""
+    each = workload.jobs[column]
+    if each.null_count() == len(each):
+        return None
+    total: Floats = each.fill_null(0.0).to_numpy() * workload.jobs["tasks"].to_numpy()
+    return total
+
+
+def _distinct(values: Floats | None, count: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Distinct values, ascending, and their places; only 0 where there are none."""
+    if values is None:
+        return np.zeros(1), np.zeros(count, np.int64)
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct, places
 
 
 def _coded(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

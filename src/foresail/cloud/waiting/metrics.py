@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import FixedMachines
+from foresail.cloud.waiting.jobs import FixedMachines, Floats, in_shares
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
 from foresail.kernels import waiting_totals as totals_of
@@ -37,9 +37,11 @@ class WaitingMetrics:
         Shares of jobs that ended on rented machines, that were tried there, and that were rented
         one after a wait in vain.
     rented_work
-        Share of core-seconds that did not run on fixed machines.
+        Share of core-seconds that did not run on fixed machines; where jobs ask for gpus, a job's
+        seconds count by the on-demand price of what it would be rented.
     fixed_utilisation
-        Share of the fixed machines' cores that the jobs used (trials not counted).
+        Share of the fixed machines' cores that the jobs used, or of their gpus where that is more
+        (trials not counted).
     delay_cost
         What the delays were worth, by the jobs' own values.
     """
@@ -118,7 +120,6 @@ def measured(
         first, last, trial_price, policy.rules, columns, simulated.shapes, outcomes, totals
     )
     jobs, work = totals[totals_of.JOBS], max(totals[totals_of.WORK], 1e-300)
-    capacity = fixed.total_cores * period
     return WaitingMetrics(
         jobs=last - first,
         period_seconds=period,
@@ -132,8 +133,17 @@ def measured(
         tried_jobs=float(totals[totals_of.TRIED_JOBS] / jobs),
         expired_jobs=float(totals[totals_of.EXPIRED_JOBS] / jobs),
         rented_work=float(1.0 - totals[totals_of.FIXED_WORK] / work),
-        fixed_utilisation=float(totals[totals_of.FIXED_WORK] / capacity) if capacity else 0.0,
+        fixed_utilisation=_used(totals, fixed, period),
         delay_cost=float(totals[totals_of.DELAY_COST]),
+    )
+
+
+def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:
+    """Share of the fixed machines that was in use: of their cores or gpus, whichever is more."""
+    cores, gpus = fixed.total_cores * period_seconds, fixed.total_gpus * period_seconds
+    return max(
+        float(totals[totals_of.FIXED_CORE_SECONDS] / cores) if cores else 0.0,
+        float(totals[totals_of.FIXED_GPU_SECONDS] / in_shares(gpus)) if gpus else 0.0,
     )
 
 

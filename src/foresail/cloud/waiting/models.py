@@ -292,7 +292,14 @@ def cheapest_servers(
 
     By bisection: the rented work is convex in the number of servers. Where nothing but short jobs
     is rented whatever the servers (AJW, LJW), it is the fewest that can do the rest.
+
+    Raises
+    ------
+    InputError
+        If a fixed server costs nothing: then more are never too many.
     """
+    if load.fixed_price == 0.0:
+        raise InputError("out of range", field="fixed_price", value=0.0, expected="above 0")
 
     def is_worth_it(servers: int) -> bool:
         fewer, here = expected(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.cloud.prices import Catalogue, Offer
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType, Requests, no_gpus
 from foresail.model.errors import InputError
 
 
@@ -21,6 +21,7 @@ def rented_family(catalogue: Catalogue) -> tuple[RentedType, ...]:
             int(offer.instance.cores),
             offer.instance.memory_bytes,
             offer.on_demand_per_hour,
+            offer.instance.gpus,
         )
         for offer in catalogue.after_discounts().offers
         if offer.instance.cores >= 1.0
@@ -30,21 +31,44 @@ def rented_family(catalogue: Catalogue) -> tuple[RentedType, ...]:
     return family
 
 
-def owned_offer(catalogue: Catalogue, name: str | None) -> Offer:
+def owned_offer(catalogue: Catalogue, name: str | None, requests: Requests | None = None) -> Offer:
     """The machine to own: the named one, or the largest that can be reserved (or else the largest).
+
+    Where jobs ask for gpus, and none is named, it is the one with the most gpus instead; of equals
+    the cheapest.
+
+    Parameters
+    ----------
+    catalogue, name
+        Prices, and perhaps a type of them.
+    requests
+        What jobs ask for, if that is known.
 
     Raises
     ------
     UnknownNameError
         If there is no such type.
+    InputError
+        If jobs ask for gpus, and no type has any.
     """
     if name is not None:
         return catalogue.after_discounts().find(name)
     offers = catalogue.after_discounts().offers
+    asking = 0 if requests is None else requests.jobs_with_gpus
+    if asking:
+        offers = tuple(offer for offer in offers if offer.instance.gpus)
+        if not offers:
+            raise no_gpus(asking)
     reserved = [offer for offer in offers if offer.reserved]
-    return max(
-        reserved or offers, key=lambda offer: (offer.instance.cores, -offer.on_demand_per_hour)
-    )
+    return max(reserved or offers, key=_most_gpus if asking else _most_cores)
+
+
+def _most_cores(offer: Offer) -> tuple[float, float]:
+    return offer.instance.cores, -offer.on_demand_per_hour
+
+
+def _most_gpus(offer: Offer) -> tuple[float, float]:
+    return offer.instance.gpus, -offer.on_demand_per_hour
 
 
 def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None) -> FixedMachines:
@@ -80,4 +104,10 @@ def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None
         raise InputError(
             "not a price", field="--fixed-price", value=price_per_hour, expected="a number above 0"
         )
-    return FixedMachines(1, max(int(instance.cores), 1), instance.memory_bytes, price_per_hour)
+    return FixedMachines(
+        1,
+        max(int(instance.cores), 1),
+        instance.memory_bytes,
+        price_per_hour,
+        gpus=instance.gpus,
+    )

@@ -15,7 +15,7 @@ from foresail.cloud.waiting.blocks import block_draws, block_seconds
 from foresail.cloud.waiting.frontier import Point, advised
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs, rents
 from foresail.cloud.waiting.metrics import WaitingMetrics
-from foresail.cloud.waiting.models import Load, expected
+from foresail.cloud.waiting.models import Load, cheapest_servers, expected
 from foresail.cloud.waiting.trying import (
     GO_BY_RUNTIMES,
     GO_BY_WAITS,
@@ -212,6 +212,9 @@ class OwningAnswer:
         Machines that the work would keep busy.
     certainty
         None for formulas, and for logs of fewer than five days.
+    optima
+        For formulas: each policy and its thresholds with the number of machines at which the price
+        is lowest, waiting not counted (s* of the literature), whether it was tried or not.
     """
 
     points: tuple[Point, ...]
@@ -225,6 +228,7 @@ class OwningAnswer:
     jobs: float
     mean_machines: float
     certainty: Certainty | None
+    optima: tuple[Point, ...] = ()
 
     def of(self, policy: str) -> list[Point]:
         """The points of a policy."""
@@ -364,34 +368,50 @@ def own_or_rent_by_formula(
     InputError
         If no setting is as asked.
     """
-    hours = _YEAR_SECONDS / 3600.0
-    on_demand = load.offered * server_per_hour * hours
+    points = {each: _by_formulas(each, load, server_per_hour) for each in sweep.settings()}
     arrivals = load.arrivals_per_second * _YEAR_SECONDS
-    points = {}
-    for each in sweep.settings():
-        found = expected(
-            each.policy,
-            load,
-            each.machines,
-            math.inf if each.waiting_seconds is None else each.waiting_seconds,
-            each.short_seconds or 0.0,
-        )
-        wait, rented = float(found.wait_seconds), float(found.rented_work)
-        busy = load.offered * (1.0 - rented)
-        points[each] = Point(
-            each.policy,
-            each.machines,
-            each.waiting_seconds,
-            each.short_seconds,
-            float(found.price) * on_demand,
-            on_demand,
-            wait,
-            arrivals * wait / 3600.0,
-            rented,
-            float(found.rented_jobs),
-            busy / each.machines if each.machines else 0.0,
-        )
-    return _answered(points, sweep, worth, _YEAR_SECONDS, arrivals, load.offered, _by_formula)
+    answer = _answered(points, sweep, worth, _YEAR_SECONDS, arrivals, load.offered, _by_formula)
+    optima = dict.fromkeys(_at_lowest_price(each, load) for each in sorted(points, key=_order))
+    found = tuple(_by_formulas(each, load, server_per_hour) for each in optima)
+    return replace(answer, optima=found)
+
+
+def _by_formulas(setting: Setting, load: Load, server_per_hour: float) -> Point:
+    """What a year under a setting comes to."""
+    on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
+    found = expected(
+        setting.policy,
+        load,
+        setting.machines,
+        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
+        setting.short_seconds or 0.0,
+    )
+    wait, rented = float(found.wait_seconds), float(found.rented_work)
+    busy = load.offered * (1.0 - rented)
+    return Point(
+        setting.policy,
+        setting.machines,
+        setting.waiting_seconds,
+        setting.short_seconds,
+        float(found.price) * on_demand,
+        on_demand,
+        wait,
+        load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
+        rented,
+        float(found.rented_jobs),
+        busy / setting.machines if setting.machines else 0.0,
+    )
+
+
+def _at_lowest_price(setting: Setting, load: Load) -> Setting:
+    """The same policy with as many machines as cost least."""
+    servers = cheapest_servers(
+        setting.policy,
+        load,
+        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
+        setting.short_seconds or 0.0,
+    )
+    return replace(setting, machines=servers)
 
 
 def _by_formula(policy: str) -> tuple[str, ...]:
@@ -408,13 +428,17 @@ def usual_hour_value(jobs: TraceJobs, family: Sequence[RentedType]) -> float:
     return USUAL_SHARE * float(rents(requests, family)[requests.of_job].mean())
 
 
-def share_too_wide(jobs: TraceJobs, machine: FixedMachines) -> float:
-    """Share of the work that asks for more than one machine has, and is therefore rented."""
-    wide = jobs.cores > machine.cores
-    if jobs.memory_bytes is not None:
-        wide |= jobs.memory_bytes > machine.memory_bytes
-    work = jobs.core_seconds
-    return float((jobs.runtime_seconds * jobs.cores) @ wide) / work if work else 0.0
+def share_too_wide(jobs: TraceJobs, machine: FixedMachines, family: Sequence[RentedType]) -> float:
+    """Share of the work that asks for more than one machine has, and is therefore rented.
+
+    Work is in core-seconds or, where jobs ask for gpus, what it costs on demand.
+    """
+    requests = jobs.requests
+    each = requests.cores if jobs.gpus is None else rents(requests, family)
+    work = jobs.runtime_seconds * each[requests.of_job]
+    wide = ~machine.holds(requests)[requests.of_job]
+    total = float(work.sum())
+    return float(work @ wide) / total if total else 0.0
 
 
 def _point(

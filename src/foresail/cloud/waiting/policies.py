@@ -41,6 +41,8 @@ class WaitingPolicy:
         Whether who is expected to lose more by waiting than it saves is rented a machine.
     queue
         Order of those who wait.
+    untried_seconds
+        Who is believed to run for so long is a long job anyhow, and waits without a trial.
 
     Raises
     ------
@@ -55,9 +57,16 @@ class WaitingPolicy:
     conserving: bool = True
     weighing: bool = False
     queue: Queue = "fcfs"
+    untried_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        for name in ("waiting_seconds", "short_seconds", "patience_seconds", "speculation_seconds"):
+        for name in (
+            "waiting_seconds",
+            "short_seconds",
+            "patience_seconds",
+            "speculation_seconds",
+            "untried_seconds",
+        ):
             value = getattr(self, name)
             if value is not None and not value >= 0.0:
                 raise InputError("out of range", field=name, value=value, expected="0 or more")
@@ -75,6 +84,7 @@ class WaitingPolicy:
             float(self.speculation_seconds),
             int(self.conserving),
             int(self.weighing),
+            float(self.untried_seconds),
         )
 
 

@@ -13,6 +13,7 @@ from foresail.cloud.waiting.jobs import (
     Floats,
     RentedType,
     TraceJobs,
+    in_shares,
     rents,
     writable,
 )
@@ -34,6 +35,7 @@ from foresail.kernels.waiting import (
     simulate_waiting,
 )
 from foresail.kernels.waiting_forecast import Forecaster, forecaster
+from foresail.kernels.waiting_plan import Plan, empty_plan
 from foresail.model.errors import InputError
 
 _NONE = np.empty(0)
@@ -94,11 +96,13 @@ def simulate(
 ) -> Simulated:
     """Run the jobs of a trace under a waiting policy.
 
-    A job goes to the fixed machine with the fewest free cores that holds it; a job that none could
-    ever hold is rented what it needs. Two jobs never share a rented machine.
+    A job goes to the fixed machine with the fewest free cores that holds it, by cores, memory and
+    gpus; a job that none could ever hold is rented what it needs. Two jobs never share a rented
+    machine.
 
     A forecast of waits simulates forward for each job that finds no machine: its time grows with
-    the jobs that run and wait then, so that a long queue makes it much slower than the rest.
+    the jobs that run and wait then, so that a long queue makes it much slower than the rest. Not
+    so in a strict queue with true runtimes and without trials: there one plan is extended.
 
     Parameters
     ----------
@@ -119,17 +123,20 @@ def simulate(
     Raises
     ------
     InputError
-        If there are not as many beliefs or ranks as jobs, a rank is not a number, or the queue is
-        strict, and ranks are given.
+        If there are not as many beliefs or ranks as jobs, a rank is not a number, the queue is
+        strict, and ranks are given, or jobs ask for gpus, and none are for rent.
     """
     foresight = beliefs.waits if isinstance(beliefs.waits, Foresight) else None
     strict = policy.queue == "strict-fcfs"
     requests = jobs.requests
     columns = _columns(jobs, beliefs, lost_seconds, strict)
+    rent = rents(requests, family)
     shapes = Shapes(
         requests.cores,
         requests.memory_bytes,
-        rents(requests, family),
+        in_shares(requests.gpus),
+        rent,
+        requests.cores.astype(np.float64) if jobs.gpus is None else rent,
         np.full(requests.cores.size, -1, np.int32),
     )
     model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
@@ -160,27 +167,34 @@ def simulate(
     room.tally[TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
     cores = np.full(fixed.count, fixed.cores, np.int64)
     memory = np.full(fixed.count, float(fixed.memory_bytes))
+    shares = float(in_shares(fixed.gpus))
+    gpus = np.full(fixed.count, shares)
     ahead: Forecaster | None = None
-    if isinstance(beliefs.waits, Forecast):
-        ahead = forecaster(columns.estimate, requests.cores.size, cores, memory)
-    elif foresight is not None and strict:
-        ahead = forecaster(columns.runtime, requests.cores.size, cores, memory)
+    plan: Plan | None = None
+    if isinstance(beliefs.waits, Forecast) or (foresight is not None and strict):
+        by = columns.estimate if foresight is None else columns.runtime
+        if strict and not rules.speculation_seconds and np.array_equal(by, columns.runtime):
+            plan = empty_plan(columns.runtime, cores, memory, gpus)
+        else:
+            ahead = forecaster(by, requests.cores.size, cores, memory, gpus)
     simulate_waiting(
         strict,
         float(fixed.own_price_per_core_hour),
         max(features_every, 1),
         rules,
         model,
-        np.array([[fixed.cores, fixed.memory_bytes]] * min(fixed.count, 1), float).reshape(-1, 2),
+        np.full((min(fixed.count, 1), 3), (float(fixed.cores), fixed.memory_bytes, shares)),
         columns,
         shapes,
-        machines_of(cores, memory),
+        machines_of(cores, memory, gpus),
         outcomes,
         room,
         ahead,
+        plan,
     )
+    asked = ahead if plan is None else plan
     if foresight is not None and not strict:
-        _foresee(foresight, rules.patience_seconds, outcomes)
+        foresee(foresight, rules.patience_seconds, outcomes)
     return Simulated(
         outcomes.start,
         outcomes.place,
@@ -189,7 +203,7 @@ def simulate(
         features_every,
         columns,
         shapes,
-        None if ahead is None else ahead.wait,
+        None if asked is None else asked.wait,
     )
 
 
@@ -256,7 +270,7 @@ def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:
     return columns.submit
 
 
-def _foresee(foresight: Foresight, patience_seconds: float, outcomes: Outcomes) -> None:
+def foresee(foresight: Foresight, patience_seconds: float, outcomes: Outcomes) -> None:
     """Whoever waited in vain was told so on arrival, unless the oracle missed it."""
     told = outcomes.place % AFTER_TRIAL == EXPIRED
     if foresight.missed is not None:

@@ -129,7 +129,8 @@ def _keys(
     beliefs: Mapping[str, Beliefs],
 ) -> Iterator[tuple[Setting, str]]:
     """Digests of all that determines each result."""
-    trace = _digest_of(jobs.submit_seconds, jobs.runtime_seconds, jobs.cores, jobs.memory_bytes)
+    columns = (jobs.submit_seconds, jobs.runtime_seconds, jobs.cores, jobs.memory_bytes, jobs.gpus)
+    trace = _digest_of(*columns)
     told = {name: _digest_of(*_parts(beliefs[name])) for name in {s.beliefs for s in settings}}
     for setting in settings:
         points = json.dumps(

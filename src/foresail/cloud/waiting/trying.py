@@ -6,13 +6,20 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from dataclasses import asdict, astuple, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import numpy as np
 
@@ -28,8 +35,14 @@ from foresail.cloud.waiting.learning import (
 )
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.models import POLICIES as MODELLED
-from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.policies import (
+    Beliefs,
+    Foresight,
+    Queue,
+    WaitingPolicy,
+    waiting_policy,
+)
+from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.kernels.wait_model import FEATURES, WaitModel
 from foresail.model.errors import InputError
 
@@ -62,6 +75,48 @@ class Setting:
     short_seconds: float | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """An order of those who wait in which the first that fits goes.
+
+    Parameters
+    ----------
+    ranks
+        By job of the log, the least first; shape (jobs,).
+    by_runtimes
+        Whether they follow from what is believed of runtimes.
+    """
+
+    ranks: Floats
+    by_runtimes: bool
+
+
+class Scheduling(Protocol):
+    """A scheduler of the fixed machines, with which a log can be simulated."""
+
+    @property
+    def digest(self) -> str:
+        """Of the scheduler, and of all that it knows of the log's jobs."""
+        ...
+
+    @property
+    def by_true_runtimes(self) -> bool:
+        """Whether it knows runtimes before they are over."""
+        ...
+
+    def simulate(
+        self,
+        jobs: TraceJobs,
+        fixed: FixedMachines,
+        family: Sequence[RentedType],
+        policy: WaitingPolicy,
+        beliefs: Beliefs,
+        features_every: int = 0,
+    ) -> Simulated:
+        """As ``simulating.simulate``, of the first jobs of the log."""
+        ...
+
+
 @dataclass(frozen=True)
 class Grounds:
     """What settings are tried on.
@@ -77,7 +132,7 @@ class Grounds:
     family
         What is on offer for rent.
     queue
-        Order of those who wait.
+        Order of those who wait, or the scheduler of the fixed machines.
     waits
         What SWW and the compound are told of waits; a model that learned from the first third of
         the log tells the speculative and the weighing policy too.
@@ -98,7 +153,7 @@ class Grounds:
     runtimes: Floats
     machine: FixedMachines
     family: Sequence[RentedType]
-    queue: Queue = "fcfs"
+    queue: Queue | Ranking | Scheduling = "fcfs"
     waits: Waits = "known"
     are_runtimes_true: bool = True
     hour_value: float = 0.0
@@ -121,11 +176,55 @@ class Grounds:
 
     def told_truths(self, policy: str) -> tuple[str, ...]:
         """What a policy goes by that only an oracle knows."""
-        by_runtimes = policy in GO_BY_RUNTIMES or (self.queue == "sjf" and policy != "njw")
+        by_runtimes = self.are_runtimes_true and policy in GO_BY_RUNTIMES
+        if policy != "njw":  # in which nobody waits
+            by_runtimes |= self._starts_by_true_runtimes
         return (
-            *(("runtimes",) if by_runtimes and self.are_runtimes_true else ()),
+            *(("runtimes",) if by_runtimes else ()),
             *(("waits",) if policy in GO_BY_WAITS and self.waits == "known" else ()),
         )
+
+    @property
+    def _starts_by_true_runtimes(self) -> bool:
+        """Whether who of those who wait goes first follows from the truth."""
+        match self.queue:
+            case str(name):
+                return self.are_runtimes_true and name == "sjf"
+            case Ranking(by_runtimes=by_runtimes):
+                return self.are_runtimes_true and by_runtimes
+            case scheduling:
+                return scheduling.by_true_runtimes
+
+    def simulate(
+        self,
+        setting: Setting,
+        waits: Foresight | WaitModel | None,
+        first: int | None = None,
+        features_every: int = 0,
+    ) -> tuple[Simulated, FixedMachines, WaitingPolicy]:
+        """What becomes of the jobs, or the first so many; with the machines and the policy."""
+        many = len(self.jobs) if first is None else first
+        jobs = self.jobs if first is None else self.jobs.among(slice(first))
+        fixed = replace(self.machine, count=setting.machines)
+        delay = self.own_values
+        if delay is None and setting.policy == "weighing":
+            delay = np.full(len(self.jobs), self.hour_value)
+        told = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
+        policy = waiting_policy(
+            setting.policy,
+            math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
+            setting.short_seconds or 0.0,
+            self.queue if isinstance(self.queue, str) else "fcfs",
+        )
+        asked = (jobs, fixed, self.family, policy, told)
+        match self.queue:
+            case str():
+                simulated = simulate(*asked, features_every=features_every)
+            case Ranking(ranks=ranks):
+                simulated = simulate(*asked, features_every=features_every, ranks=ranks[:many])
+            case scheduling:
+                simulated = scheduling.simulate(*asked, features_every)
+        return simulated, fixed, policy
 
     @property
     def span_seconds(self) -> float:
@@ -135,21 +234,32 @@ class Grounds:
     @property
     def mean_machines(self) -> float:
         """Machines that the work would keep busy throughout."""
-        return self.jobs.core_seconds / self.span_seconds / self.machine.cores
+        return self.machine.kept_busy(self.jobs) / self.span_seconds
 
     @cached_property
     def digest(self) -> str:
         """Of all that determines results, beside the setting."""
         digest = hashlib.sha256()
         columns = [getattr(self.jobs, each.name) for each in fields(self.jobs)]
-        for column in (*columns, self.runtimes, self.own_values):
+        ranks = self.queue.ranks if isinstance(self.queue, Ranking) else None
+        for column in (*columns, self.runtimes, self.own_values, ranks):
             if column is not None:
                 digest.update(f"{column.dtype}{column.shape}".encode())
                 digest.update(np.ascontiguousarray(column).data)
         machine = replace(self.machine, count=0)
         told = [__version__, astuple(machine), [*map(astuple, self.family)]]
-        digest.update(json.dumps([*told, self.queue, self.waits]).encode())
+        digest.update(json.dumps([*told, self._digest_of_queue, self.waits]).encode())
         return digest.hexdigest()
+
+    @property
+    def _digest_of_queue(self) -> str:
+        match self.queue:
+            case str(name):
+                return name
+            case Ranking():
+                return "ranks"
+            case scheduling:
+                return scheduling.digest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +284,8 @@ def try_settings(
     grounds, settings
         What to try, and on what.
     workers
-        Simulations at once; each holds some 30 bytes a job.
+        Simulations at once; each holds some 30 bytes a job. Under a scheduler each has a process of
+        its own, with the log.
     kept
         Folder for the results: those that are there already come first, and are not simulated.
 
@@ -191,9 +302,11 @@ def try_settings(
         else:
             yield setting, found
     grounds.jobs.requests  # noqa: B018 - made once, before the threads ask for it
-    with ThreadPoolExecutor(workers) as pool:
-        models = _WaitModels(grounds)
-        pending = {pool.submit(_simulated, grounds, models, each): each for each in left}
+    pool, simulated = _at_once(grounds, workers)
+    with pool:
+        pending: dict[Future[Tried], Setting] = {
+            pool.submit(simulated, each): each for each in left
+        }
         try:
             for future in as_completed(pending):
                 setting = pending[future]
@@ -207,6 +320,28 @@ def try_settings(
 def count_of(jobs: int) -> str:
     """A number of jobs, for messages."""
     return f"{jobs} job" if jobs == 1 else f"{jobs} jobs"
+
+
+def _at_once(grounds: Grounds, workers: int) -> tuple[Executor, Callable[[Setting], Tried]]:
+    """Who simulates, and how: compiled simulations on threads, schedulers in processes."""
+    if workers == 1 or isinstance(grounds.queue, str | Ranking):
+        return ThreadPoolExecutor(workers), partial(_simulated, grounds, _WaitModels(grounds))
+    return (
+        ProcessPoolExecutor(workers, get_context("spawn"), _hold, (grounds,)),
+        _simulated_here,
+    )
+
+
+_held: list[tuple[Grounds, _WaitModels]] = []
+"""In a process of a pool: what its settings are tried on."""
+
+
+def _hold(grounds: Grounds) -> None:
+    _held.append((grounds, _WaitModels(grounds)))
+
+
+def _simulated_here(setting: Setting) -> Tried:
+    return _simulated(*_held[0], setting)
 
 
 class _WaitModels:
@@ -228,26 +363,14 @@ class _WaitModels:
 
     def _learn(self, machines: int, waiting_seconds: float) -> WaitModel:
         grounds = self._grounds
-        jobs = grounds.jobs
-        many = max(int(_LEARNED_SHARE * len(jobs)), 1)
-        first = TraceJobs(
-            jobs.submit_seconds[:many],
-            jobs.runtime_seconds[:many],
-            jobs.cores[:many],
-            None if jobs.memory_bytes is None else jobs.memory_bytes[:many],
+        many = max(int(_LEARNED_SHARE * len(grounds.jobs)), 1)
+        learned, _, policy = grounds.simulate(
+            Setting("ajw-t", machines, waiting_seconds, None),
+            None,
+            first=many,
+            features_every=math.ceil(many / _EXAMPLES),
         )
-        policy = waiting_policy("ajw-t", waiting_seconds, queue=grounds.queue)
-        rows = wait_rows(
-            simulate(
-                first,
-                replace(grounds.machine, count=machines),
-                grounds.family,
-                policy,
-                Beliefs(grounds.runtimes[:many]),
-                features_every=math.ceil(many / _EXAMPLES),
-            ),
-            policy,
-        )
+        rows = wait_rows(learned, policy)
         if not rows.wait_seconds.size:
             return linear_waits(_NO_WAITS)
         match grounds.waits:
@@ -260,23 +383,12 @@ class _WaitModels:
 
 
 def _simulated(grounds: Grounds, models: _WaitModels, setting: Setting) -> Tried:
-    fixed = replace(grounds.machine, count=setting.machines)
-    policy = waiting_policy(
-        setting.policy,
-        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-        setting.short_seconds or 0.0,
-        grounds.queue,
-    )
     waits: Foresight | WaitModel | None = None
     if grounds.learns and setting.policy in LEARN_WAITS:
         waits = models.of(setting)
     elif grounds.waits == "known" and setting.policy in GO_BY_WAITS:
         waits = Foresight()
-    delay = grounds.own_values
-    if delay is None and setting.policy == "weighing":
-        delay = np.full(len(grounds.jobs), grounds.hour_value)
-    told = Beliefs(grounds.runtimes, waits, delay)
-    simulated = simulate(grounds.jobs, fixed, grounds.family, policy, told)
+    simulated, fixed, policy = grounds.simulate(setting, waits)
     length = block_seconds(grounds.jobs.submit_seconds)
     sums = None if length is None else block_sums(simulated, fixed, policy, length)
     return Tried(measured(simulated, fixed, policy), sums)

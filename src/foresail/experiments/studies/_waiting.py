@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import WaitingMetrics
 from foresail.cloud.waiting.policies import WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.year import university_year
 from foresail.experiments.study import Measure
 from foresail.model.errors import InputError
 from foresail.traces.folder import load_workload
+from foresail.traces.university import Runtimes
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 
@@ -26,7 +27,8 @@ RENTED: Final = Measure("rented_work", "work on demand", "share")
 UTILISATION: Final = Measure("fixed_utilisation", "use of fixed machines", "share")
 RENTED_COST: Final = Measure("rented_to_fixed", "on-demand cost / fixed cost", "share")
 
-_APART: Final = 1000
+APART: Final = 1000
+"""Seeds of jobs to learn from are so far from those of the jobs that are run."""
 _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
@@ -34,6 +36,31 @@ YEAR: Final = "generated year"
 DAY: Final = 86400.0
 
 Believed = Literal["truth", "foresight"]
+
+
+class Source(Protocol):
+    """Where jobs come from, and where they can run."""
+
+    @property
+    def seed(self) -> int:
+        """Of what is generated; that of chance, for a log."""
+        ...
+
+    def read(self) -> TraceJobs:
+        """The jobs; kept by the process for the next run."""
+        ...
+
+    def another(self) -> Source:
+        """Other jobs of the same kind, for models to learn from."""
+        ...
+
+    def machines(self, percent: float) -> FixedMachines:
+        """As many fixed machines as hold a percentage of the mean load."""
+        ...
+
+    def family(self) -> Sequence[RentedType]:
+        """The machines to rent."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +77,21 @@ class Trace:
         Of the year.
     machine_cores
         Cores of a fixed machine; 0: all fixed cores are one pool, into which any job fits.
+    middle_seconds
+        Mean runtime of the year's jobs between three minutes and six hours.
     """
 
     log: str
     jobs: int
     seed: int
     machine_cores: int = 64
+    middle_seconds: float = Runtimes.middle_mean_seconds
 
     def read(self) -> TraceJobs:
         """The jobs; kept by the process for the next run."""
         return _read(self)
 
-    def another_year(self) -> Trace:
+    def another(self) -> Trace:
         """A generated year like this one, for models to learn from.
 
         Raises
@@ -71,11 +101,15 @@ class Trace:
         """
         if self.log:
             raise InputError("a log has no other year", value=self.log)
-        return replace(self, seed=self.seed + _APART)
+        return replace(self, seed=self.seed + APART)
 
     def machines(self, percent: float) -> FixedMachines:
         """As many fixed machines as hold a percentage of the mean load, at 0.4 of the price."""
         return machines_for(self.read(), percent, self.machine_cores)
+
+    def family(self) -> Sequence[RentedType]:
+        """The published family."""
+        return FAMILY
 
 
 def machines_for(jobs: TraceJobs, percent: float, machine_cores: int = 0) -> FixedMachines:
@@ -94,7 +128,8 @@ FAMILY: Final = proportional_family(CORE_HOUR)
 def _read(trace: Trace) -> TraceJobs:
     if trace.log:
         return TraceJobs.of_workload(load_workload(Path(trace.log)))
-    return university_year(trace.jobs or None, trace.seed)
+    runtimes = Runtimes(trace.middle_seconds)
+    return university_year(trace.jobs or None, trace.seed, runtimes=runtimes)
 
 
 def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> WaitingPolicy:

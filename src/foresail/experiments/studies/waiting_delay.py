@@ -60,7 +60,7 @@ class DelayRun:
 @lru_cache(maxsize=1)
 def _learned(trace: waiting.Trace, percent: float) -> WaitModel:
     """A forest with the quantiles of the waits of another year, in which all wait."""
-    jobs, fixed = trace.another_year().read(), trace.machines(percent)
+    jobs, fixed = trace.another().read(), trace.machines(percent)
     policy = waiting_policy("ajw")
     every = max(1, len(jobs) // _EXAMPLES)
     found = simulate(

@@ -35,4 +35,13 @@ class CanonicalReader:
         notes.header |= meta.header
         notes.nodes, notes.tasks, notes.usage = folder.read_further_tables(notes.path)
         jobs = notes.path / folder.JOBS_FILE
-        yield from folder.table_chunks(jobs, schema.JOBS, _ROWS_AT_ONCE)
+        for chunk in folder.table_chunks(jobs, schema.JOBS, _ROWS_AT_ONCE):
+            yield _without_room_for_nulls(chunk)
+
+
+def _without_room_for_nulls(chunk: pl.DataFrame) -> pl.DataFrame:
+    """The same chunk; columns in which nothing is known hold one null, whatever its height."""
+    unknown = [name for name in chunk.columns if chunk[name].null_count() == chunk.height]
+    return chunk.with_columns(
+        pl.lit(None, dtype=chunk.schema[name]).alias(name) for name in unknown
+    )

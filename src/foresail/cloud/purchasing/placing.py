@@ -1,0 +1,168 @@
+"""Which jobs run on machines that are paid for: fleets that are there always, or in some hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.prices import GIB, InstanceType
+from foresail.cloud.purchasing.demand import BoughtJobs
+from foresail.cloud.purchasing.machines import ReservedMachines, Sizes, pieces_of
+from foresail.cloud.purchasing.offline import COMMITTED
+from foresail.cloud.purchasing.schedules import Schedule
+from foresail.kernels.heaps import timetable
+from foresail.kernels.packing import machines_of
+from foresail.kernels.reserved_placement import Pieces, place_jobs
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+_PARTS_OF_GPU: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Machines that are there in the same hours, all of them with GPUs or none.
+
+    Parameters
+    ----------
+    machines
+        At least one.
+    schedule, hours_left
+        As of each machine.
+    """
+
+    machines: tuple[ReservedMachines, ...]
+    schedule: Schedule | None
+    hours_left: float
+
+    @property
+    def with_gpus(self) -> bool:
+        """Whether it is for jobs that ask for GPUs, and no others."""
+        return self.machines[0].instance.gpus > 0.0
+
+    def closes(self, start_hours: Floats, first_hour: float) -> Floats:
+        """When a machine is given back that is there at each start; -inf where none is.
+
+        ``first_hour`` is the hour at 0, counted from a Monday, 00:00.
+        """
+        closes = np.where(start_hours < self.hours_left, self.hours_left, -np.inf)
+        if self.schedule is None:
+            return closes
+        return np.minimum(closes, self.schedule.closes(start_hours + first_hour) - first_hour)
+
+
+def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
+    """Machines by when they are there: what ends soonest first, what is scheduled last.
+
+    Committed ones are apart from reserved ones.
+    """
+    groups: dict[tuple[object, ...], list[ReservedMachines]] = {}
+    for each in machines:
+        schedule = each.schedule and (each.schedule.period, each.schedule.windows)
+        with_gpus = each.instance.gpus > 0.0
+        key = (schedule, each.hours_left, with_gpus, each.option == COMMITTED)
+        groups.setdefault(key, []).append(each)
+    fleets = [Fleet(tuple(own), own[0].schedule, own[0].hours_left) for own in groups.values()]
+    return sorted(fleets, key=lambda fleet: (fleet.schedule is not None, fleet.hours_left))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Which jobs each fleet takes; arrays of shape (jobs,).
+
+    Parameters
+    ----------
+    fleet
+        Place of the fleet; -1: none.
+    cut
+        Jobs whose machine was given back before they ended.
+    """
+
+    fleet: NDArray[np.int64]
+    cut: Booleans
+
+    @property
+    def done(self) -> Booleans:
+        """Jobs that need no other machine."""
+        return (self.fleet >= 0) & ~self.cut
+
+
+def place(
+    jobs: BoughtJobs, fleets: Sequence[Fleet], believed_hours: Floats, first_hour: float
+) -> Placed:
+    """Jobs in order of start on the first fleet that holds all of one, best fit, none waiting.
+
+    A fleet that is given back takes only jobs that are believed to end before. One that runs on
+    nevertheless loses what it did.
+
+    Parameters
+    ----------
+    jobs
+        In order of start.
+    fleets
+        In order of preference.
+    believed_hours
+        Runtimes; shape (jobs,).
+    first_hour
+        The hour at 0, counted from a Monday, 00:00.
+    """
+    fleet = np.full(jobs.hours.size, -1, np.int64)
+    cut = np.zeros(jobs.hours.size, np.bool_)
+    asks_gpus = jobs.gpus_per_task > 0.0
+    for place_of, own in enumerate(fleets):
+        closes = own.closes(jobs.start_hours, first_hour)
+        candidate = (fleet < 0) & (asks_gpus == own.with_gpus)
+        candidate &= jobs.start_hours + believed_hours <= closes
+        runs = np.minimum(jobs.hours, closes - jobs.start_hours)
+        at = np.flatnonzero(candidate)
+        taken = at[_fitting(jobs.only(candidate), runs[at], own)]
+        fleet[taken], cut[taken] = place_of, runs[taken] < jobs.hours[taken]
+    return Placed(fleet, cut)
+
+
+def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
+    """Which of some jobs find room; shape (jobs,)."""
+    if not jobs.hours.size:
+        return np.zeros(0, np.bool_)
+    split = pieces_of(jobs, _sizes(fleet))
+    # A task that no machine of the fleet holds is a rest, which finds no room.
+    pieces = Pieces(split.full, *_asked(split.of_full()), *_asked(split.of_rest()))
+    kinds = list(_each(fleet))
+    machines = machines_of(
+        np.array([int(kind.cores) for kind in kinds], np.int64),
+        np.array([kind.memory_bytes for kind in kinds]),
+        np.array([kind.gpus for kind in kinds]) * _PARTS_OF_GPU,
+    )
+    return place_jobs(
+        jobs.start_hours,
+        jobs.start_hours + hours,
+        pieces,
+        machines,
+        timetable(jobs.hours.size),
+    )
+
+
+def _asked(asked: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Cores, bytes and thousandths of GPUs, whole numbers, so that none is lost on the way."""
+    cores, gib, gpus = asked.T
+    return cores.astype(np.int64), np.rint(gib * GIB), np.ceil(gpus * _PARTS_OF_GPU - 1e-6)
+
+
+def _each(fleet: Fleet) -> Iterator[InstanceType]:
+    return (each.instance for each in fleet.machines for _ in range(each.count))
+
+
+def _sizes(fleet: Fleet) -> Sizes:
+    kinds = [each.instance for each in fleet.machines]
+    return Sizes(
+        tuple(kinds),
+        np.array([kind.cores for kind in kinds]),
+        np.array([kind.memory_gib for kind in kinds]),
+        np.array([kind.gpus for kind in kinds]),
+        np.array([each.on_demand_per_hour for each in fleet.machines]),
+    )

@@ -1,0 +1,173 @@
+"""What jobs hold of each resource, what that costs on demand, and what a buyer has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.prices import Catalogue, InstanceType
+from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
+from foresail.cloud.purchasing.machines import Sizes, distinct_rows, parts_of, sizes_of
+from foresail.cloud.purchasing.offline import Amounts
+from foresail.cloud.purchasing.owned import Held, hours_left, running_commitments
+from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """One of what jobs ask for.
+
+    Parameters
+    ----------
+    name
+        ``cores``, ``GiB`` or ``GPUs``.
+    units
+        What each job holds; shape (jobs,).
+    per_hour
+        Price of a unit on demand.
+    held
+        What the buyer has already.
+    standard_work
+        Unit hours of all jobs on standard machines on demand, relative to those of ``units``: more
+        than 1 where customised machines save some.
+    """
+
+    name: str
+    units: Floats
+    per_hour: float
+    held: tuple[Held, ...] = ()
+    standard_work: float = 1.0
+
+
+def resources_of(
+    jobs: BoughtJobs,
+    catalogue: Catalogue,
+    amounts: Amounts = "any",
+    customised_markup: float | None = None,
+) -> tuple[Resource, ...]:
+    """Cores, memory where the log knows it (else 4 GiB are part of each core), GPUs if asked for.
+
+    (Memory is part of the core too where machines leave nothing but 4 GiB to each.)
+
+    In amounts ``of-machines`` a job holds the part of the cheapest machine that it fills with its
+    scarcest resource, idle rest and all; or where customised machines are sold and cheaper, its own
+    amounts times their markup. Logs that know neither memory nor GPUs have nothing to waste.
+
+    Raises
+    ------
+    InputError
+        If jobs ask for GPUs and there are none, or no price of them can be told.
+    """
+    prices = resource_prices(catalogue)
+    check_gpus(jobs, catalogue, prices)
+    held = [
+        (catalogue.find(each.instance).instance, each.count, hours_left(each, catalogue))
+        for each in running_commitments(catalogue)
+    ]
+    cores = tuple(Held(each.cores * count, hours) for each, count, hours in held)
+    gib = tuple(Held(each.memory_gib * count, hours) for each, count, hours in held)
+    gpus = tuple(Held(each.gpus * count, hours) for each, count, hours in held if each.gpus)
+    units = standard = [jobs.cores, jobs.gib, jobs.gpus]
+    apart = jobs.memory_known
+    if amounts == "of-machines" and (jobs.memory_known or jobs.gpus.any()):
+        units, standard = _of_machines(units, sizes_of(catalogue), prices, customised_markup)
+        apart = not _all_standard(units, [each for each, _, _ in held])
+    if not apart:
+        with_memory = prices.core_per_hour + GIB_PER_CORE * prices.gib_per_hour
+        found = [_resource("cores", 0, units, standard, jobs, with_memory, cores)]
+    else:
+        found = [
+            _resource("cores", 0, units, standard, jobs, prices.core_per_hour, cores),
+            _resource("GiB", 1, units, standard, jobs, prices.gib_per_hour, gib),
+        ]
+    if prices.gpu_per_hour is not None and jobs.gpus.any():
+        found.append(_resource("GPUs", 2, units, standard, jobs, prices.gpu_per_hour, gpus))
+    return tuple(found)
+
+
+def _all_standard(units: Sequence[Floats], held: Sequence[InstanceType]) -> bool:
+    """Whether memory is 4 GiB to a core everywhere, so that planning it apart adds nothing."""
+    return bool(
+        np.allclose(units[1], GIB_PER_CORE * units[0])
+        and all(np.isclose(each.memory_gib, GIB_PER_CORE * each.cores) for each in held)
+    )
+
+
+def gpu_ratios(jobs: BoughtJobs, resources: Sequence[Resource]) -> tuple[float, float]:
+    """Cores and GiB per GPU of the jobs that ask for GPUs, each as long as it runs."""
+    units = {each.name: each.units for each in resources}
+    if "GPUs" not in units:
+        return 0.0, 0.0
+    hours = jobs.hours * (jobs.gpus > 0.0)
+    work = float(units["GPUs"] @ hours)
+    cores = float(units["cores"] @ hours) / work
+    gib = float(units["GiB"] @ hours) / work if "GiB" in units else GIB_PER_CORE * cores
+    return cores, gib
+
+
+def check_gpus(jobs: BoughtJobs, catalogue: Catalogue, prices: ResourcePrices) -> None:
+    """Refuse prices that have no GPUs, or none that can be told from cores, for jobs that ask."""
+    asking = int((jobs.gpus > 0.0).sum())
+    if not asking or (prices.gpu_per_hour is not None and _plain(catalogue)):
+        return
+    kinds = [offer.instance for offer in catalogue.offers]
+    problem = "no machine without GPUs is on sale, to tell what cores cost"
+    if not any(kind.gpus for kind in kinds):
+        problem = "no machine with GPUs is on sale"
+    elif prices.gpu_per_hour is None:
+        problem = "machines with GPUs cost no more than their cores and memory do elsewhere"
+    raise InputError(
+        problem,
+        source=catalogue.name,
+        field="gpus_per_task",
+        value=f"{asking:,} of {jobs.hours.size:,} jobs ask for GPUs",
+        expected="prices of types with and without GPUs (more --types, other --prices), or the "
+        "other jobs alone (--filter drop_gpus)",
+    )
+
+
+def _plain(catalogue: Catalogue) -> bool:
+    return catalogue.customised is not None or any(not o.instance.gpus for o in catalogue.offers)
+
+
+def _resource(
+    name: str,
+    at: int,
+    units: Sequence[Floats],
+    standard: Sequence[Floats],
+    jobs: BoughtJobs,
+    per_hour: float,
+    held: Sequence[Held],
+) -> Resource:
+    work = float(units[at] @ jobs.hours)
+    of_standard = float(standard[at] @ jobs.hours)
+    return Resource(name, units[at], per_hour, tuple(held), of_standard / work if work else 1.0)
+
+
+def _of_machines(
+    asked: Sequence[Floats],
+    sizes: Sizes,
+    prices: ResourcePrices,
+    customised_markup: float | None,
+) -> tuple[list[Floats], list[Floats]]:
+    """Cores, GiB and GPUs that jobs hold at least cost, and on standard machines alone."""
+    kinds, kind = distinct_rows(*asked)
+    machine = np.column_stack([sizes.cores, sizes.gib, sizes.gpus])
+    parts = parts_of(kinds, sizes)
+    best = np.argmin(parts * sizes.per_hour, axis=1)
+    of_kinds = np.arange(best.size)
+    standard = parts[of_kinds, best][:, None] * machine[best]
+    held = standard.copy()
+    if customised_markup is not None:
+        price = np.array([prices.core_per_hour, prices.gib_per_hour])
+        own = customised_markup * kinds[:, :2]
+        cheaper = (kinds[:, 2] == 0.0) & (own @ price < standard[:, :2] @ price)
+        held[cheaper, :2] = own[cheaper]
+        held[cheaper, 2] = 0.0
+    return [column[kind] for column in held.T], [column[kind] for column in standard.T]

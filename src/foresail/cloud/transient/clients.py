@@ -1,0 +1,142 @@
+"""How quick a service is while its machines are taken: clients that wait for every answer.
+
+The published experiment (paper 003, section 3.5; spec 2.7): some clients send as fast as they are
+answered, to replicas whose working set is in memory, or partly or mostly on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.machines import Machines
+from foresail.cloud.transient.serving import Protection, Served, absence
+from foresail.kernels.service import (
+    AT_HANDOVER,
+    COUNTS,
+    IN_FLIGHT,
+    REQUESTS,
+    SERVED,
+    WITHOUT_MACHINE,
+    Chance,
+    Outages,
+    serve_clients,
+)
+from foresail.model.errors import InputError
+
+_DRAWS: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Clients and the replicas that answer them; seconds.
+
+    Parameters
+    ----------
+    clients
+        Each sends as soon as it was answered.
+    workers
+        Requests that one machine answers at once.
+    hit_seconds, miss_seconds
+        Mean time to answer from memory and from disk, exponentially distributed.
+    in_memory
+        Share of requests that a machine answers from memory once it has run for long.
+    warming_seconds
+        Time constant with which a new machine comes to that.
+    retry_seconds
+        Until a client sends again after a failure.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    clients: int = 20
+    workers: int = 4
+    hit_seconds: float = 0.012
+    miss_seconds: float = 0.040
+    in_memory: float = 1.0
+    warming_seconds: float = 20.0
+    retry_seconds: float = 0.001
+
+    def __post_init__(self) -> None:
+        for field, holds, expected in (
+            ("clients", self.clients >= 1, "1 or more"),
+            ("workers", self.workers >= 1, "1 or more"),
+            ("hit_seconds", 0.0 < self.hit_seconds < math.inf, "above 0"),
+            ("miss_seconds", 0.0 < self.miss_seconds < math.inf, "above 0"),
+            ("in_memory", 0.0 <= self.in_memory <= 1.0, "0 to 1"),
+            ("warming_seconds", 0.0 < self.warming_seconds < math.inf, "above 0"),
+            ("retry_seconds", 0.0 < self.retry_seconds < math.inf, "above 0"),
+        ):
+            if not holds:
+                raise InputError(
+                    "cannot be", field=field, value=getattr(self, field), expected=expected
+                )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quickness:
+    """What the clients saw.
+
+    Parameters
+    ----------
+    served
+        Requests, and those that failed.
+    latency_seconds
+        Of every request that was answered, in order of sending.
+    seconds
+        How long it lasted.
+    """
+
+    served: Served
+    latency_seconds: NDArray[np.float64]
+    seconds: float
+
+    @property
+    def throughput(self) -> float:
+        """Requests that were answered, per second."""
+        return self.latency_seconds.size / self.seconds
+
+
+def serve_waiting_clients(
+    machines: Machines, clients: Clients, protection: Protection, random: np.random.Generator
+) -> Quickness:
+    """Send requests for all of the machines' time."""
+    away = absence(machines, protection, random)
+    order = np.lexsort((away.gone, machines.machine))
+    first = np.searchsorted(machines.machine[order], np.arange(machines.capacities.size + 1))
+    fastest = min(clients.hit_seconds, clients.miss_seconds)
+    # Each client is answered one by one; of so many exponential times the sum is hardly less.
+    most = math.ceil(2.0 * clients.clients * (machines.seconds / fastest + 1_000.0))
+    latency = np.empty(most)
+    counts = np.zeros(COUNTS, np.int64)
+    serve_clients(
+        machines.seconds,
+        clients.clients,
+        clients.workers,
+        clients.hit_seconds,
+        clients.miss_seconds,
+        clients.in_memory,
+        clients.warming_seconds,
+        clients.retry_seconds,
+        Outages(first, away.closed[order], away.left[order], away.gone[order], away.back[order]),
+        Chance(random.random(_DRAWS), random.random(_DRAWS), random.exponential(1.0, _DRAWS)),
+        latency,
+        counts,
+    )
+    return Quickness(
+        Served(
+            int(counts[REQUESTS]),
+            int(counts[IN_FLIGHT]),
+            int(counts[AT_HANDOVER]),
+            int(counts[WITHOUT_MACHINE]),
+        ),
+        latency[: counts[SERVED]],
+        machines.seconds,
+    )

@@ -1,0 +1,88 @@
+"""What rented machines were paid for under a waiting policy, by the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.policies import WaitingPolicy
+from foresail.cloud.waiting.simulating import Simulated
+from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, TRIED, TraceColumns
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Money for rented machines, and the jobs that had to do with it.
+
+    Parameters
+    ----------
+    short_cost
+        For short jobs, whether they were known to be short or tried.
+    trial_cost
+        For trials of long jobs, which were stopped.
+    told_cost
+        For long jobs that were rented a machine rather than sent to wait.
+    late_cost
+        For long jobs that waited in vain.
+    long_jobs, blocked_jobs, blocked_long_jobs
+        Shares of jobs that are long; that found no fixed machine free; and that, of the long ones.
+    blocked_wait_seconds
+        Mean wait of the long jobs that found none.
+    """
+
+    short_cost: float
+    trial_cost: float
+    told_cost: float
+    late_cost: float
+    long_jobs: float
+    blocked_jobs: float
+    blocked_long_jobs: float
+    blocked_wait_seconds: float
+
+    @property
+    def cost(self) -> float:
+        """All of it."""
+        return self.short_cost + self.trial_cost + self.told_cost + self.late_cost
+
+
+def bill_of(simulated: Simulated, policy: WaitingPolicy, trial_price: float = 1.0) -> Bill:
+    """The bill of a simulated policy; it is what ``measured`` adds up.
+
+    A job is long from the policy's threshold for short ones on, or if a trial does not end it.
+    ``trial_price`` is that of a machine for a trial, relative to the same on demand.
+    """
+    columns = simulated.columns
+    place = simulated.place
+    hourly = simulated.shapes.rent[columns.shape] / 3600.0
+    long = columns.runtime >= policy.short_seconds
+    if policy.speculation_seconds > 0.0:
+        long = columns.runtime > policy.speculation_seconds
+    wait = simulated.start_seconds - columns.submit
+    blocked = (place != FIXED) | (wait > 0.0)
+    trials = np.where(place >= TRIED, _of_trials(columns, policy, trial_price), 0.0) * hourly
+    runs = (
+        np.where((place % AFTER_TRIAL != FIXED) & (place != TRIED), columns.runtime, 0.0) * hourly
+    )
+    late = place % AFTER_TRIAL == EXPIRED
+    some = blocked & long
+    return Bill(
+        short_cost=float((trials + runs)[~long].sum()),
+        trial_cost=float(trials[long].sum()),
+        told_cost=float(runs[long & ~late].sum()),
+        late_cost=float(runs[long & late].sum()),
+        long_jobs=float(long.mean()),
+        blocked_jobs=float(blocked.mean()),
+        blocked_long_jobs=float(some.sum() / max(int(long.sum()), 1)),
+        blocked_wait_seconds=float(wait[some].mean()) if np.any(some) else 0.0,
+    )
+
+
+def _of_trials(columns: TraceColumns, policy: WaitingPolicy, trial_price: float) -> Floats:
+    """On-demand seconds that each job's trial is worth; a lost one is made again on demand."""
+    tried = np.minimum(columns.runtime, policy.speculation_seconds)
+    if columns.lost.size == 0:
+        return tried * trial_price
+    lost = columns.lost
+    return np.where(lost > 0.0, lost * trial_price + tried, tried * trial_price)

@@ -1,0 +1,299 @@
+"""Waiting policies under any scheduler of the replay: the event engine runs the fixed machines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.waiting.deciding import Case, Choice, decide_by_numbers
+from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
+from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import Simulated, foresee
+from foresail.cloud.waiting.simulating import simulate as simulate_queue
+from foresail.control.capacity import Capacity
+from foresail.control.loop import Controller
+from foresail.control.policy import Policy
+from foresail.control.renting import Question, Renting, Sent, SentBecause
+from foresail.kernels.wait_model import WaitModel, predict_wait
+from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED, Outcomes
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.errors import InputError
+from foresail.model.event import HistoryOutcome
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import NeedsTruth
+from foresail.model.resources import Resources
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.replay import is_compiled, replay_arrays
+from foresail.traces.workload import Workload
+
+_PLACES: Final = {
+    SentBecause.CHOSEN: RENTED,
+    SentBecause.IN_VAIN: EXPIRED,
+    SentBecause.ON_TRIAL: TRIED,
+}
+_FIXED: Final = "fixed"
+_PLENTY: Final = 1e30
+"""More bytes and gpus than anybody asks for."""
+_SURE: Final = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class ReplayScheduling:
+    """The fixed machines under a scheduler of the replay, predictor and correction included.
+
+    Schedulers that plan with counts of cpus (those with a compiled pass, such as ``easy``) have the
+    cores of all machines as one pool, as in a replay, and count neither memory nor gpus. The
+    others are told the machines as nodes. Either way a job's tasks may lie on several machines;
+    one that the machines together do not hold, or with a task that none holds, is rented what it
+    needs. Jobs do not wait for others that they depend on.
+
+    The predictor learns from those that the machines could hold as they end, wherever they ran.
+    The waiting policy goes by beliefs of its own.
+
+    Parameters
+    ----------
+    workload
+        The log.
+    policy
+        Scheduler, predictor and correction.
+    """
+
+    workload: Workload
+    policy: Policy
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.policy.label
+
+    @property
+    def by_true_runtimes(self) -> bool:
+        """Whether it goes by what only an oracle knows."""
+        return isinstance(self.policy.predictor.build(), NeedsTruth)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that it goes by."""
+        digest = hashlib.sha256(self.policy.text.encode())
+        for table in (self.workload.jobs, self.workload.tasks):
+            if table is not None:
+                content = io.BytesIO()
+                table.write_ipc(content)
+                digest.update(content.getbuffer())
+        return digest.hexdigest()
+
+    @cached_property
+    def _specifications(self) -> tuple[Job, ...]:
+        jobs = self.workload.jobs.with_columns(after_jobs=pl.lit(None, pl.String))
+        return tuple(self.workload.with_jobs(jobs).specifications())
+
+    def simulate(
+        self,
+        jobs: TraceJobs,
+        fixed: FixedMachines,
+        family: Sequence[RentedType],
+        policy: WaitingPolicy,
+        beliefs: Beliefs,
+        features_every: int = 0,
+    ) -> Simulated:
+        """As ``foresail.cloud.waiting.simulating.simulate``, with this scheduler for the queue.
+
+        Who waits in vain holds up others here, as a scheduler's reservations have it, so that an
+        oracle of waits spares him the wait alone. ``machine`` says nothing.
+
+        Parameters
+        ----------
+        jobs
+            The first jobs of the log, or all.
+        fixed, family, policy, beliefs, features_every
+            As there.
+
+        Raises
+        ------
+        InputError
+            If waits are to be forecast, jobs ask for gpus that the scheduler does not count, or it
+            leaves jobs waiting for ever.
+        """
+        if isinstance(beliefs.waits, Forecast):
+            raise InputError(
+                "waits under a scheduler are not forecast by simulating forward",
+                field="waits",
+                expected="known, unknown, or a model of waits",
+            )
+        alone = Beliefs(beliefs.runtime_seconds, None, beliefs.delay_per_hour)
+        rented = simulate_queue(
+            jobs, replace(fixed, count=0), family, policy, alone, features_every=features_every
+        )
+        held = self._held(len(jobs), fixed)
+        if not held.any():
+            return rented
+        scheduler, predictor, correction = self.policy.build()
+        counts_cpus = hasattr(scheduler, "compiled")
+        if counts_cpus and self._asks_for_gpus:
+            raise InputError("this scheduler counts no gpus", field="scheduler", value=self.name)
+        table = self.workload.jobs.head(len(jobs)).filter(pl.Series(held))
+        workload = self.workload.with_jobs(table.with_columns(after_jobs=pl.lit(None, pl.String)))
+        if is_compiled(self.policy) and not features_every and _nobody_leaves(policy):
+            pool = workload.with_meta(processors=fixed.total_cores)
+            replayed = replay_arrays(pool, pool.runtime_seconds, self.policy)
+            rented.start_seconds[held], rented.place[held] = replayed.start, FIXED
+            return rented
+        advice = _Advice(self.workload, rented, fixed, policy, beliefs)
+        renting = Renting(scheduler, policy.rules, advice)
+        cluster = _pool(fixed) if counts_cpus else _machines(fixed)
+        controller = Controller(cluster, renting, predictor, correction)
+
+        def learned() -> Iterator[HistoryOutcome]:
+            return self._ends_elsewhere(renting.sent, advice)
+
+        schedule = simulate_events(workload, controller, self.name, elsewhere=learned)
+        outcomes = Outcomes(rented.start_seconds, rented.place, rented.machine, rented.features)
+        _fill_in(outcomes, advice.row_of, renting.sent, schedule.jobs)
+        waiting = np.isnan(outcomes.start)
+        if waiting.any():
+            raise InputError(
+                "the scheduler leaves jobs waiting for ever",
+                field="scheduler",
+                value=self.name,
+                expected=f"{waiting.sum()} more of them started on {fixed.count} machines",
+            )
+        if isinstance(beliefs.waits, Foresight):
+            foresee(beliefs.waits, policy.rules.patience_seconds, outcomes)
+        return rented
+
+    def _ends_elsewhere(self, sent: list[Sent], advice: _Advice) -> Iterator[HistoryOutcome]:
+        """What predictors are to learn of the jobs that were sent to rented machines since asked.
+
+        Who is not done in his trial ends later, or here.
+        """
+        for each in sent[advice.told :]:
+            if each.because is not SentBecause.ON_TRIAL or advice.is_done(each.job_id):
+                row = advice.row_of[each.job_id]
+                end = each.time + float(self.workload.runtime_seconds[row])
+                outcome = Outcome(each.job_id, each.time, end)
+                yield HistoryOutcome(end, self._specifications[row], outcome)
+        advice.told = len(sent)
+
+    @cached_property
+    def _asks_for_gpus(self) -> bool:
+        return any(job.total.gpus > 0.0 for job in self._specifications)
+
+    def _held(self, count: int, fixed: FixedMachines) -> NDArray[np.bool_]:
+        """Which of the first jobs the machines hold when they are idle."""
+        if fixed.count == 0:
+            return np.zeros(count, np.bool_)
+        capacity = Capacity(_machines(fixed))
+        return np.array([capacity.could_hold(job) for job in self._specifications[:count]])
+
+
+class _Advice:
+    """What a waiting policy says to jobs of a simulation, which knows the truth."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        rented: Simulated,
+        fixed: FixedMachines,
+        policy: WaitingPolicy,
+        beliefs: Beliefs,
+    ) -> None:
+        ids = workload.jobs["job_id"].head(rented.columns.submit.size).to_list()
+        self.row_of = {job_id: row for row, job_id in enumerate(ids)}
+        self.told = 0
+        self._rented = rented
+        self._fixed = fixed
+        self._rules = policy.rules
+        self._waits = beliefs.waits
+        parts = beliefs.waits.base.size if isinstance(beliefs.waits, WaitModel) else 1
+        self._quantiles = np.zeros(parts)
+
+    def is_done(self, job_id: str) -> bool:
+        """The truth."""
+        runtime = self._rented.columns.runtime[self.row_of[job_id]]
+        return bool(runtime <= self._rules.speculation_seconds)
+
+    def choose(self, question: Question) -> Choice:
+        """As the policy's rules have it; keeps the cluster's state where examples are wanted."""
+        row = self.row_of[question.pending.job.job_id]
+        columns, shapes = self._rented.columns, self._rented.shapes
+        shape = columns.shape[row]
+        cores = float(shapes.cores[shape])
+        every = self._rented.features_every
+        if every and row % every == 0 and not question.tried:
+            self._rented.features[row // every] = self._features(question, cores)
+        if question.fits and self._rules.conserving:
+            return Choice.START
+        case = Case(
+            question.fits,
+            float(shapes.rent[shape]),
+            self._fixed.own_price_per_core_hour * cores,
+            float(columns.delay[row]) if columns.delay.size else 0.0,
+            question.tried,
+        )
+        waits = self._believed_wait(question, row, cores)
+        return decide_by_numbers(self._rules, case, columns.estimate[row], waits)
+
+    def _features(self, question: Question, cores: float) -> Floats:
+        fixed = self._fixed
+        return question.state.features(cores, fixed.total_cores, fixed.memory_bytes * fixed.count)
+
+    def _believed_wait(self, question: Question, row: int, cores: float) -> Floats:
+        waits = self._waits
+        if isinstance(waits, WaitModel):
+            predict_wait(waits, self._features(question, cores), self._quantiles)
+            return self._quantiles
+        if isinstance(waits, np.ndarray):
+            return waits[row : row + 1]
+        if isinstance(waits, Foresight) and waits.false_alarms is not None:
+            return np.array([math.inf if waits.false_alarms[row] else 0.0])
+        return _SURE
+
+
+def _nobody_leaves(policy: WaitingPolicy) -> bool:
+    """Whether all jobs wait, for as long as it takes: then it is a plain replay."""
+    rules = policy.rules
+    limits = (rules.waiting_seconds, rules.patience_seconds)
+    return (
+        limits == (math.inf, math.inf)
+        and rules.short_seconds == rules.speculation_seconds == 0.0
+        and rules.weighing == 0
+    )
+
+
+def _fill_in(
+    outcomes: Outcomes, row_of: dict[str, int], sent: Sequence[Sent], schedule: pl.DataFrame
+) -> None:
+    """What became of jobs that the machines hold; not a number where nothing did."""
+    rows = [row_of[job_id] for job_id in schedule["job_id"].unique()]
+    outcomes.start[rows] = np.nan
+    for each in sent:
+        row = row_of[each.job_id]
+        outcomes.start[row] = each.time
+        outcomes.place[row] = _PLACES[each.because] + AFTER_TRIAL * each.after_trial
+    done = schedule.filter(pl.col("ended_because") == EndedBecause.COMPLETED.value)
+    for job_id, start in done.select("job_id", "start_seconds").iter_rows():
+        row = row_of[job_id]
+        outcomes.start[row] = start
+        outcomes.place[row] = FIXED + AFTER_TRIAL * (outcomes.place[row] == TRIED)
+
+
+def _pool(fixed: FixedMachines) -> Cluster:
+    """The cores of all machines, for who counts nothing else."""
+    return Cluster((Partition(_FIXED, Resources(fixed.total_cores, _PLENTY, _PLENTY)),))
+
+
+def _machines(fixed: FixedMachines) -> Cluster:
+    """Each machine is a node."""
+    each = Resources(fixed.cores, min(fixed.memory_bytes, _PLENTY), fixed.gpus)
+    nodes = tuple(Node(f"{_FIXED}-{number + 1}", each) for number in range(fixed.count))
+    return Cluster((Partition(_FIXED, each * fixed.count, nodes),))
