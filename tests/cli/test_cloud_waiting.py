@@ -282,6 +282,35 @@ def test_unknown_orders_and_schedulers(tmp_path, arguments):
         raise run(tmp_path / "no.swf", *arguments).exception
 
 
+def test_wrong_predictions_by_formula():
+    """Spec section 5.1: SWW on 95 servers at 5 % too long, and on 93 at 50 % too short."""
+    common = ("--model", "0.2,500s", "--machine", "standard-1", "--policy", "sww")
+    common += ("--wait-limit", "900s")
+    (over,) = told(*common, "--fixed", "95", "--mispredicted", "0.05,0")["points"]
+    assert over["price"] == pytest.approx(0.435166, abs=1e-6)
+    (under,) = told(*common, "--fixed", "93", "--mispredicted", "0,0.5")["points"]
+    assert under["mean_wait_seconds"] == pytest.approx(802.07, abs=0.005)
+    every = told(*common[:4], "--mispredicted", "0.05,0.3", "--fixed", "110")
+    assert "compound" not in {each["policy"] for each in every["points"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--model", "0.2,500s", "--mispredicted", "0.1"), "two shares"),
+        (("--model", "0.2,500s", "--mispredicted", "0.1,-1"), "two shares"),
+        (("--model", "0.2,500s", "--mispredicted", "0.1,nan"), "two shares"),
+        (("log.swf", "--mispredicted", "0.1,0.1"), "as who tells them"),
+        (("--model", "0.2,500s", "--mispredicted", "0.1,0", "--policy", "compound"), "no formula"),
+    ],
+)
+def test_predictions_that_cannot_be_so_wrong(arguments, problem):
+    """Not two shares, a log, and a policy that has no formula for it."""
+    error = run(*arguments).exception
+    assert isinstance(error, InputError)
+    assert problem in str(error)
+
+
 @pytest.mark.parametrize("option", [("--order", "sjf"), ("--scheduler", "easy")])
 def test_formulas_have_one_order(option):
     """An order or a scheduler needs a log."""

@@ -23,6 +23,7 @@ from foresail.cli.cloud._prices import (
     Types,
     echo,
     make_output,
+    numbers_of,
     prices_of,
     times_of,
     trace_jobs,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from foresail.cloud.prices import Catalogue, Offer
     from foresail.cloud.waiting.jobs import FixedMachines, Floats, TraceJobs
+    from foresail.cloud.waiting.models import Mispredicted
     from foresail.cloud.waiting.owning import OwningAnswer, Sweep, Worth
     from foresail.cloud.waiting.policies import Queue
     from foresail.cloud.waiting.trying import Ranking, Scheduling
@@ -52,7 +54,6 @@ _OF_FORMULAS: Final = 1_000
 _JOBS_A_SECOND: Final = 2_500
 _LONG_SECONDS: Final = 60.0
 """Numbers of machines to try, unless they are given."""
-_OF_FORMULA: Final = "by formula, all predictions right"
 
 
 class Waits(StrEnum):
@@ -94,6 +95,7 @@ class _Asked:
     hour_values: Path | None
     longest_wait_seconds: float
     customised: bool
+    wrong: tuple[float, float]
 
 
 def command(
@@ -171,6 +173,13 @@ def command(
         Waits,
         typer.Option(help="What policies know of waits, or which model tells them."),
     ] = Waits.KNOWN,
+    mispredicted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OVER,UNDER",
+            help="With --model: shares of predictions that are too long, and too short.",
+        ),
+    ] = None,
     owned: Annotated[
         int | None, typer.Option(metavar="N", help="Machines that you own today.")
     ] = None,
@@ -215,6 +224,13 @@ def command(
         raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
     if model is not None and customised:
         raise InputError("a formula knows no memory", field="--customised", expected="a log")
+    if model is None and mispredicted is not None:
+        raise InputError(
+            "on a log policies err as who tells them does",
+            field="--mispredicted",
+            value=mispredicted,
+            expected="--model, or --runtimes and --waits",
+        )
     if model is not None and hour_values is not None:
         raise InputError(
             "a formula knows no users", field="--hour-values", value=hour_values, expected="a log"
@@ -231,6 +247,7 @@ def command(
         if target_wait is None
         else times_of([target_wait], "--target-wait")[0],
         customised=customised,
+        wrong=(0.0, 0.0) if mispredicted is None else _wrong(mispredicted),
     )
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
 
@@ -410,7 +427,7 @@ def _by_formula(
     model: str, asked: _Asked, catalogue: Catalogue, offer: Offer, fleet: FixedMachines
 ) -> tuple[OwningAnswer, Circumstances]:
     from foresail.cloud.waiting import owning
-    from foresail.cloud.waiting.models import POLICIES, Load
+    from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted
     from foresail.reports.rent_or_wait_page import Circumstances
 
     rate, _, runtime = model.partition(",")
@@ -425,11 +442,14 @@ def _by_formula(
         raise InputError("no runtime", field="--model", value=model, expected="above 0 s")
     relative = fleet.price_per_hour / offer.on_demand_per_hour
     load = Load(arrivals, 1.0 / mean, relative)
+    wrong = Mispredicted(*asked.wrong)
+    policies = [name for name in POLICIES if name != "compound" or not any(wrong)]
     answer = owning.own_or_rent_by_formula(
         load,
         offer.on_demand_per_hour,
-        _sweep(asked, POLICIES, owning.usual_counts(load.offered, relative, _OF_FORMULAS)),
+        _sweep(asked, policies, owning.usual_counts(load.offered, relative, _OF_FORMULAS)),
         _worth(asked, owning.USUAL_SHARE * offer.on_demand_per_hour),
+        wrong,
     )
     return answer, Circumstances(
         log=f"{rate} jobs a second of {runtime} on average",
@@ -438,9 +458,33 @@ def _by_formula(
         currency=catalogue.currency,
         catalogue=catalogue.name,
         valid_on=catalogue.valid_on,
-        known=_OF_FORMULA,
+        known=_of_formula(wrong),
         by_formula=True,
     )
+
+
+def _of_formula(wrong: Mispredicted) -> str:
+    """What predictions are like."""
+    from foresail.model.words import percent
+
+    if not any(wrong):
+        return "by formula, all predictions right"
+    return (
+        f"by formula, {percent(wrong.over)} of predictions too long, {percent(wrong.under)} of "
+        "those that matter too short"
+    )
+
+
+def _wrong(text: str) -> tuple[float, float]:
+    shares = numbers_of([text], "--mispredicted")
+    if len(shares) != 2 or not all(0.0 <= share <= 1.0 for share in shares):
+        raise InputError(
+            "not two shares",
+            field="--mispredicted",
+            value=text,
+            expected="such as 0.05,0.3: too long, too short",
+        )
+    return shares[0], shares[1]
 
 
 def _sweep(asked: _Asked, policies: Sequence[str], usual: tuple[int, ...]) -> Sweep:

@@ -67,6 +67,20 @@ class Load:
         return self.arrivals_per_second / self.services_per_second
 
 
+class Mispredicted(NamedTuple):
+    """Shares of predictions that are wrong, one way and the other.
+
+    For SWW they are of waits (``short_waits_wait``), for LJW of runtimes (``long_jobs_wait``); the
+    other policies predict nothing.
+    """
+
+    over: float = 0.0
+    under: float = 0.0
+
+
+ALL_RIGHT: Final = Mispredicted()
+
+
 class Expected(NamedTuple):
     """What a policy leads to in the long run; arrays of one shape.
 
@@ -250,26 +264,31 @@ def expected(
     servers: ArrayLike,
     waiting_seconds: ArrayLike = np.inf,
     short_seconds: ArrayLike = 0.0,
+    wrong: Mispredicted = ALL_RIGHT,
 ) -> Expected:
-    """What the policy of this name leads to, predictions being right.
+    """What the policy of this name leads to.
 
     Raises
     ------
     UnknownNameError
         If there is no such policy.
     InputError
-        If an argument is out of range.
+        If an argument is out of range, or predictions of the compound are to be wrong.
     """
     models: dict[str, Callable[[], Expected]] = {
         "ajw": lambda: all_jobs_wait(load, servers),
         "njw": lambda: no_jobs_wait(load, servers),
         "ajw-t": lambda: all_jobs_wait_up_to(load, servers, waiting_seconds),
-        "sww": lambda: short_waits_wait(load, servers, waiting_seconds),
-        "ljw": lambda: long_jobs_wait(load, servers, short_seconds),
+        "sww": lambda: short_waits_wait(load, servers, waiting_seconds, *wrong),
+        "ljw": lambda: long_jobs_wait(load, servers, short_seconds, *wrong),
         "compound": lambda: compound(load, servers, short_seconds, waiting_seconds),
     }
     if policy not in models:
         raise UnknownNameError("waiting policy", policy, POLICIES)
+    if policy == "compound" and any(wrong):
+        raise InputError(
+            "there is no formula for wrong predictions", value=policy, expected="sww or ljw"
+        )
     return models[policy]()
 
 
@@ -286,7 +305,11 @@ def marginal_use(policy: str, load: Load, servers: ArrayLike, waiting_seconds: f
 
 
 def cheapest_servers(
-    policy: str, load: Load, waiting_seconds: float = np.inf, short_seconds: float = 0.0
+    policy: str,
+    load: Load,
+    waiting_seconds: float = np.inf,
+    short_seconds: float = 0.0,
+    wrong: Mispredicted = ALL_RIGHT,
 ) -> int:
     """The number of fixed servers with the lowest price, among those with finite waits.
 
@@ -302,10 +325,10 @@ def cheapest_servers(
         raise InputError("out of range", field="fixed_price", value=0.0, expected="above 0")
 
     def is_worth_it(servers: int) -> bool:
-        fewer, here = expected(
-            policy, load, np.array([servers - 1, servers]), waiting_seconds, short_seconds
-        ).rented_work
-        waits = expected(policy, load, servers - 1, waiting_seconds, short_seconds).wait_seconds
+        thresholds = waiting_seconds, short_seconds, wrong
+        both = np.array([servers - 1, servers])
+        fewer, here = expected(policy, load, both, *thresholds).rented_work
+        waits = expected(policy, load, servers - 1, *thresholds).wait_seconds
         return bool(load.offered * (fewer - here) >= load.fixed_price or not np.isfinite(waits))
 
     above = 1

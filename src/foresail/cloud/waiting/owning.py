@@ -15,7 +15,13 @@ from foresail.cloud.waiting.blocks import block_draws, block_seconds
 from foresail.cloud.waiting.frontier import Point, advised
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs, rents
 from foresail.cloud.waiting.metrics import WaitingMetrics
-from foresail.cloud.waiting.models import Load, cheapest_servers, expected
+from foresail.cloud.waiting.models import (
+    ALL_RIGHT,
+    Load,
+    Mispredicted,
+    cheapest_servers,
+    expected,
+)
 from foresail.cloud.waiting.trying import (
     GO_BY_RUNTIMES,
     GO_BY_WAITS,
@@ -348,7 +354,11 @@ def _order(setting: Setting) -> tuple[int, float, float, int]:
 
 
 def own_or_rent_by_formula(
-    load: Load, server_per_hour: float, sweep: Sweep, worth: Worth
+    load: Load,
+    server_per_hour: float,
+    sweep: Sweep,
+    worth: Worth,
+    wrong: Mispredicted = ALL_RIGHT,
 ) -> OwningAnswer:
     """The same by formulas, for a year of Poisson arrivals and exponential runtimes.
 
@@ -360,6 +370,8 @@ def own_or_rent_by_formula(
         What a server is rented for.
     sweep, worth
         As for ``own_or_rent``; there is no formula for the speculative policy.
+    wrong
+        Shares of wrong predictions; the compound has no formula for them.
 
     Raises
     ------
@@ -368,15 +380,19 @@ def own_or_rent_by_formula(
     InputError
         If no setting is as asked.
     """
-    points = {each: _by_formulas(each, load, server_per_hour) for each in sweep.settings()}
+    points = {each: _by_formulas(each, load, server_per_hour, wrong) for each in sweep.settings()}
     arrivals = load.arrivals_per_second * _YEAR_SECONDS
     answer = _answered(points, sweep, worth, _YEAR_SECONDS, arrivals, load.offered, _by_formula)
-    optima = dict.fromkeys(_at_lowest_price(each, load) for each in sorted(points, key=_order))
-    found = tuple(_by_formulas(each, load, server_per_hour) for each in optima)
+    optima = dict.fromkeys(
+        _at_lowest_price(each, load, wrong) for each in sorted(points, key=_order)
+    )
+    found = tuple(_by_formulas(each, load, server_per_hour, wrong) for each in optima)
     return replace(answer, optima=found)
 
 
-def _by_formulas(setting: Setting, load: Load, server_per_hour: float) -> Point:
+def _by_formulas(
+    setting: Setting, load: Load, server_per_hour: float, wrong: Mispredicted
+) -> Point:
     """What a year under a setting comes to."""
     on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
     found = expected(
@@ -385,6 +401,7 @@ def _by_formulas(setting: Setting, load: Load, server_per_hour: float) -> Point:
         setting.machines,
         math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
         setting.short_seconds or 0.0,
+        wrong,
     )
     wait, rented = float(found.wait_seconds), float(found.rented_work)
     busy = load.offered * (1.0 - rented)
@@ -403,13 +420,14 @@ def _by_formulas(setting: Setting, load: Load, server_per_hour: float) -> Point:
     )
 
 
-def _at_lowest_price(setting: Setting, load: Load) -> Setting:
+def _at_lowest_price(setting: Setting, load: Load, wrong: Mispredicted) -> Setting:
     """The same policy with as many machines as cost least."""
     servers = cheapest_servers(
         setting.policy,
         load,
         math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
         setting.short_seconds or 0.0,
+        wrong,
     )
     return replace(setting, machines=servers)
 

@@ -44,20 +44,14 @@ class Formula:
 
     def measure(self) -> Mapping[str, float]:
         """What the formula says; NaN throughout where waits have no end."""
-        if self.over or self.under:
-            found = (
-                models.short_waits_wait(
-                    _LOAD, self.servers, self.waiting_seconds, self.over, self.under
-                )
-                if self.policy == "sww"
-                else models.long_jobs_wait(
-                    _LOAD, self.servers, self.short_seconds, self.over, self.under
-                )
-            )
-        else:
-            found = models.expected(
-                self.policy, _LOAD, self.servers, self.waiting_seconds, self.short_seconds
-            )
+        found = models.expected(
+            self.policy,
+            _LOAD,
+            self.servers,
+            self.waiting_seconds,
+            self.short_seconds,
+            models.Mispredicted(self.over, self.under),
+        )
         numbers = {
             "price": float(found.price),
             "mean_wait_seconds": float(found.wait_seconds),
