@@ -15,6 +15,7 @@ class Machines(NamedTuple):
 
     ``first[c]`` is the machine with ``c`` free cores that changed last (-1 for none), ``after`` and
     ``before`` its neighbours in that list. ``highest[0]`` is the most free cores of any machine.
+    No machine with ``c`` free cores has more memory free than ``most_memory[c]``.
     Memory is in bytes, and infinite where nobody asks for it; gpus are in thousandths. Both are
     whole numbers, so that nothing is lost when they are given back.
     """
@@ -26,6 +27,7 @@ class Machines(NamedTuple):
     after: NDArray[np.int64]
     before: NDArray[np.int64]
     highest: NDArray[np.int64]
+    most_memory: NDArray[np.float64]
 
 
 def machines_of(
@@ -41,6 +43,7 @@ def machines_of(
         after=np.full(count, -1, dtype=np.int64),
         before=np.full(count, -1, dtype=np.int64),
         highest=np.array([-1], dtype=np.int64),
+        most_memory=np.full(int(cores.max(initial=0)) + 1, -1.0),
     )
     for machine in range(count):
         _link(machines, machine)
@@ -61,11 +64,17 @@ def best_fit(machines: Machines, cores: int, memory: float, gpus: float) -> int:
         )
         return 0 if holds else -1
     for level in range(cores, machines.highest[0] + 1):
+        if machines.most_memory[level] < memory:
+            continue
+        most = -1.0
         machine = machines.first[level]
         while machine >= 0:
-            if machines.free_memory[machine] >= memory and machines.free_gpus[machine] >= gpus:
+            free = machines.free_memory[machine]
+            if free >= memory and machines.free_gpus[machine] >= gpus:
                 return int(machine)
+            most = max(most, free)
             machine = machines.after[machine]
+        machines.most_memory[level] = most
     return -1
 
 
@@ -98,3 +107,4 @@ def _link(machines: Machines, machine: int) -> None:
         machines.before[first] = machine
     machines.first[level] = machine
     machines.highest[0] = max(machines.highest[0], level)
+    machines.most_memory[level] = max(machines.most_memory[level], machines.free_memory[machine])

@@ -160,6 +160,7 @@ def _look_ahead(
         copy.before[k] = machines.before[k]
     for k in range(machines.first.size):
         copy.first[k] = machines.first[k]
+        copy.most_memory[k] = machines.most_memory[k]
     copy.highest[0] = machines.highest[0]
     ahead.ends.size[0] = 0
     for k in range(running.size[0]):
