@@ -6,16 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import WaitingMetrics
 from foresail.cloud.waiting.policies import WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.year import university_year
+from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import Measure
 from foresail.model.errors import InputError
-from foresail.traces.folder import load_workload
 from foresail.traces.university import Runtimes
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
@@ -127,7 +126,7 @@ FAMILY: Final = proportional_family(CORE_HOUR)
 @lru_cache(maxsize=2)
 def _read(trace: Trace) -> TraceJobs:
     if trace.log:
-        return TraceJobs.of_workload(load_workload(Path(trace.log)))
+        return TraceJobs.of_workload(log_of(trace.log, 0))
     runtimes = Runtimes(trace.middle_seconds)
     return university_year(trace.jobs or None, trace.seed, runtimes=runtimes)
 

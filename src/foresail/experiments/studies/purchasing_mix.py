@@ -28,10 +28,10 @@ from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.year import university_year
 from foresail.experiments.studies import _cloud as cloud
+from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail.traces.folder import load_workload
 from foresail.traces.university import YEAR_SECONDS
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -205,7 +205,7 @@ def _hours(table: pl.DataFrame) -> dict[str, float]:
 def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
     """Jobs, and the hours that the policy learns from."""
     if log:
-        workload = load_workload(Path(log))
+        workload = log_of(log, 0)
         submit = workload.jobs["submit_seconds"].to_numpy()
         return workload, float(submit[-1] - submit[0]) / 3600.0 * _TRAINED_SHARE
     parts = []

@@ -24,13 +24,10 @@ from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.replaying import evaluate
 from foresail.experiments.studies import _waiting as waiting
+from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail.model.short_form import part_of
-from foresail.traces.folder import load_workload
-from foresail.traces.generating import generate
-from foresail.traces.workload import Workload
 
 _ORACLE: Final = "oracle"
 _CLOSE: Final = "10 % off"
@@ -67,7 +64,7 @@ class BeliefRun:
 
     def measure(self) -> Mapping[str, float]:
         """What it cost, and how well short jobs were known (MCC, MAPE)."""
-        workload = _workload(self.workload, self.seed)
+        workload = log_of(self.workload, self.seed)
         jobs = TraceJobs.of_workload(workload)
         fixed = waiting.machines_for(jobs, self.percent)
         policy = WaitingPolicy(self.waiting_seconds, self.short_seconds)
@@ -105,21 +102,13 @@ class BeliefRun:
         return middle if predictor == self.system else low
 
 
-@lru_cache(maxsize=1)
-def _workload(text: str, seed: int) -> Workload:
-    if Path(text).exists():
-        return load_workload(Path(text))
-    part = part_of("generator", text)
-    return generate(part.entry.name, part.parameters, seed)
-
-
 @lru_cache(maxsize=8)
 def _told(text: str, seed: int, predictor: str) -> tuple[Floats, Floats]:
     """Seconds by job that 90 % and 50 % are above, by a predictor that learns as jobs end.
 
     Of what it knows nothing of, these are 0 and without end: a job to be tried, or to wait.
     """
-    workload = _workload(text, seed)
+    workload = log_of(text, seed)
     told = evaluate(workload, predictor).jobs.select("job_id", "q10", "q50")
     found = workload.jobs.select("job_id").join(told, on="job_id", how="left")
     low, middle = (

@@ -20,11 +20,11 @@ from foresail.cloud.waiting.week import (
 )
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
+from foresail.experiments.studies._logs import log_of
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
 from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail.traces.folder import load_workload
 
 _MODELS: Final = "models of waits, by b (h), figure 7.10"
 _SHORT: Final = "short threshold t (min), figures 7.11 a and 7.12 a"
@@ -75,7 +75,7 @@ class Week:
 @lru_cache(maxsize=2)
 def _read(week: Week) -> TraceJobs:
     if week.log:
-        return TraceJobs.of_workload(load_workload(Path(week.log)))
+        return TraceJobs.of_workload(log_of(week.log, 0))
     return google_week(week.scale, week.seed)
 
 

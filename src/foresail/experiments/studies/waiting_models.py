@@ -217,6 +217,7 @@ def _claims() -> list[Claim]:
             Mean("opportunity_cost", "ljw", _FLEETS, (99.0, 101.0, 104.0, 108.0)),
         ),
     ]
+    claims += _claims_on_short_jobs()
     for policy, servers in (("sww", 93), ("ajw-t", 95), ("njw", 108), ("compound", 90)):
         claims += [
             Claim(
@@ -233,3 +234,67 @@ def _claims() -> list[Claim]:
             ),
         ]
     return claims
+
+
+def _claims_on_short_jobs() -> list[Claim]:
+    """Of LJW with 101 servers: what the threshold does, and what wrong predictions do."""
+
+    def short(measure: str, t: float) -> Mean:
+        return Mean(measure, "ljw", _SHORT, (t,))
+
+    def wrong(measure: str, kind: str, percent: float) -> Mean:
+        return Mean(measure, f"ljw {kind}", _WRONG, (percent,))
+
+    return [
+        Claim(
+            "The more jobs count as short, the higher the price (figure 6.8).",
+            short("price", 180),
+            short("price", 600),
+        ),
+        Claim(
+            "... and the shorter the mean wait: with 180 s a tenth of AJW's (taken as).",
+            short("mean_wait_seconds", 180),
+            short("mean_wait_seconds", 0),
+            factor=0.1,
+        ),
+        Claim(
+            "Short jobs taken for long ones lower the price (figure 6.9 a).",
+            wrong("price", "over", 30),
+            wrong("price", "over", 0),
+        ),
+        Claim(
+            "... but little: by 5 % at most, where 30 % are (taken as).",
+            wrong("price", "over", 0),
+            wrong("price", "over", 30),
+            factor=1.05,
+        ),
+        Claim(
+            "Long jobs taken for short ones raise it significantly: by 10 % or more, where 30 % "
+            "are (taken as).",
+            wrong("price", "under", 0),
+            wrong("price", "under", 30),
+            factor=1.0 / 1.1,
+        ),
+        Claim(
+            "The mean wait does the opposite (figure 6.9 b): longer for short jobs taken for long.",
+            wrong("mean_wait_seconds", "over", 0),
+            wrong("mean_wait_seconds", "over", 30),
+        ),
+        Claim(
+            "... and shorter for long jobs taken for short ones.",
+            wrong("mean_wait_seconds", "under", 30),
+            wrong("mean_wait_seconds", "under", 0),
+        ),
+        Claim(
+            "The compound's price is about LJW's once servers suffice (figure 6.10; taken as: "
+            "within 0.1 % with 101).",
+            Mean("price", "compound", _FLEETS, (101.0,)),
+            Mean("price", "ljw", _FLEETS, (101.0,)),
+            factor=1.001,
+        ),
+        Claim(
+            "... and where they do not, it still waits no longer than b.",
+            Mean("mean_wait_seconds", "compound", _FLEETS, (90.0,)),
+            _WAITING_SECONDS,
+        ),
+    ]

@@ -63,7 +63,7 @@ class Learned:
     workload
         Path of a log, or the short form of a generator.
     seed
-        Of the generator.
+        Of the generator, of the examples that models learn from, and of a random order.
     percent
         Of the measured jobs' mean load that is owned, as one pool of cores.
     system
@@ -222,7 +222,7 @@ class RuntimeModelParameters(StudyParameters):
 def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     """Whether models of runtimes tell who may wait (figures 7.2 and 7.4, section 7.3)."""
     source = parameters.workload if parameters.log is None else str(parameters.log)
-    seeds = range(parameters.seeds if parameters.log is None else 1)
+    seeds = range(parameters.seeds)
     told = (_ORACLE, _CLOSE, *parameters.models, *parameters.predictors)
     cases = []
     for seed in seeds:
