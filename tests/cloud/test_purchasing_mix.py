@@ -23,11 +23,14 @@ from foresail.cloud.purchasing.machines import (
     rent_per_hour,
     sizes_of,
 )
-from foresail.cloud.purchasing.mix import MixRequest, mix
-from foresail.cloud.purchasing.offline import OfflineSettings, plan_offline
-from foresail.cloud.purchasing.online import by_month, serve, train
+from foresail.cloud.purchasing.mix import mix
+from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.offline import plan_offline
+from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.renting import by_month
 from foresail.cloud.purchasing.revocation import CappedRevocation, ExponentialRevocation
 from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
+from foresail.cloud.purchasing.serving import serve
 from foresail.cloud.purchasing.terms import (
     PurchaseTerms,
     TransientTerms,
@@ -36,6 +39,7 @@ from foresail.cloud.purchasing.terms import (
     sold_by,
     terms_of,
 )
+from foresail.cloud.purchasing.training import train
 from foresail.kernels.heaps import timetable
 from foresail.kernels.packing import machines_of
 from foresail.kernels.reserved_placement import Pieces, place_jobs

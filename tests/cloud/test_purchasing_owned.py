@@ -13,13 +13,15 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
 from foresail.cloud.purchasing.machines import ReservedMachines
-from foresail.cloud.purchasing.mix import MixRequest, mix
+from foresail.cloud.purchasing.mix import mix
+from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.online import serve, train
 from foresail.cloud.purchasing.owned import Held, held_by_slot, held_in_year, hours_left
 from foresail.cloud.purchasing.placing import fleets_of, place
 from foresail.cloud.purchasing.schedules import Schedule
+from foresail.cloud.purchasing.serving import serve
 from foresail.cloud.purchasing.terms import PurchaseTerms, ScheduledTerms, terms_of
+from foresail.cloud.purchasing.training import train
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 THESIS = load_prices("thesis")

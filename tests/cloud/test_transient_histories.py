@@ -23,7 +23,7 @@ from foresail.cloud.transient.estimating import (
     rolled,
     shuffled_availability,
 )
-from foresail.cloud.transient.joint import joined
+from foresail.cloud.transient.joint import JointHistory, correlated_pairs, joined
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.planning import plan
 from foresail.cloud.transient.shocks import CommonShocks, fitted_shocks
@@ -89,6 +89,15 @@ def test_parts_of_a_history(begin, length):
     left, right = part.between(part.begin, at), part.between(at, part.end)
     both = left.availability * left.total_seconds + right.availability * right.total_seconds
     assert both == pytest.approx(part.availability * part.total_seconds)
+
+
+def test_correlated_pairs_by_hand():
+    """The most correlated pair first; a type that is always up is in none."""
+    up = np.array([[1, 1, 0, 1], [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1]], bool)
+    found = JointHistory(("a", "b", "c", "d"), 0.0, np.ones(4), up, np.ones(up.shape))
+    pairs = correlated_pairs(found)
+    assert [pair[:2] for pair in pairs] == [("a", "b"), ("b", "c"), ("a", "c")]
+    assert [pair[2] for pair in pairs] == pytest.approx([3**-0.5, -(3**-0.5), -1.0])
 
 
 def test_no_such_part():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transient_offers import FIVE, history
 
-from foresail.cloud.transient.batch import Surplus, run_batch, surplus
+from foresail.cloud.transient.batch import Surplus, run_batch, surplus, tasks_to_fill
 from foresail.cloud.transient.machines import Machines, machines_of, taken_at_random
 from foresail.cloud.transient.planning import plan
 from foresail.cloud.transient.serving import Cordoned, Traffic, Unprotected, absence, serve
@@ -147,6 +147,22 @@ def test_batch_by_hand():
     assert done.lost == 5.0
     assert done.unfinished == 0.0
     assert done.idle == pytest.approx(offered.capacity_seconds - 27.0)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 20.0), st.integers(0, 5)), min_size=1, max_size=12),
+    st.sampled_from([0.5, 0.75, 1.0, 1.5, 3.0]),
+    st.floats(0.5, 30.0),
+)
+def test_tasks_that_fill(steps, units, seconds):
+    """With so many tasks there is never room for another one that is not taken."""
+    lengths = np.array([length for length, _ in steps])
+    times = np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
+    offered = Surplus(times, np.array([float(c) for _, c in steps]), float(lengths.sum()))
+    many = tasks_to_fill(offered, units, seconds)
+    done = run_batch(offered, np.full(many, units), np.full(many, seconds))
+    whole = Surplus(times, np.floor(offered.capacity / units) * units, offered.end)
+    assert done.idle == pytest.approx(offered.capacity_seconds - whole.capacity_seconds, abs=1e-6)
 
 
 @given(

@@ -21,8 +21,7 @@ from foresail.cloud.waiting.jobs import (
     rents,
 )
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family
-from foresail.cloud.waiting.owning import share_too_wide
+from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family, share_too_wide
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.kernels.waiting import FIXED, RENTED

@@ -14,13 +14,15 @@ from foresail.cloud.purchasing.course import demand_course
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.waiting.blocks import block_draws, block_seconds, block_sums
 from foresail.cloud.waiting.frontier import Point, advised, best_by_value, pareto
+from foresail.cloud.waiting.grounds import Grounds
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family
-from foresail.cloud.waiting.owning import Sweep, Worth, own_or_rent, usual_counts, usual_hour_value
+from foresail.cloud.waiting.owning import own_or_rent
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
+from foresail.cloud.waiting.settings import Setting, Sweep, usual_counts
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.trying import Grounds, Setting
+from foresail.cloud.waiting.worth import Worth, usual_hour_value
 from foresail.model.errors import InputError
 
 DAY = 86400.0

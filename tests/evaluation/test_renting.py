@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foresail.cloud.waiting.grounds import Grounds
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import (
@@ -18,8 +19,9 @@ from foresail.cloud.waiting.policies import (
     WaitingPolicy,
     waiting_policy,
 )
+from foresail.cloud.waiting.settings import Setting
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.trying import Grounds, Setting, try_settings
+from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point
 from foresail.evaluation.renting import ReplayScheduling
@@ -313,7 +315,7 @@ def grounds_of(workload, scheduler: str, **more) -> Grounds:
 
 def test_a_sweep_with_learned_waits(tmp_path):
     """Models of waits learn under the scheduler; results are kept, each scheduler's its own."""
-    workload = random_jobs(300, weeks=0.05)
+    workload = random_jobs(600, weeks=0.1)
     chosen = (
         Setting("weighing", 2, 4000.0, None),
         Setting("compound", 2, 4000.0, 60.0),

@@ -16,6 +16,8 @@ from typing import Final
 from foresail.model.errors import InputError, UnknownNameError
 
 GIB: Final = float(1 << 30)
+HIGHEST_PRICE: Final = 1e9
+"""No price is above it, in any currency: sums over years stay numbers."""
 
 
 class Option(StrEnum):
@@ -31,17 +33,16 @@ class Option(StrEnum):
 
 
 def checked_price(value: float, name: str, *, of: str | None = None) -> float:
-    """The price, if it is a number above 0.
+    """The price, if it is a number above 0 and not above ``HIGHEST_PRICE``.
 
     Raises
     ------
     InputError
         If it is not; the message names the field and whose price it is.
     """
-    if not (math.isfinite(value) and value > 0.0):
-        raise InputError(
-            "not a price", source=of, field=name, value=value, expected="a number above 0"
-        )
+    if not 0.0 < value <= HIGHEST_PRICE:
+        expected = "a number above 0" + (" up to 1e9" if value > HIGHEST_PRICE else "")
+        raise InputError("not a price", source=of, field=name, value=value, expected=expected)
     return value
 
 
@@ -369,7 +370,7 @@ class Catalogue:
                     "an instance type is there twice in one region",
                     source=self.name,
                     field="instance_type, region",
-                    value=" in ".join(key),
+                    value=" in ".join(filter(None, key)),
                     expected="one price for each",
                 )
             seen.add(key)

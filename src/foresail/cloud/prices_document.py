@@ -25,6 +25,7 @@ from foresail.cloud.prices import (
     Transient,
 )
 from foresail.cloud.prices_reading import Row
+from foresail.model.errors import InputError
 
 REQUIRED: Final = ("instance_type", "cores", "memory_gib", "on_demand")
 _BLOCKS: Final = tuple(f"spot_block_{hours}h" for hours in range(1, 7))
@@ -57,22 +58,32 @@ def catalogue_of_rows(
     Raises
     ------
     InputError
-        If a price is missing or not above 0, an availability is not within 0 and 1, currencies
-        or dates differ between rows, or a column is not known; with its line.
+        If there is no row, a price is missing or not above 0, an availability is not within 0
+        and 1, a type comes twice, currencies or dates differ between rows, or a column is not
+        known; with its line.
     """
     shared = dict(headings or {})
-    offers = []
+    offers: dict[tuple[str, str], Offer] = {}
     for row in rows:
         row.demand_known(FIELDS)
+        if "date" in row.values:
+            _day(row, "date")
         for name in _THE_SAME:
             _keep_the_same(row, name, shared)
-        offers.append(replace(row, values=shared | dict(row.values)).record(_offer))
+        offer = replace(row, values=shared | dict(row.values)).record(_offer)
+        key = (offer.instance.name, offer.instance.region)
+        if key in offers:
+            problem = "an instance type is there twice in one region"
+            raise row.error(problem, "instance_type", key[0], "one price for each")
+        offers[key] = offer
+    if not offers:
+        raise InputError("there is no offer in it", source=source, expected="at least one")
     top = Row(source, None, shared)
     return Catalogue(
         name=top.text("name", Path(source).stem),
         valid_on=_day(top, "date"),
         currency=top.text("currency"),
-        offers=tuple(offers),
+        offers=tuple(offers.values()),
         source=top.text("source", source),
     )
 

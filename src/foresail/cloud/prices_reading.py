@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import Catalogue, checked_price
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import Entry, entries, find
 from foresail.traces.source import Source, head
@@ -161,6 +161,8 @@ def _built(entry: Entry) -> PriceSource:
 
 
 def _unrecognised(reference: Reference, what: str) -> Exception:
+    if reference.path.is_dir():
+        raise InputError("a folder", source=reference.text, expected=f"a file of {what}")
     names = [entry.name for entry in entries("price_source")]
     if reference.start:
         return InputError(
@@ -242,12 +244,10 @@ class Row:
         Raises
         ------
         InputError
-            If it is not a number above 0.
+            If it is not a number above 0, or too high for any price.
         """
         value = self.optional(name)
-        if value is not None and not 0.0 < value < float("inf"):
-            raise self.error("not a price", name, value, "a number above 0")
-        return value
+        return None if value is None else self.record(lambda _: checked_price(value, name))
 
     def error(
         self, problem: str, field: str, value: object = None, expected: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import PurePath
 
 
 class ForesailError(Exception):
@@ -59,7 +60,8 @@ class InputError(ForesailError):
             where.append(f"field {self.field!r}")
         sentence = f"{', '.join(where)}: {self.problem}" if where else self.problem
         if self.value is not None:
-            sentence += f" (found {self.value!r})"
+            found = str(self.value) if isinstance(self.value, PurePath) else self.value
+            sentence += f" (found {found!r})"
         if self.expected is not None:
             sentence += f"; expected {self.expected}"
         return sentence

@@ -11,7 +11,7 @@ from foresail.cloud.advising.advice import TRUTH, Advice
 from foresail.cloud.advising.searching import Compared
 from foresail.cloud.advising.trying import Tried
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.purchasing.offline import COMMITTED
+from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.advice_words import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,12 @@ from foresail.cloud.transient.serving import Served
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.cloud_page import CloudPage, NumbersTable
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.transient_figures import capacity_figure, frontier_figure, nines_of
+from foresail.reports.transient_figures import (
+    capacity_figure,
+    frontier_figure,
+    frontier_table,
+    nines_of,
+)
 
 _YEAR: Final = 365.25 * 86_400.0
 _MOST_PAIRS: Final = 10
@@ -307,3 +312,25 @@ def windows_table(windows: Sequence[Window]) -> NumbersTable:
         "Each plan is made of the time before it only, and held to the time after; “oracle” plans "
         "are made of that time itself. Nines of all the time together.",
     )
+
+
+def transient_record(answer: TransientAnswer) -> dict[str, Any]:
+    """The plan's record, and what else is known of it."""
+    record = answer.plan.to_record()
+    plans = [(each.target, each) for each in answer.frontier]
+    record["frontier"] = frontier_table(plans).to_dicts()
+    if answer.held is not None:
+        record["availability_in_history"] = answer.held.realised.availability
+        record["availability_in_shuffled_history"] = float(answer.held.shuffled.mean())
+        record["correlations"] = [
+            {"market": one, "and": other, "correlation": value}
+            for one, other, value in answer.held.together
+        ]
+        for name in ("batch", "served", "served_unprotected", "overload"):
+            done = getattr(answer.held, name)
+            if done is not None:
+                record[name] = asdict(done)
+    if answer.windows:
+        table = windows_table(answer.windows).table.fill_nan(None)
+        record["windows"] = table.to_dicts()
+    return record

@@ -30,7 +30,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.prices import Catalogue
     from foresail.cloud.purchasing.terms import TransientTerms
-    from foresail.reports.purchase_page import PurchaseAnswer
+    from foresail.reports.purchase_answer import PurchaseAnswer
     from foresail.traces.workload import Workload
 
 _DAY_HOURS = 24.0
@@ -136,11 +136,12 @@ def command(
     from foresail.cli._replaying import load_cleaned
     from foresail.cloud.purchasing.advising import advised_course, advised_machines
     from foresail.cloud.purchasing.forecast import ForecastSettings
-    from foresail.cloud.purchasing.mix import MixRequest, mix
-    from foresail.cloud.purchasing.offline import OfflineSettings
+    from foresail.cloud.purchasing.mix import mix
+    from foresail.cloud.purchasing.mix_request import MixRequest
+    from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
-    from foresail.reports.purchase_page import PurchaseAnswer
+    from foresail.reports.purchase_answer import PurchaseAnswer
 
     del config
     if provider not in PROVIDERS:
@@ -241,14 +242,14 @@ def _above(errors: tuple[float, ...]) -> tuple[float, ...]:
 
 def _show(answer: PurchaseAnswer, output_format: Format) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.purchase_page import (
+    from foresail.reports.purchase_answer import record
+    from foresail.reports.purchase_tables import (
         advice_table,
         costs_table,
         errors_table,
         options_table,
-        record,
-        sentences,
     )
+    from foresail.reports.purchase_words import sentences
 
     if output_format is Format.JSON:
         typer.echo(json.dumps(record(answer), indent=2, allow_nan=False))

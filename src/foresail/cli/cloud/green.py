@@ -24,7 +24,7 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.cloud.waiting.green_hours import GreenAnswer
-    from foresail.reports.green_page import GreenCircumstances
+    from foresail.reports.green_words import GreenCircumstances
 
 _PATIENCES: Final = ("1h", "6h", "24h")
 _WATTS: Final = 10.0
@@ -85,7 +85,8 @@ def command(
     from foresail.cloud.waiting.green_hours import green_hours
     from foresail.cloud.waiting.intensity import Repeat, read_intensity
     from foresail.evaluation.believed_runtimes import believed_runtimes
-    from foresail.reports.green_page import GreenCircumstances, green_page
+    from foresail.reports.green_page import green_page
+    from foresail.reports.green_words import GreenCircumstances
 
     del config
     if repeat is not None and repeat not in _REPEATS:
@@ -110,7 +111,8 @@ def command(
 
 def _show(answer: GreenAnswer, around: GreenCircumstances, output_format: Format) -> None:
     from foresail.cli.trace._tables import print_table
-    from foresail.reports.green_page import patiences_table, record, sentences
+    from foresail.reports.green_tables import patiences_table, record
+    from foresail.reports.green_words import sentences
 
     if output_format is Format.JSON:
         typer.echo(json.dumps(record(answer, around), indent=2, allow_nan=False))

@@ -29,8 +29,10 @@ from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Catalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
-from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
-from foresail.cloud.purchasing.offline import OfflineSettings
+from foresail.cloud.purchasing.mix import mix
+from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
 from foresail.kernels.wait_model import FEATURE_NAMES

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
 
 from foresail.cloud.advising.market import Market
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
-from foresail.cloud.waiting.learning import linear_waits, wait_rows
-from foresail.cloud.waiting.policies import Beliefs, Queue, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.learning import linear_waits
+from foresail.cloud.waiting.lived_waits import first_told, lived_waits
+from foresail.cloud.waiting.policies import Beliefs, Queue, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.kernels.wait_model import WaitModel
-
-LEARNED_SHARE: Final = 1.0 / 3.0
-_EXAMPLES: Final = 30_000
-_FEWEST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,21 +58,18 @@ def taught(
     Taught or None
         None where too few waits were over to learn from.
     """
-    first_job = math.ceil(LEARNED_SHARE * len(jobs))
-    end = jobs.submit_seconds[min(first_job, len(jobs) - 1)]
-    many = int(np.searchsorted(jobs.submit_seconds, end - waiting_seconds))
-    if many < _FEWEST:
-        return None
-    policy = waiting_policy("ajw-t", waiting_seconds, queue=queue)
-    seen = simulate(
-        jobs.among(slice(many)),
-        market.fixed(nodes),
-        market.family,
-        policy,
-        Beliefs(believed_seconds[:many]),
-        features_every=math.ceil(many / _EXAMPLES),
-    )
-    rows = wait_rows(seen, policy)
-    if rows.wait_seconds.size < _FEWEST:
-        return None
-    return Taught(linear_waits(rows), first_job)
+
+    def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
+        policy = waiting_policy("ajw-t", waiting_seconds, queue=queue)
+        seen = simulate(
+            jobs.among(slice(many)),
+            market.fixed(nodes),
+            market.family,
+            policy,
+            Beliefs(believed_seconds[:many]),
+            features_every=every,
+        )
+        return seen, policy
+
+    rows = lived_waits(jobs.submit_seconds, waiting_seconds, all_wait)
+    return None if rows is None else Taught(linear_waits(rows), first_told(len(jobs)))

@@ -13,8 +13,8 @@ from foresail.cloud.purchasing.machines import (
     machines_for,
     sizes_of,
 )
-from foresail.cloud.purchasing.mix import MixReport
-from foresail.cloud.purchasing.offline import reserved_name
+from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.offline_plan import reserved_name
 from foresail.cloud.purchasing.resources import gpu_ratios
 from foresail.traces.workload import Workload
 

@@ -17,12 +17,8 @@ from foresail.cloud.purchasing.demand import (
     priced_demand,
 )
 from foresail.cloud.purchasing.job_prices import job_prices
-from foresail.cloud.purchasing.offline import (
-    DEFAULT_SETTINGS,
-    OfflineSettings,
-    reserved_name,
-    total_demand,
-)
+from foresail.cloud.purchasing.offline import total_demand
+from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
 from foresail.cloud.purchasing.owned import Held, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.kernels.stacked_demand import level_prices, value_by_slot

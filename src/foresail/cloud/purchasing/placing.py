@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foresail.cloud.prices import GIB, InstanceType
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.purchasing.machines import ReservedMachines, Sizes, pieces_of
-from foresail.cloud.purchasing.offline import COMMITTED
+from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.cloud.purchasing.schedules import Schedule
 from foresail.kernels.heaps import timetable
 from foresail.kernels.packing import machines_of

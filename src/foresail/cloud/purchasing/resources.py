@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foresail.cloud.prices import Catalogue, InstanceType
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
 from foresail.cloud.purchasing.machines import Sizes, distinct_rows, parts_of, sizes_of
-from foresail.cloud.purchasing.offline import Amounts
+from foresail.cloud.purchasing.offline_plan import Amounts
 from foresail.cloud.purchasing.owned import Held, hours_left, running_commitments
 from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
 from foresail.model.errors import InputError

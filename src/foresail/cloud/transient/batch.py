@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -70,6 +71,20 @@ def surplus(machines: Machines, away: Absence, needed: float) -> Surplus:
     level = np.maximum(total[::-1][last] - needed, 0.0)
     kept = at < machines.seconds
     return Surplus(at[kept], level[kept], machines.seconds)
+
+
+def tasks_to_fill(offered: Surplus, units: float, seconds: float) -> int:
+    """How many tasks of a size keep a surplus busy throughout.
+
+    Parameters
+    ----------
+    offered
+        The surplus.
+    units, seconds
+        Capacity and time that each takes, above 0.
+    """
+    at_once = math.ceil(float(offered.capacity.max()) / units)
+    return math.ceil(offered.capacity_seconds / (units * seconds)) + at_once
 
 
 def run_batch(offered: Surplus, units: Floats, seconds: Floats) -> BatchDone:

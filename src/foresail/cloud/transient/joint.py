@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,20 @@ class JointHistory:
             self.up[kept],
             self.prices[kept],
         )
+
+
+def correlated_pairs(history: JointHistory) -> list[tuple[str, str, float]]:
+    """How the types of a history go together, pair by pair, the most first.
+
+    Pairs of which one was always up, or never, are left out.
+    """
+    found = history.correlations()
+    pairs = [
+        (history.names[one], history.names[other], float(found[one, other]))
+        for one, other in combinations(range(len(history.names)), 2)
+        if np.isfinite(found[one, other])
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])
 
 
 def joined(histories: Sequence[MarketHistory], bid_per_hour: float | None = None) -> JointHistory:

@@ -30,9 +30,10 @@ class UnreachableError(InputError):
     def __init__(self, target: float, allowed: float, offers: Offers) -> None:
         best = best_shortfall(offers)
         self.best = 1.0 - best
+        number = len(offers.types)
+        pool = f"pool of these {number} types" if number > 1 else "number of this one type"
         super().__init__(
-            f"no pool of these {len(offers.types)} types is available so often; the best reachable "
-            f"is {said_availability(best)}",
+            f"no {pool} is available so often; the best reachable is {said_availability(best)}",
             field="availability",
             value=target if math.isclose(allowed, 1.0 - target) else said_availability(allowed),
             expected="a lower target, fewer extra nines, or more types",

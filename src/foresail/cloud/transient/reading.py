@@ -35,13 +35,18 @@ def read_types(path: Path) -> tuple[TransientType, ...]:
     Raises
     ------
     InputError
-        If the file cannot be read, or a type lacks a field, has an unknown one, or a value that
-        cannot be; names file, line (or number of the type), field and value.
+        If the file cannot be read, or a type lacks a field, has an unknown one, a value that
+        cannot be, or another's name; names file, line (or number of the type), field and value.
     """
-    types = tuple(row.record(_type) for row in _rows(path, "types"))
+    types: dict[str, TransientType] = {}
+    for row in _rows(path, "types"):
+        known = row.record(_type)
+        if known.name in types:
+            raise row.error("a type is given twice", "name", known.name, "different names")
+        types[known.name] = known
     if not types:
         raise InputError("there is no type in it", source=path, expected="at least one type")
-    return types
+    return tuple(types.values())
 
 
 def read_kinds(path: Path) -> dict[str, MachineKind]:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from foresail.cloud.prices import Catalogue, Offer
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType, Requests, no_gpus
+from foresail.cloud.waiting.jobs import (
+    FixedMachines,
+    RentedType,
+    Requests,
+    TraceJobs,
+    no_gpus,
+    rents,
+)
 from foresail.model.errors import InputError
 
 
@@ -111,3 +120,16 @@ def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None
         price_per_hour,
         gpus=instance.gpus,
     )
+
+
+def share_too_wide(jobs: TraceJobs, machine: FixedMachines, family: Sequence[RentedType]) -> float:
+    """Share of the work that asks for more than one machine has, and is therefore rented.
+
+    Work is in core-seconds or, where jobs ask for gpus, what it costs on demand.
+    """
+    requests = jobs.requests
+    each = requests.cores if jobs.gpus is None else rents(requests, family)
+    work = jobs.runtime_seconds * each[requests.of_job]
+    wide = ~machine.holds(requests)[requests.of_job]
+    total = float(work.sum())
+    return float(work @ wide) / total if total else 0.0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     Executor,
     Future,
@@ -14,252 +13,32 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     as_completed,
 )
-from dataclasses import asdict, astuple, dataclass, fields, replace
-from functools import cached_property, partial
+from dataclasses import asdict, astuple, dataclass, fields
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, Protocol
+from typing import Final
 
 import numpy as np
 
-from foresail import __version__
 from foresail.cloud.waiting.blocks import BlockSums, block_seconds, block_sums
-from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
-from foresail.cloud.waiting.learning import (
-    WaitRows,
-    boosted_waits,
-    forest_waits,
-    linear_waits,
-    wait_rows,
-)
+from foresail.cloud.waiting.grounds import Grounds, Ranking
+from foresail.cloud.waiting.learning import WaitRows, boosted_waits, forest_waits, linear_waits
+from foresail.cloud.waiting.lived_waits import FEWEST_WAITS, lived_waits, waits_over
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
-from foresail.cloud.waiting.models import POLICIES as MODELLED
-from foresail.cloud.waiting.policies import (
-    Beliefs,
-    Foresight,
-    Queue,
-    WaitingPolicy,
-    waiting_policy,
-)
-from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.cloud.waiting.policies import Foresight, WaitingPolicy
+from foresail.cloud.waiting.settings import GO_BY_WAITS, LEARN_WAITS, Setting
+from foresail.cloud.waiting.simulating import Simulated
 from foresail.kernels.wait_model import FEATURES, WaitModel
 from foresail.model.errors import InputError
+from foresail.model.words import count, duration
 
-HAVE_WAITING: Final = ("ajw-t", "sww", "compound", "speculative", "weighing")
-HAVE_SHORT: Final = ("ljw", "compound", "speculative")
-GO_BY_WAITS: Final = ("sww", "compound")
-GO_BY_RUNTIMES: Final = ("ljw", "compound", "weighing")
-LEARN_WAITS: Final = (*GO_BY_WAITS, "speculative", "weighing")
-POLICIES: Final = (*MODELLED, "speculative", "weighing")
-
-Waits = Literal["known", "unknown", "linear", "forest", "boosting"]
-"""What policies are told of waits: the truth, nothing, or what a model says that learned."""
-WAITS: Final[tuple[Waits, ...]] = ("known", "unknown", "linear", "forest", "boosting")
 _DIGITS: Final = 32
-_LEARNED_SHARE: Final = 1.0 / 3.0
-_EXAMPLES: Final = 30_000
 _TREES: Final = 20
 _PARTS: Final = 8
 _BOOSTED_DEPTH: Final = 6
 _NO_WAITS: Final = WaitRows(np.zeros((1, FEATURES)), np.zeros(1), np.zeros(1, np.bool_))
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One policy with its thresholds b and t (None: it has none), and the machines owned."""
-
-    policy: str
-    machines: int
-    waiting_seconds: float | None
-    short_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """An order of those who wait in which the first that fits goes.
-
-    Parameters
-    ----------
-    ranks
-        By job of the log, the least first; shape (jobs,).
-    by_runtimes
-        Whether they follow from what is believed of runtimes.
-    """
-
-    ranks: Floats
-    by_runtimes: bool
-
-
-class Scheduling(Protocol):
-    """A scheduler of the fixed machines, with which a log can be simulated."""
-
-    @property
-    def digest(self) -> str:
-        """Of the scheduler, and of all that it knows of the log's jobs."""
-        ...
-
-    @property
-    def by_true_runtimes(self) -> bool:
-        """Whether it knows runtimes before they are over."""
-        ...
-
-    def simulate(
-        self,
-        jobs: TraceJobs,
-        fixed: FixedMachines,
-        family: Sequence[RentedType],
-        policy: WaitingPolicy,
-        beliefs: Beliefs,
-        features_every: int = 0,
-    ) -> Simulated:
-        """As ``simulating.simulate``, of the first jobs of the log."""
-        ...
-
-
-@dataclass(frozen=True)
-class Grounds:
-    """What settings are tried on.
-
-    Parameters
-    ----------
-    jobs
-        The log.
-    runtimes
-        As policies believe them, shape (jobs,).
-    machine
-        What is owned; its count does not matter.
-    family
-        What is on offer for rent.
-    queue
-        Order of those who wait, or the scheduler of the fixed machines.
-    waits
-        What SWW and the compound are told of waits; a model that learned from the first third of
-        the log tells the speculative and the weighing policy too.
-    are_runtimes_true
-        Whether ``runtimes`` are the truth.
-    hour_value
-        What the weighing policy is told that an hour's delay of a job costs.
-    own_values
-        The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then.
-
-    Raises
-    ------
-    InputError
-        If the log has jobs at one time only, or waits are to be foreseen where nobody overtakes.
-    """
-
-    jobs: TraceJobs
-    runtimes: Floats
-    machine: FixedMachines
-    family: Sequence[RentedType]
-    queue: Queue | Ranking | Scheduling = "fcfs"
-    waits: Waits = "known"
-    are_runtimes_true: bool = True
-    hour_value: float = 0.0
-    own_values: Floats | None = None
-
-    def __post_init__(self) -> None:
-        submit = self.jobs.submit_seconds
-        if submit.size < 2 or submit[-1] <= submit[0]:
-            raise InputError(
-                "too few jobs to measure",
-                field="submit_seconds",
-                value=count_of(submit.size),
-                expected="jobs at two times or more",
-            )
-
-    @property
-    def learns(self) -> bool:
-        """Whether a model tells of waits."""
-        return self.waits not in ("known", "unknown")
-
-    def told_truths(self, policy: str) -> tuple[str, ...]:
-        """What a policy goes by that only an oracle knows."""
-        by_runtimes = self.are_runtimes_true and policy in GO_BY_RUNTIMES
-        if policy != "njw":  # in which nobody waits
-            by_runtimes |= self._starts_by_true_runtimes
-        return (
-            *(("runtimes",) if by_runtimes else ()),
-            *(("waits",) if policy in GO_BY_WAITS and self.waits == "known" else ()),
-        )
-
-    @property
-    def _starts_by_true_runtimes(self) -> bool:
-        """Whether who of those who wait goes first follows from the truth."""
-        match self.queue:
-            case str(name):
-                return self.are_runtimes_true and name == "sjf"
-            case Ranking(by_runtimes=by_runtimes):
-                return self.are_runtimes_true and by_runtimes
-            case scheduling:
-                return scheduling.by_true_runtimes
-
-    def simulate(
-        self,
-        setting: Setting,
-        waits: Foresight | WaitModel | None,
-        first: int | None = None,
-        features_every: int = 0,
-    ) -> tuple[Simulated, FixedMachines, WaitingPolicy]:
-        """What becomes of the jobs, or the first so many; with the machines and the policy."""
-        many = len(self.jobs) if first is None else first
-        jobs = self.jobs if first is None else self.jobs.among(slice(first))
-        fixed = replace(self.machine, count=setting.machines)
-        delay = self.own_values
-        if delay is None and setting.policy == "weighing":
-            delay = np.full(len(self.jobs), self.hour_value)
-        told = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
-        policy = waiting_policy(
-            setting.policy,
-            math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-            setting.short_seconds or 0.0,
-            self.queue if isinstance(self.queue, str) else "fcfs",
-        )
-        asked = (jobs, fixed, self.family, policy, told)
-        match self.queue:
-            case str():
-                simulated = simulate(*asked, features_every=features_every)
-            case Ranking(ranks=ranks):
-                simulated = simulate(*asked, features_every=features_every, ranks=ranks[:many])
-            case scheduling:
-                simulated = scheduling.simulate(*asked, features_every)
-        return simulated, fixed, policy
-
-    @property
-    def span_seconds(self) -> float:
-        """From the first submission to the last."""
-        return float(self.jobs.submit_seconds[-1] - self.jobs.submit_seconds[0])
-
-    @property
-    def mean_machines(self) -> float:
-        """Machines that the work would keep busy throughout."""
-        return self.machine.kept_busy(self.jobs) / self.span_seconds
-
-    @cached_property
-    def digest(self) -> str:
-        """Of all that determines results, beside the setting."""
-        digest = hashlib.sha256()
-        columns = [getattr(self.jobs, each.name) for each in fields(self.jobs)]
-        ranks = self.queue.ranks if isinstance(self.queue, Ranking) else None
-        for column in (*columns, self.runtimes, self.own_values, ranks):
-            if column is not None:
-                digest.update(f"{column.dtype}{column.shape}".encode())
-                digest.update(np.ascontiguousarray(column).data)
-        machine = replace(self.machine, count=0)
-        told = [__version__, astuple(machine), [*map(astuple, self.family)]]
-        digest.update(json.dumps([*told, self._digest_of_queue, self.waits]).encode())
-        return digest.hexdigest()
-
-    @property
-    def _digest_of_queue(self) -> str:
-        match self.queue:
-            case str(name):
-                return name
-            case Ranking():
-                return "ranks"
-            case scheduling:
-                return scheduling.digest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,8 +71,10 @@ def try_settings(
     Raises
     ------
     InputError
-        If a kept result is damaged, or cannot be written.
+        If a model is to learn waits and the log is too short for that, or if a kept result is
+        damaged or cannot be written.
     """
+    _require_lessons(grounds, settings)
     left = []
     for setting in dict.fromkeys(settings):
         found = None if kept is None else _read(_path(kept, grounds, setting))
@@ -317,9 +98,20 @@ def try_settings(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def count_of(jobs: int) -> str:
-    """A number of jobs, for messages."""
-    return f"{jobs} job" if jobs == 1 else f"{jobs} jobs"
+def _require_lessons(grounds: Grounds, settings: Iterable[Setting]) -> None:
+    """Enough waits in the first third of the log, if somebody is told what they teach."""
+    if not grounds.learns:
+        return
+    told = {each.waiting_seconds for each in settings if each.policy in LEARN_WAITS}
+    longest = max((each for each in told if each is not None), default=0.0)
+    known = waits_over(grounds.jobs.submit_seconds, longest)
+    if told and known < FEWEST_WAITS:
+        raise InputError(
+            "too few waits are over in the first third of the log to learn from",
+            field="waits",
+            value=f"{count(known, 'wait')} up to {duration(longest)}",
+            expected=f"{FEWEST_WAITS}: a longer log, or a shorter limit",
+        )
 
 
 def _at_once(grounds: Grounds, workers: int) -> tuple[Executor, Callable[[Setting], Tried]]:
@@ -363,15 +155,14 @@ class _WaitModels:
 
     def _learn(self, machines: int, waiting_seconds: float) -> WaitModel:
         grounds = self._grounds
-        many = max(int(_LEARNED_SHARE * len(grounds.jobs)), 1)
-        learned, _, policy = grounds.simulate(
-            Setting("ajw-t", machines, waiting_seconds, None),
-            None,
-            first=many,
-            features_every=math.ceil(many / _EXAMPLES),
-        )
-        rows = wait_rows(learned, policy)
-        if not rows.wait_seconds.size:
+
+        def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
+            setting = Setting("ajw-t", machines, waiting_seconds, None)
+            seen, _, policy = grounds.simulate(setting, None, first=many, features_every=every)
+            return seen, policy
+
+        rows = lived_waits(grounds.jobs.submit_seconds, waiting_seconds, all_wait)
+        if rows is None:  # the machines hold too few jobs
             return linear_waits(_NO_WAITS)
         match grounds.waits:
             case "forest":

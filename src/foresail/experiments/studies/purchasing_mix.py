@@ -22,8 +22,11 @@ from foresail.cloud.purchasing.demand import (
 from foresail.cloud.purchasing.exact import exact_cost
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.levels import level_cost
-from foresail.cloud.purchasing.mix import MixReport, MixRequest, OnlineReport, mix
-from foresail.cloud.purchasing.offline import OfflineSettings
+from foresail.cloud.purchasing.mix import mix
+from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.year import university_year

@@ -1,0 +1,81 @@
+"""What is asked of the mix: options, settings, risk, and the errors to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from foresail.cloud.purchasing.forecast import ForecastSettings
+from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings
+from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.model.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class MixRequest:
+    """What is asked of the mix.
+
+    Parameters
+    ----------
+    provider
+        Whose options are on sale: see ``PROVIDERS``.
+    transient
+        Whether jobs may be revoked.
+    transient_terms
+        Price and lifetimes of transient machines; None: those of the catalogue, where a mean life
+        of 24 hours stands in for what it does not say.
+    settings
+        Of the optimum in hindsight.
+    training_hours
+        The beginning of the log from which the practical policy learns; None: leave it out.
+    decide_by
+        Whether the practical policy rents by the mean of what its regression believes of a runtime,
+        as published, or by the expected cost over all that it believes.
+    forecast
+        How uncertain the coming years are; None: no plan at a stated risk.
+    exact_seconds
+        How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
+        held against; None: not at all.
+    demand_errors
+        Relative errors of the amounts reserved, to see what they cost.
+    runtime_errors
+        Mean relative errors of predicted runtimes, to see what they cost the practical policy.
+    seed
+        Of these errors.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    provider: str = "all"
+    transient: bool = True
+    transient_terms: TransientTerms | None = None
+    settings: OfflineSettings = DEFAULT_SETTINGS
+    training_hours: float | None = None
+    decide_by: Literal["mean", "distribution"] = "mean"
+    forecast: ForecastSettings | None = None
+    exact_seconds: float | None = None
+    demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
+    runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.training_hours is not None and not self.training_hours > 0.0:
+            raise InputError(
+                "not a training period",
+                field="training_hours",
+                value=self.training_hours,
+                expected="hours above 0",
+            )
+        if any(not error >= -1.0 for error in self.demand_errors):
+            raise InputError(
+                "not an error of demand",
+                field="demand_errors",
+                value=self.demand_errors,
+                expected="-1 (nothing is reserved) or more",
+            )
+
+
+DEFAULT_REQUEST: Final = MixRequest()

@@ -1,0 +1,135 @@
+"""A plan in hindsight for one resource: how it is asked for, what it commits to, what it costs.
+
+Amounts of money are in hours of one unit (core, GiB) on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
+from foresail.cloud.purchasing.job_prices import Normalisation
+from foresail.cloud.purchasing.schedules import Schedule
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+Amounts = Literal["any", "of-machines"]
+SCHEDULED: Final = "scheduled-reserved"
+COMMITTED: Final = "committed"
+
+
+def reserved_name(years: int) -> str:
+    """Name of a term in results."""
+    return f"reserved-{years}y"
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineSettings:
+    """How the optimum is computed.
+
+    Parameters
+    ----------
+    slot_hours
+        Demand is averaged over slots of this length.
+    extension
+        What to do with a log shorter than the longest term: see ``horizon_slots``.
+    normalisation
+        Of the transient cost: see ``job_prices``.
+    level_units
+        Height of a level; None: 1, or more where there would be over 4096 levels.
+    amounts
+        What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
+        ``of-machines`` on sale (see ``resources_of``).
+
+    Raises
+    ------
+    InputError
+        If a length or height is not above 0.
+    """
+
+    slot_hours: float = 1.0
+    extension: Extension = "repeat"
+    normalisation: Normalisation = "useful-hour"
+    level_units: float | None = None
+    amounts: Amounts = "any"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.slot_hours <= HOURS_PER_MONTH:
+            raise InputError(
+                "not a slot", field="slot_hours", value=self.slot_hours, expected="above 0 to 730"
+            )
+        if self.level_units is not None and not self.level_units > 0.0:
+            raise InputError(
+                "not a level", field="level_units", value=self.level_units, expected="above 0"
+            )
+
+
+DEFAULT_SETTINGS: Final = OfflineSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """One commitment: how many units, from when, and for how long."""
+
+    option: str
+    units: float
+    start_hours: float
+    hours: float
+
+
+@dataclass(frozen=True, eq=False)
+class OfflinePlan:
+    """The cheapest purchases for one resource.
+
+    Parameters
+    ----------
+    resource
+        ``cores``, ``GiB`` or ``GPUs``.
+    hours
+        Planned for.
+    demand_hours
+        Unit hours of all jobs: what everything costs on demand.
+    peak_units
+        Highest demand of any slot.
+    reservations
+        All commitments to terms; schedules hold their whole year.
+    schedules
+        What the scheduled ones hold, in the order of ``reservations``.
+    over_time
+        Month, option, and there: unit hours used, unit hours paid but idle, cost.
+    cost
+        Sum of ``over_time``.
+    all_reserved_cost
+        What reserving the peak, beyond what is held, costs all the time at the cheapest term;
+        None: no term is sold.
+    cost_if_scaled
+        Cost if every commitment had been so many times as large: an error of the forecast.
+    """
+
+    resource: str
+    hours: float
+    demand_hours: float
+    peak_units: float
+    reservations: tuple[Reservation, ...]
+    schedules: tuple[Schedule, ...]
+    over_time: pl.DataFrame
+    cost: float
+    all_reserved_cost: float | None
+    cost_if_scaled: Callable[[float], float] = field(repr=False)
+
+    def by_option(self, column: str) -> Mapping[str, float]:
+        """Sum of a column of ``over_time`` per option: ``used_hours``, ``idle_hours``, ``cost``."""
+        sums = self.over_time.group_by("option", maintain_order=True).agg(pl.col(column).sum())
+        return dict(zip(sums["option"].to_list(), sums[column].to_list(), strict=True))
+
+    def mean_units(self, option: str) -> float:
+        """Units committed with an option, averaged over the time planned for."""
+        held = (r.units * r.hours for r in self.reservations if r.option == option)
+        return sum(held) / self.hours

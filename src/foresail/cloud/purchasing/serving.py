@@ -1,0 +1,177 @@
+"""The practical policy at work: jobs run on reserved machines, or on rented ones (5.3 of 003)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
+from foresail.cloud.purchasing.job_prices import ON_DEMAND, choose_options
+from foresail.cloud.purchasing.machines import ReservedMachines, pieces_of, rent_per_hour, sizes_of
+from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED
+from foresail.cloud.purchasing.placing import Fleet, Placed, fleets_of, place
+from foresail.cloud.purchasing.renting import Rented, Row, by_month
+from foresail.cloud.purchasing.schedules import price_of_hours
+from foresail.cloud.purchasing.terms import resource_prices
+from foresail.cloud.purchasing.training import OnlinePolicy
+from foresail.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+RESERVED = "reserved"
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineOutcome:
+    """What the policy paid after the training period, in the catalogue's currency.
+
+    Parameters
+    ----------
+    reserved
+        The machines it reserved at the beginning, and those it had.
+    jobs, hours
+        How many jobs it served, over what time.
+    cost
+        What it paid; reserved machines are paid for this time alone (they serve on), and what was
+        committed before is in it for nothing.
+    all_on_demand_cost
+        What the same jobs cost on machines on demand, each the cheapest that holds it.
+    over_time
+        Month, option, and there: core hours used and idle, cost.
+    revoked_hours
+        Expected core hours of transient runs that were lost.
+    """
+
+    reserved: tuple[ReservedMachines, ...]
+    jobs: int
+    hours: float
+    cost: float
+    all_on_demand_cost: float
+    over_time: pl.DataFrame
+    revoked_hours: float
+
+
+def serve(
+    policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats, elapsed_hours: float = 0.0
+) -> OnlineOutcome:
+    """Run jobs on what is paid for, and rent machines for those that find no room (section 4.2).
+
+    A job runs on reserved machines if all of it fits there when it starts; on machines that are
+    given back, as scheduled ones are at the end of their window, only if it is predicted to end
+    before. Else it is rented the option that is cheapest for its predicted runtime (see
+    ``choose_options``), on the cheapest machines that hold it. One that outlives its spot block or
+    window, or is revoked, starts again on demand; revocations are paid in expectation.
+
+    Parameters
+    ----------
+    policy
+        What was reserved, and the prices.
+    jobs
+        In order of start.
+    predicted_hours
+        Runtimes as they are predicted, shape (jobs,); or equally likely ones, shape (jobs,
+        runtimes), of which the expected cost decides.
+    elapsed_hours
+        From the first job of the training period to the first of these, for the hours of
+        schedules.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, or a prediction is not above 0.
+    """
+    if not jobs.hours.size:
+        raise InputError("no jobs after the training period", expected="a longer log")
+    if not (predicted_hours > 0.0).all():
+        raise InputError(
+            "not a prediction",
+            field="predicted_hours",
+            value=float(np.min(predicted_hours)),
+            expected="hours above 0",
+        )
+    sizes = sizes_of(policy.catalogue)
+    pieces = pieces_of(jobs, sizes)
+    resource = resource_prices(policy.catalogue)
+    standard = rent_per_hour(pieces, sizes, resource, None)
+    rent = rent_per_hour(pieces, sizes, resource, policy.terms.customised_markup)
+    believed = predicted_hours.reshape(jobs.hours.size, -1)
+    first_hour = policy.first_hour_of_week + elapsed_hours
+    fleets = fleets_of(policy.reserved)
+    placed = place(jobs, fleets, believed.mean(axis=1), first_hour)
+    choice = choose_options(believed, policy.terms, policy.settings.normalisation)
+    choice.kind[placed.cut] = ON_DEMAND
+    rented = Rented(jobs, rent, ~placed.done, choice, policy.terms)
+    months = int(jobs.span_hours / HOURS_PER_MONTH) + 1
+    rows = [
+        *_paid_rows(policy, jobs, fleets, placed, months, first_hour),
+        *rented.rows(months),
+    ]
+    over_time = pl.concat(
+        pl.DataFrame(
+            {
+                "month": np.arange(months),
+                "option": [name] * months,
+                "used_hours": used,
+                "idle_hours": idle,
+                "cost": cost,
+            }
+        )
+        for name, used, idle, cost in rows
+    )
+    return OnlineOutcome(
+        reserved=policy.reserved,
+        jobs=jobs.hours.size,
+        hours=jobs.span_hours,
+        cost=float(over_time["cost"].sum()),
+        all_on_demand_cost=float(standard @ jobs.hours),
+        over_time=over_time,
+        revoked_hours=rented.revoked_hours,
+    )
+
+
+def _paid_rows(
+    policy: OnlinePolicy,
+    jobs: BoughtJobs,
+    fleets: list[Fleet],
+    placed: Placed,
+    months: int,
+    first_hour: float,
+) -> list[Row]:
+    """What is committed, reserved (whatever the term) and scheduled: a row for each there is."""
+    rows: dict[str, Row] = {}
+    for place_of, fleet in enumerate(fleets):
+        option = fleet.machines[0].option
+        name = option if option in (COMMITTED, SCHEDULED) else RESERVED
+        own = jobs.cores * ((placed.fleet == place_of) & ~placed.cut)
+        used = by_month(jobs.start_hours, jobs.hours, own, months)
+        hours, price = _hours_there(policy, fleet, jobs.span_hours, months, first_hour)
+        cores = sum(each.count * each.instance.cores for each in fleet.machines)
+        money = sum(each.count * each.on_demand_per_hour for each in fleet.machines)
+        cost = money * price
+        if fleet.schedule is None:
+            cost = hours * sum(each.per_hour for each in fleet.machines)
+        _, before, idle, paid = rows.get(name, (name, *np.zeros((3, months))))
+        rows[name] = (name, before + used, idle + cores * hours - used, paid + cost)
+    return list(rows.values())
+
+
+def _hours_there(
+    policy: OnlinePolicy, fleet: Fleet, span_hours: float, months: int, first_hour: float
+) -> tuple[Floats, Floats]:
+    """Hours of each month in which a fleet is there; and of a scheduled one, what they cost."""
+    edges = np.minimum(np.arange(months + 1) * HOURS_PER_MONTH, span_hours)
+    if fleet.schedule is None:
+        return np.diff(np.minimum(edges, fleet.hours_left)), np.zeros(months)
+    hour: Floats = np.arange(np.ceil(span_hours), dtype=np.float64)
+    there = np.isfinite(fleet.closes(hour, first_hour)).astype(np.float64)
+    assert policy.terms.scheduled is not None
+    price = price_of_hours(policy.terms.scheduled, hour + first_hour) * there
+    month = np.minimum((hour / HOURS_PER_MONTH).astype(np.int64), months - 1)
+    return _by_month(month, there, months), _by_month(month, price, months)
+
+
+def _by_month(month: NDArray[np.int64], weight: Floats, months: int) -> Floats:
+    return np.bincount(month, weight, months).astype(np.float64)

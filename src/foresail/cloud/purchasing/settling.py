@@ -1,0 +1,152 @@
+"""What commitments hold and cost month by month, and what is paid for all that they leave over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, PricedDemand
+from foresail.cloud.purchasing.job_prices import KINDS, ON_DEMAND
+from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED, Reservation, reserved_name
+from foresail.cloud.purchasing.schedules import Schedule
+from foresail.cloud.purchasing.sustained import month_cost
+from foresail.cloud.purchasing.terms import PurchaseTerms
+from foresail.kernels.stacked_demand import value_by_slot
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Commitment:
+    """A reservation in slots.
+
+    Parameters
+    ----------
+    reservation
+        What it is.
+    start, slots
+        Where it begins, and how many slots it lasts, some perhaps beyond the time planned for.
+    cost
+        Of all of it.
+    schedule
+        What it holds, where it is a scheduled one.
+    """
+
+    reservation: Reservation
+    start: int
+    slots: int
+    cost: float
+    schedule: Schedule | None = None
+
+
+def settled(
+    demand: PricedDemand,
+    terms: PurchaseTerms,
+    commitments: list[Commitment],
+    owned: Floats,
+    total: Floats,
+    on_demand_price: float,
+    factor: float,
+) -> pl.DataFrame:
+    """What is used, idle and paid month by month, with ``factor`` times the commitments.
+
+    Parameters
+    ----------
+    demand
+        Of all jobs, with what each of its units costs without a commitment.
+    terms
+        What is sold.
+    commitments
+        What is reserved.
+    owned
+        Units that are paid for already; shape (slots,).
+    total
+        Units of all jobs together; shape (slots,).
+    on_demand_price
+        That jobs compared with: 1, or that of a whole month of sustained use.
+    factor
+        Commitments hold, and cost, so many times as much.
+
+    Returns
+    -------
+    table
+        Month, option, used and idle hours, and cost.
+    """
+    slots, hours = demand.slots, demand.slot_hours
+    month = (np.arange(slots) * hours / HOURS_PER_MONTH).astype(np.int64)
+    held = {COMMITTED: owned} if owned.any() else {}
+    paid = {name: np.zeros(slots) for name in held}
+    # The longest terms are used first; within a slot it makes no difference to what is paid.
+    options = [reserved_name(years) for years, _ in sorted(terms.reserved, reverse=True)]
+    for option in (*options, SCHEDULED):
+        chosen = [each for each in commitments if each.reservation.option == option]
+        if not chosen:
+            continue
+        held[option], paid[option] = np.zeros(slots), np.zeros(slots)
+        for each in chosen:
+            units = _held(each, slots) * factor
+            at = slice(each.start, each.start + units.size)
+            held[option][at] += units
+            paid[option][at] += each.cost * factor / units.size
+    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    covered = np.zeros(slots)
+    for option, units in held.items():
+        use = np.minimum(units, total - covered)
+        covered += use
+        rows.append((option, use * hours, (units - use) * hours, paid[option]))
+    rows += _uncommitted(demand, terms, covered, month, on_demand_price)
+    return pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "month": np.arange(month[-1] + 1),
+                    "option": [option] * int(month[-1] + 1),
+                    "used_hours": np.bincount(month, used),
+                    "idle_hours": np.bincount(month, idle),
+                    "cost": np.bincount(month, cost),
+                }
+            )
+            for option, used, idle, cost in rows
+        ]
+    )
+
+
+def _held(commitment: Commitment, slots: int) -> Floats:
+    """Units that a commitment holds, in its slots within the time planned for."""
+    length = min(commitment.slots, slots - commitment.start)
+    units = np.full(length, commitment.reservation.units)
+    return units if commitment.schedule is None else units * commitment.schedule.held[:length]
+
+
+def _uncommitted(
+    demand: PricedDemand,
+    terms: PurchaseTerms,
+    covered: Floats,
+    month: NDArray[np.int64],
+    on_demand_price: float,
+) -> list[tuple[str, Floats, Floats, Floats]]:
+    """Option, used and idle hours and cost by slot, of the units that commitments leave over.
+
+    Restarts of transient jobs are paid with what is on demand.
+    """
+    hours = demand.slot_hours
+    on_demand = value_by_slot(demand.stacks, covered, demand.on_demand_share) * hours
+    if terms.sustained_tiers:
+        by_month = np.bincount(month, on_demand)
+        lengths = np.bincount(month) * hours
+        paid = month_cost(by_month / lengths, terms.sustained_tiers) * lengths
+        ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
+        on_demand = on_demand * ratio[month]
+    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    for code, name in enumerate(KINDS):
+        of_kind = (demand.kind == code).astype(np.float64)
+        if code != ON_DEMAND and not of_kind.any():
+            continue
+        used = value_by_slot(demand.stacks, covered, of_kind) * hours
+        own = of_kind * (demand.price - demand.on_demand_share * on_demand_price)
+        cost = value_by_slot(demand.stacks, covered, own) * hours
+        rows.append((name, used, np.zeros(demand.slots), cost + on_demand * (code == ON_DEMAND)))
+    return rows

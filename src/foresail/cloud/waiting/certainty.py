@@ -1,0 +1,78 @@
+"""How sure the advice is: weeks of the log drawn anew, the same for all settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from foresail.cloud.waiting.blocks import BlockSums, block_draws
+from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.settings import Setting
+
+_DRAWS: Final = 1000
+_SEED: Final = 1
+_LEVELS: Final = (0.025, 0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """What weeks drawn anew say of the advice.
+
+    Parameters
+    ----------
+    block_seconds, blocks
+        What was drawn, and how many the log has.
+    best_share
+        Share of draws in which no other setting costs less, waiting at its value included.
+    near_share
+        Share of draws in which none costs less by more than a hundredth.
+    saving
+        95 % interval of today's price minus that of the advice; None without a today.
+    """
+
+    block_seconds: float
+    blocks: int
+    best_share: float
+    near_share: float
+    saving: tuple[float, float] | None
+
+
+class Draws(NamedTuple):
+    """Of a setting in periods put together anew: price, mean wait, and what a job's is worth."""
+
+    price: Floats
+    wait_seconds: Floats
+    delay_cost: Floats
+
+
+def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
+    """Periods of as many blocks as the log has, alike for all settings.
+
+    ``hour_value`` is what an hour of any job's waiting is worth; None: to each its own.
+    """
+    weights = block_draws(sums.jobs.size, _DRAWS, _SEED)
+    prices, waits = sums.drawn(weights)
+    if hour_value is None:
+        return Draws(prices, waits, sums.drawn_delay_cost(weights))
+    return Draws(prices, waits, hour_value * waits / 3600.0)
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """Where 95 % of the draws lie."""
+    low, high = np.quantile(values, _LEVELS).tolist()
+    return low, high
+
+
+def shares_best(chosen: Setting, totals: Mapping[Setting, Floats]) -> tuple[float, float]:
+    """Shares of the draws in which a setting costs least of all, and within a hundredth of that.
+
+    ``totals`` is what each setting costs in the draws, waiting at its value included.
+    """
+    least = np.min(list(totals.values()), axis=0)
+    return (
+        float(np.mean(totals[chosen] <= least + 1e-12)),
+        float(np.mean(totals[chosen] <= 1.01 * least)),
+    )

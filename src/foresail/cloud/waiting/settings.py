@@ -1,0 +1,150 @@
+"""Settings of waiting policies: which there are, and which of them a sweep tries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from foresail.cloud.waiting.frontier import Point
+from foresail.cloud.waiting.models import POLICIES as MODELLED
+from foresail.model.errors import InputError, UnknownNameError
+
+HAVE_WAITING: Final = ("ajw-t", "sww", "compound", "speculative", "weighing")
+HAVE_SHORT: Final = ("ljw", "compound", "speculative")
+GO_BY_WAITS: Final = ("sww", "compound")
+GO_BY_RUNTIMES: Final = ("ljw", "compound", "weighing")
+LEARN_WAITS: Final = (*GO_BY_WAITS, "speculative", "weighing")
+POLICIES: Final = (*MODELLED, "speculative", "weighing")
+_FINER: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One policy with its thresholds b and t (None: it has none), and the machines owned."""
+
+    policy: str
+    machines: int
+    waiting_seconds: float | None
+    short_seconds: float | None
+
+    @property
+    def place(self) -> tuple[int, float, float, int]:
+        """Among others: by policy, then by thresholds, then by machines."""
+        return (
+            POLICIES.index(self.policy),
+            self.waiting_seconds or 0.0,
+            self.short_seconds or 0.0,
+            self.machines,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The settings to try.
+
+    Parameters
+    ----------
+    policies
+        Names.
+    counts
+        Of machines owned.
+    waiting_seconds, short_seconds
+        Thresholds b and t, for the policies that have them.
+    owned
+        How many machines there are today, and under which policy; None: not asked.
+    refine
+        Whether numbers of machines in between are tried too, where the first pass was best.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to try, or a number is out of range.
+    UnknownNameError
+        If there is no such policy.
+    """
+
+    policies: tuple[str, ...]
+    counts: tuple[int, ...]
+    waiting_seconds: tuple[float, ...]
+    short_seconds: tuple[float, ...]
+    owned: tuple[int, str] | None = None
+    refine: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("policies", "counts", "waiting_seconds", "short_seconds"):
+            if not getattr(self, name):
+                raise InputError("nothing to try", field=name, expected="one or more")
+        named = [*self.policies, *([self.owned[1]] if self.owned else [])]
+        for policy in named:
+            if policy not in POLICIES:
+                raise UnknownNameError("waiting policy", policy, POLICIES)
+        for name in ("counts", "waiting_seconds", "short_seconds"):
+            for value in getattr(self, name):
+                if not value >= 0:
+                    raise InputError("out of range", field=name, value=value, expected="0 or more")
+        if self.owned is not None and self.owned[0] < 0:
+            raise InputError(
+                "out of range", field="owned", value=self.owned[0], expected="0 or more"
+            )
+
+    def settings(self) -> list[Setting]:
+        """All that is to be tried, with what there is today; none twice."""
+        tried = [
+            Setting(
+                policy,
+                machines,
+                waiting if policy in HAVE_WAITING else None,
+                short if policy in HAVE_SHORT else None,
+            )
+            for policy, machines, waiting, short in product(
+                self.policies, self.counts, self.waiting_seconds, self.short_seconds
+            )
+        ]
+        today = self.today
+        return list(dict.fromkeys([*tried, *([today] if today else [])]))
+
+    def between(self, best: Sequence[Point]) -> list[Setting]:
+        """Numbers of machines around those of some points, and their policies."""
+        found = []
+        for point in best:
+            below = max((c for c in self.counts if c < point.machines), default=point.machines)
+            above = min((c for c in self.counts if c > point.machines), default=point.machines)
+            step = max((above - below) // _FINER, 1)
+            found += [
+                Setting(point.policy, count, point.waiting_seconds, point.short_seconds)
+                for count in range(below, above, step)
+            ]
+        return found
+
+    @property
+    def today(self) -> Setting | None:
+        """What there is; its thresholds are the first to try."""
+        if self.owned is None:
+            return None
+        machines, policy = self.owned
+        return Setting(
+            policy,
+            machines,
+            self.waiting_seconds[0] if policy in HAVE_WAITING else None,
+            self.short_seconds[0] if policy in HAVE_SHORT else None,
+        )
+
+
+def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[int, ...]:
+    """Numbers of machines to try: from none to where owning alone costs as much as renting all.
+
+    Parameters
+    ----------
+    mean_machines
+        Machines that the work would keep busy.
+    fixed_price
+        Of an owned machine relative to a rented one.
+    most
+        How many numbers, about.
+    """
+    last = max(math.ceil(mean_machines / max(fixed_price, 0.05)), 1)
+    step = math.ceil(last / most)
+    return tuple(range(0, last + step, step))
