@@ -40,7 +40,7 @@ TOY = Catalogue(
 )
 
 
-@pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf"), 1e300])
 @pytest.mark.parametrize(
     "make",
     [
@@ -51,7 +51,7 @@ TOY = Catalogue(
     ],
 )
 def test_a_price_is_a_number_above_0(make, price):
-    """Zero, negative, not a number, infinite: an error that names the value."""
+    """Zero, negative, not a number, infinite, absurd: an error that names the value."""
     with pytest.raises(InputError, match=r"not a price.*above 0"):
         make(price)
 

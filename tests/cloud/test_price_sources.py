@@ -103,7 +103,9 @@ def test_a_table_of_ones_own(tmp_path):
         ("0.12,", "-1,", "line 2, field 'reserved_1y': not a price"),
         ("0.97", "1.2", "line 2, field 'availability': not a share.*1.2.*0 to 1"),
         ("EUR", "", "field 'currency': is missing"),
-        ("2026-03-01", "March", "field 'date': not a day.*'March'.*YYYY-MM-DD"),
+        ("2026-03-01", "March", "line 2, field 'date': not a day.*'March'.*YYYY-MM-DD"),
+        ("0.2,", "1e300,", "line 2, field 'on_demand': not a price.*up to 1e9"),
+        ("0.12,", "1e300,", "line 2, field 'reserved_1y': not a price.*up to 1e9"),
         ("c4,4", "c4,0", "line 2, field 'cores': not a size"),
         ("on_demand", "on_demnd", "line 2, field 'on_demnd': no such field; expected on_demand"),
     ],
@@ -120,6 +122,24 @@ def test_rows_in_two_currencies_are_refused(tmp_path):
     text = f"{HEADER}\n{ROW}\n{ROW.replace('c4', 'c8').replace('EUR', 'USD')}\n"
     with pytest.raises(InputError, match="line 3, field 'currency': prices in mixed currencies"):
         load_prices(written(tmp_path, "own.csv", text))
+
+
+def test_a_type_that_comes_twice_is_refused(tmp_path):
+    """The line of the second one is named."""
+    with pytest.raises(InputError, match="line 3, field 'instance_type': .*twice.*'c4'"):
+        load_prices(written(tmp_path, "own.csv", f"{HEADER}\n{ROW}\n{ROW}\n"))
+
+
+def test_a_table_without_rows_is_refused(tmp_path):
+    """A header alone: no offer, rather than a field that is missing."""
+    with pytest.raises(InputError, match=r"own\.csv: there is no offer in it"):
+        load_prices(written(tmp_path, "own.csv", f"{HEADER}\n"))
+
+
+def test_a_folder_is_refused_as_one(tmp_path):
+    """A folder is said to be one, not to be an unknown name."""
+    with pytest.raises(InputError, match="a folder; expected a file of prices"):
+        load_prices(str(tmp_path))
 
 
 def test_a_short_row_is_refused(tmp_path):

@@ -97,6 +97,7 @@ def command(
     staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
     draws them.
     """
+    from foresail.cli.cloud._prices import make_output
     from foresail.cloud.synchronization.models import model_of
     from foresail.cloud.synchronization.setting import Setting
 
@@ -109,6 +110,7 @@ def command(
     interval = operations / barriers
     given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
     how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
+    make_output(output)
     found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
     if output_format is Format.JSON:
         _print_json(found)

@@ -192,7 +192,7 @@ def command(
         customised=customised,
     )
     if model is not None:
-        _require_no_log(question, order, scheduler)
+        _require_formula_suffices(question, order, scheduler)
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
@@ -225,7 +225,7 @@ def command(
         write_page(rent_or_wait_page(answer, around), output, png)
 
 
-def _require_no_log(question: Question, order: str | None, scheduler: str | None) -> None:
+def _require_formula_suffices(question: Question, order: str | None, scheduler: str | None) -> None:
     """Formulas know no memory, no users, and nothing but first come, first served."""
     if question.customised:
         raise InputError("a formula knows no memory", field="--customised", expected="a log")

@@ -28,7 +28,7 @@ def own_or_rent_by_formula(
     worth: Worth,
     wrong: Mispredicted = ALL_RIGHT,
 ) -> OwningAnswer:
-    """The same by formulas, for a year of Poisson arrivals and exponential runtimes.
+    """What is best by formulas, for a year of Poisson arrivals and exponential runtimes.
 
     Parameters
     ----------

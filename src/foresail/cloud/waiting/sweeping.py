@@ -87,7 +87,7 @@ def sweep(
     UnknownNameError
         If a setting asks for beliefs that are not given.
     InputError
-        If a kept result is damaged or cannot be written.
+        If a kept result is damaged, or results cannot be kept there.
     """
     for setting in settings:
         if setting.beliefs not in beliefs:
@@ -95,6 +95,7 @@ def sweep(
     files: dict[Setting, Path] = {}
     left = list(dict.fromkeys(settings))
     if kept is not None:
+        _make_folder(kept)
         files = {each: kept / f"{key}.json" for each, key in _keys(jobs, left, family, beliefs)}
         finished = [each for each in left if files[each].exists()]
         left = [each for each in left if not files[each].exists()]
@@ -170,11 +171,22 @@ def _read(path: Path) -> WaitingMetrics:
         raise InputError("a damaged result; delete it and run again", source=path) from error
 
 
+def _make_folder(kept: Path) -> None:
+    """Before anything is simulated: what cannot be kept would be lost."""
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder for results cannot be made: {error.strerror}",
+            source=kept,
+            expected="a folder that may be written to",
+        ) from error
+
+
 def _keep(path: Path, result: WaitingMetrics) -> None:
     """Whole or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text(json.dumps(asdict(result)))
         unfinished.replace(path)
     except OSError as error:

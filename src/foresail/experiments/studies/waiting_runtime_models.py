@@ -39,6 +39,9 @@ _BEST: Final = "svr"
 """The model with the least MAPE, which goes by medians and takes nearly all jobs for short, as the
 published best model does; which one that was is not published."""
 
+_BASELINE_MINUTES: Final = 15.0
+"""The published threshold t, which claims on costs and waits are about."""
+
 _LEARNED_SHARE: Final = 0.75
 _EXAMPLES: Final = 20_000
 _EXAMPLES_OF_VECTORS: Final = 5_000
@@ -282,6 +285,9 @@ def _claims(parameters: RuntimeModelParameters) -> list[Claim]:
     def mean(measure: str, system: str, group: str = _POLICY) -> Mean:
         return Mean(measure, system, group)
 
+    def usual(measure: str, system: str) -> Mean:
+        return Mean(measure, system, _POLICY, (_BASELINE_MINUTES,))
+
     claims = []
     for model in parameters.models:
         claims += [
@@ -302,16 +308,17 @@ def _claims(parameters: RuntimeModelParameters) -> list[Claim]:
         claims += [
             Claim(
                 "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's "
-                "(figure 7.4 a; taken as: 50 % or more; support vectors).",
-                mean("rented_to_fixed", _ORACLE),
-                mean("rented_to_fixed", _BEST),
+                "(figure 7.4 a, t of 15 minutes; taken as: 50 % or more; support vectors).",
+                usual("rented_to_fixed", _ORACLE),
+                usual("rented_to_fixed", _BEST),
                 factor=1.0 / 1.5,
             ),
             Claim(
-                "... and hardly anybody waits (figure 7.4 b; taken as: half of the oracle's wait).",
-                mean("mean_wait_seconds", _BEST),
-                mean("mean_wait_seconds", _ORACLE),
-                factor=0.5,
+                "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of the oracle's "
+                "wait).",
+                usual("mean_wait_seconds", _BEST),
+                usual("mean_wait_seconds", _ORACLE),
+                factor=0.1,
             ),
             Claim(
                 "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h "
