@@ -35,6 +35,14 @@ def test_table_has_the_published_maxima():
     assert ["fsp", "14", "3.339", "0.419", "8", "10.774"] in rows
 
 
+def test_a_folder_that_cannot_be_made_is_said_first(tmp_path):
+    """Before the answer, so that it is not taken for a success."""
+    (tmp_path / "file").touch()
+    result = run("--workers", "1,8", "--output", tmp_path / "file")
+    assert result.stdout == ""
+    assert isinstance(result.exception, InputError)
+
+
 def test_json_and_report(tmp_path):
     """JSON has every number of workers; the page has its figures and a CSV for each."""
     result = run("--workers", "1,8", "--model", "fsp", "--format", "json", "--output", tmp_path)

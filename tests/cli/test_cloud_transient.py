@@ -56,6 +56,14 @@ def run(*arguments: object):
     return CliRunner().invoke(app, ["transient", *map(str, arguments)])
 
 
+def test_a_type_that_comes_twice_is_refused(types):
+    """The line of the second one is named."""
+    types.write_text(TYPES + "b,10,0.98,0.30\n")
+    result = run("--types", types, "--capacity", 20)
+    assert isinstance(result.exception, InputError)
+    assert "types.csv, line 7, field 'name': a type is given twice" in str(result.exception)
+
+
 def test_plan_as_a_table(types):
     """The worked example: four machines for 11.5 an hour, 57.5 % of on demand."""
     result = run(

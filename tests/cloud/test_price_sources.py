@@ -126,7 +126,7 @@ def test_rows_in_two_currencies_are_refused(tmp_path):
 
 def test_a_type_that_comes_twice_is_refused(tmp_path):
     """The line of the second one is named."""
-    with pytest.raises(InputError, match="line 3, field 'instance_type': .*twice.*'c4'"):
+    with pytest.raises(InputError, match=r"line 3, field 'instance_type': .*twice.*'c4'"):
         load_prices(written(tmp_path, "own.csv", f"{HEADER}\n{ROW}\n{ROW}\n"))
 
 

@@ -27,7 +27,7 @@ from foresail.cloud.waiting.metrics import (
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.spot import Revocations
-from foresail.cloud.waiting.variants import compared, standard_variants
+from foresail.cloud.waiting.variants import standard_variants
 from foresail.kernels.wait_model import CORES, CPU_USE, RUNNING, WAITING, WAITING_SECONDS
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -142,14 +142,12 @@ def test_trees_foresee_long_waits(rows):
 
 def test_variants_keep_their_order(jobs, rows):
     """The naive pays what the oracle pays and waits longer; trials cost, and less so on spot."""
-    results = compared(
-        standard_variants(
-            jobs, POLICY, {"line": linear_waits(rows)}, {"no model": np.full(6000, 99.0)}
-        ),
-        jobs,
-        FIXED,
-        FAMILY,
-    )
+    results = {}
+    for each in standard_variants(
+        jobs, POLICY, {"line": linear_waits(rows)}, {"no model": np.full(6000, 99.0)}
+    ):
+        found = simulate(jobs, FIXED, FAMILY, each.policy, each.beliefs, each.lost_seconds)
+        results[each.name] = measured(found, FIXED, each.policy, each.trial_price)
     oracle, naive = results["oracle"], results["naive"]
     assert naive.total_cost == pytest.approx(oracle.total_cost)
     assert naive.mean_wait_seconds > oracle.mean_wait_seconds

@@ -1,50 +1,55 @@
 """Sweeps: every setting once, on several threads, and resumed from what is kept."""
 
+from dataclasses import asdict, replace
+from itertools import product
+
 import numpy as np
 import pytest
 
-from foresail.cloud.waiting import sweeping
+from foresail.cloud.waiting import grounds as module
+from foresail.cloud.waiting.grounds import Grounds
 from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.policies import Beliefs, Foresight
+from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
+from foresail.cloud.waiting.settings import Setting
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.sweeping import grid, sweep
+from foresail.cloud.waiting.trying import try_settings
 from foresail.cloud.waiting.year import university_year
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import InputError
 
 FAMILY = proportional_family()
+SETTINGS = [
+    Setting("compound", *point) for point in product((0, 20, 60), (600.0, 7200.0), (60.0, 180.0))
+]
 
 
 @pytest.fixture(scope="module")
-def jobs():
-    """An hour or so of the generated year."""
-    return university_year(jobs=3_000)
+def grounds():
+    """An hour or so of the generated year; policies are told the truth."""
+    jobs = university_year(jobs=3_000)
+    return Grounds(jobs, jobs.runtime_seconds, FixedMachines(1), FAMILY)
 
 
-@pytest.fixture(scope="module")
-def beliefs(jobs):
-    """Truth about both."""
-    return {"oracle": Beliefs.true_runtimes(jobs, Foresight())}
+def plain(found):
+    """Results as numbers that can be compared."""
+    return {setting: asdict(tried.metrics) for setting, tried in found}
 
 
-def points():
-    """Twelve settings."""
-    fixed = [FixedMachines(count) for count in (0, 20, 60)]
-    return grid("compound", fixed, waiting_seconds=(600.0, 7200.0), short_seconds=(60.0, 180.0))
-
-
-def test_as_one_by_one(jobs, beliefs):
+def test_as_one_by_one(grounds):
     """Threads change nothing."""
-    found = dict(sweep(jobs, points(), FAMILY, beliefs, workers=2))
-    assert set(found) == set(points())
-    for setting, result in found.items():
-        alone = simulate(jobs, setting.fixed, FAMILY, setting.policy, beliefs["oracle"])
-        assert result == measured(alone, setting.fixed, setting.policy)
+    found = dict(try_settings(grounds, SETTINGS, workers=2))
+    assert set(found) == set(SETTINGS)
+    told = Beliefs.true_runtimes(grounds.jobs, Foresight())
+    for setting, tried in found.items():
+        fixed = FixedMachines(setting.machines)
+        policy = waiting_policy("compound", setting.waiting_seconds, setting.short_seconds)
+        alone = simulate(grounds.jobs, fixed, FAMILY, policy, told)
+        assert tried.metrics == measured(alone, fixed, policy)
 
 
-def test_what_is_kept_is_not_simulated_again(jobs, beliefs, tmp_path, monkeypatch):
-    """An interrupted sweep goes on; other jobs or beliefs are another sweep."""
-    first = sweep(jobs, points(), FAMILY, beliefs, kept=tmp_path)
+def test_what_is_kept_is_not_simulated_again(grounds, tmp_path, monkeypatch):
+    """An interrupted sweep goes on; other beliefs are another sweep."""
+    first = try_settings(grounds, SETTINGS, kept=tmp_path)
     half = [next(first) for _ in range(5)]
     first.close()
     calls = []
@@ -53,27 +58,25 @@ def test_what_is_kept_is_not_simulated_again(jobs, beliefs, tmp_path, monkeypatc
         calls.append(arguments)
         return simulate(*arguments, **named)
 
-    monkeypatch.setattr(sweeping, "simulate", counted)
-    found = list(sweep(jobs, points(), FAMILY, beliefs, kept=tmp_path))
+    monkeypatch.setattr(module, "simulate", counted)
+    found = list(try_settings(grounds, SETTINGS, kept=tmp_path))
     assert len(found) == 12
     assert len(calls) <= 12 - 5
-    assert dict(half).items() <= dict(found).items()
+    assert plain(half).items() <= plain(found).items()
     calls.clear()
-    assert dict(sweep(jobs, points(), FAMILY, beliefs, kept=tmp_path)) == dict(found)
+    assert plain(try_settings(grounds, SETTINGS, kept=tmp_path)) == plain(found)
     assert not calls
-    other = {"oracle": Beliefs(2.0 * jobs.runtime_seconds, Foresight())}
-    list(sweep(jobs, points()[:1], FAMILY, other, kept=tmp_path))
+    other = replace(grounds, runtimes=2.0 * grounds.jobs.runtime_seconds)
+    list(try_settings(other, SETTINGS[:1], kept=tmp_path))
     assert len(calls) == 1
 
 
-def test_wrong_input(jobs, beliefs, tmp_path):
-    """A damaged file and an unknown name are said."""
-    list(sweep(jobs, points()[:1], FAMILY, beliefs, kept=tmp_path))
+def test_a_damaged_result_is_said(grounds, tmp_path):
+    """It is not taken for one that is missing."""
+    list(try_settings(grounds, SETTINGS[:1], kept=tmp_path))
     next(tmp_path.glob("*.json")).write_text("{")
     with pytest.raises(InputError, match="damaged"):
-        list(sweep(jobs, points()[:1], FAMILY, beliefs, kept=tmp_path))
-    with pytest.raises(UnknownNameError, match="beliefs"):
-        list(sweep(jobs, points(), FAMILY, {"truth": beliefs["oracle"]}))
+        list(try_settings(grounds, SETTINGS[:1], kept=tmp_path))
 
 
 def test_the_year_has_the_published_moments():
@@ -87,3 +90,10 @@ def test_the_year_has_the_published_moments():
     assert np.mean(runtime > 6 * 3600.0) == pytest.approx(0.04, abs=0.02)
     assert np.mean(runtime > 96 * 3600.0) < 0.004
     assert runtime.mean() == pytest.approx(6225.0, rel=0.3)
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_simulated(grounds, tmp_path):
+    """A file where results should go: an error that names it, not a damaged result."""
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: the folder for results cannot be made"):
+        next(try_settings(grounds, SETTINGS[:1], kept=tmp_path / "file"))

@@ -86,7 +86,9 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
 
     if not len(workload):
         raise InputError(
-            "no jobs with cores and a runtime", source=log, expected="a log that has both"
+            "no jobs with cores and a runtime are left",
+            source=log,
+            expected="a log that has both, or fewer filters",
         )
     if not (workload.cpus > 0.0).all():
         raise InputError(

@@ -75,6 +75,8 @@ def try_settings(
         damaged or cannot be written.
     """
     _require_lessons(grounds, settings)
+    if kept is not None:
+        _make_folder(kept)
     left = []
     for setting in dict.fromkeys(settings):
         found = None if kept is None else _read(_path(kept, grounds, setting))
@@ -185,6 +187,18 @@ def _simulated(grounds: Grounds, models: _WaitModels, setting: Setting) -> Tried
     return Tried(measured(simulated, fixed, policy), sums)
 
 
+def _make_folder(kept: Path) -> None:
+    """Before anything is simulated: what cannot be kept would be lost."""
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder for results cannot be made: {error.strerror}",
+            source=kept,
+            expected="a folder that may be written to",
+        ) from error
+
+
 def _path(kept: Path, grounds: Grounds, setting: Setting) -> Path:
     value = grounds.hour_value if setting.policy == "weighing" else None
     told = json.dumps([grounds.digest, astuple(setting), value])
@@ -216,7 +230,6 @@ def _keep(path: Path, result: Tried) -> None:
     }
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text(json.dumps(content))
         unfinished.replace(path)
     except OSError as error:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
+from foresail.cloud.waiting.jobs import Floats, TraceJobs
 from foresail.cloud.waiting.learning import perturbed
-from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
-from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.spot import Revocations
 from foresail.kernels.wait_model import WaitModel
 
@@ -89,19 +87,3 @@ def standard_variants(
         variants.append(Variant(f"waits by {name}", baseline, told))
         variants.append(Variant(f"combined, {name}", tried, told))
     return variants
-
-
-def compared(
-    variants: Sequence[Variant],
-    jobs: TraceJobs,
-    fixed: FixedMachines,
-    family: Sequence[RentedType],
-) -> dict[str, WaitingMetrics]:
-    """The metrics of each variant, by name, in their order."""
-    results = {}
-    for each in variants:
-        simulated = simulate(
-            jobs, fixed, family, each.policy, each.beliefs, lost_seconds=each.lost_seconds
-        )
-        results[each.name] = measured(simulated, fixed, each.policy, each.trial_price)
-    return results
