@@ -16,7 +16,6 @@ from foresail.cloud.prices import (
     Reserved,
     SpotBlock,
     Transient,
-    one_currency,
 )
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.terms import (
@@ -104,13 +103,6 @@ def test_inside_a_commitment_one_more_costs_nothing():
     assert [own.marginal_per_hour("small", used) for used in (0, 2, 3)] == [0.0, 0.0, 0.05]
     assert own.marginal_per_hour("small", 0, on=date(2026, 7, 1)) == 0.05
     assert own.marginal_per_hour("large", 0) == 0.2
-
-
-def test_currencies_do_not_mix():
-    """One currency is returned, two are an error that names both."""
-    assert one_currency([TOY, TOY]) == "EUR"
-    with pytest.raises(InputError, match=r"mixed currencies.*EUR.*USD"):
-        one_currency([TOY, load_prices("thesis")])
 
 
 def test_a_region_and_names_with_wildcards_are_picked():

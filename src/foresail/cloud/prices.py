@@ -6,7 +6,7 @@ Money is in the catalogue's currency per hour of one instance, unless a name say
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -480,22 +480,3 @@ def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:
             off_peak_per_hour=scheduled.off_peak_per_hour * schedule,
         ),
     )
-
-
-def one_currency(catalogues: Iterable[Catalogue]) -> str:
-    """The currency of several catalogues that are to be compared.
-
-    Raises
-    ------
-    InputError
-        If they are in different ones: Foresail has no rates of exchange.
-    """
-    currencies = {catalogue.currency: catalogue.name for catalogue in catalogues}
-    if len(currencies) != 1:
-        raise InputError(
-            "prices in mixed currencies",
-            field="currency",
-            value=", ".join(f"{code} ({name})" for code, name in sorted(currencies.items())),
-            expected="all prices in one currency",
-        )
-    return next(iter(currencies))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import WaitingMetrics
@@ -33,8 +33,6 @@ CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
 YEAR: Final = "generated year"
 DAY: Final = 86400.0
-
-Believed = Literal["truth", "foresight"]
 
 
 class Source(Protocol):
