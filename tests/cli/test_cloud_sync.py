@@ -35,6 +35,21 @@ def test_table_has_the_published_maxima():
     assert ["fsp", "14", "3.339", "0.419", "8", "10.774"] in rows
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--market", "a/small"), "'--market': changes nothing alone"),
+        (("--speed-intervals", 3), "'--speed-intervals': changes nothing alone"),
+        (("--workers", "1:100000000"), "expected 1 to 100000"),
+    ],
+)
+def test_options_that_would_change_nothing_or_take_for_ever_are_refused(options, message):
+    """The option is named, with what it needs."""
+    result = run(*options)
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)
+
+
 def test_a_folder_that_cannot_be_made_is_said_first(tmp_path):
     """Before the answer, so that it is not taken for a success."""
     (tmp_path / "file").touch()

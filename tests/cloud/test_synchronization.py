@@ -317,6 +317,7 @@ def test_no_amounts(text):
     [
         ("operations", 0.0),
         ("barriers", 0),
+        ("barriers", 1_000_001),
         ("network_seconds", -0.1),
         ("transient_discount", 1.0),
         ("transient_discount", -0.1),

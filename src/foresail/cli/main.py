@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "experiment": "Run published studies, their claims beside what comes out.",
     "predict": "Evaluate predictors on logs; train, merge and show their state.",
     "strl": "Check, explain and solve requests in STRL, the space-time request language.",
-    "cloud": "What to own and what to rent: transient capacity, cost of synchronisation.",
+    "cloud": "What to own and what to rent, which jobs wait, and what it costs.",
     "policies": "List what a policy can be made of, with parameters.",
     "explain": "The plan at a moment of a run, why jobs waited, or what happened to one job.",
 }

@@ -248,13 +248,14 @@ def mix_figure(advice: Advice, prices: PricesTold) -> Figure:
     )
     nodes = values[0, 0] + values[0, 1]
     idle = values[0, 1] / nodes if nodes else 0.0
+    of_nodes, of_rented = np.array([nodes, values[0, 2]]) / (totals[0] or 1.0)
     return Figure(
         "mix",
         "What is paid for?",
         [
             f"Of the advised {money(float(totals[0]), prices)} a month, nodes take "
-            f"{percent(float(nodes / totals[0]))} ({percent(float(idle))} of that while idle), "
-            f"rented machines {percent(float(values[0, 2] / totals[0]))}."
+            f"{percent(float(of_nodes))} ({percent(float(idle))} of that while idle), "
+            f"rented machines {percent(float(of_rented))}."
         ],
         traces,
         drawing,

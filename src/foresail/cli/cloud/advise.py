@@ -175,7 +175,9 @@ def command(
     workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
     if not len(workload):
         raise InputError(
-            "no jobs with cores and a runtime", source=log, expected="a log that has both"
+            "no jobs with cores and a runtime are left",
+            source=log,
+            expected="a log that has both, or fewer filters",
         )
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -30,6 +30,7 @@ STANDARD: Final = (
     "fsp(dropped=k-1)",
 )
 """What is compared when no model is named."""
+_MOST_WORKERS: Final = 100_000
 
 _LOWEST: Final = 0.05
 _MODEL_HELP: Final = f'Such as "replicas(count=2)"; may be repeated [{", ".join(STANDARD)}].'
@@ -102,6 +103,10 @@ def command(
     from foresail.cloud.synchronization.setting import Setting
 
     del config
+    if market is not None and prices is None:
+        _refuse("--market", market, "--prices HISTORIES too")
+    if speed_intervals > 1 and not monte_carlo:
+        _refuse("--speed-intervals", speed_intervals, "--monte-carlo RUNS too")
     setting = Setting(operations, barriers, network, discount)
     counts = _workers(workers)
     parts = [model_of(text) for text in models or STANDARD]
@@ -126,23 +131,27 @@ def command(
         typer.echo(f"report: {path}", err=True)
 
 
+def _refuse(option: str, value: object, expected: str) -> NoReturn:
+    raise InputError("changes nothing alone", field=option, value=value, expected=expected)
+
+
 def _workers(text: str) -> NDArray[np.int64]:
     import numpy as np
 
     try:
         first, colon, last = text.partition(":")
         if colon:
-            counts = np.arange(int(first), int(last) + 1)
+            counts = np.arange(int(first), min(int(last), _MOST_WORKERS + 1) + 1)
         else:
             counts = np.array([int(each) for each in text.split(",")])
     except ValueError:
         counts = np.empty(0, dtype=np.int64)
-    if not counts.size or counts.min() < 1:
+    if not counts.size or counts.min() < 1 or counts.max() > _MOST_WORKERS:
         raise InputError(
             "no numbers of workers",
             field="--workers",
             value=text,
-            expected="1 or more, such as 1:64 or 4,8,16",
+            expected=f"1 to {_MOST_WORKERS}, such as 1:64 or 4,8,16",
         )
     return counts
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from foresail.model.errors import InputError
+
+_MOST_BARRIERS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Setting:
     Raises
     ------
     InputError
-        If work or barriers are not above 0, the time is negative, or the discount not in [0, 1).
+        If work or barriers are not above 0, there are more than a million barriers, the time is
+        negative, or the discount not in [0, 1).
     """
 
     operations: float = 8_000.0
@@ -36,7 +40,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         _check("operations", self.operations, 0.0 < self.operations < math.inf, "above 0")
-        _check("barriers", self.barriers, self.barriers >= 1, "1 or more")
+        _check("barriers", self.barriers, 1 <= self.barriers <= _MOST_BARRIERS, "1 to 1,000,000")
         _check(
             "network_seconds",
             self.network_seconds,
