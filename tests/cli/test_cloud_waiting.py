@@ -311,6 +311,28 @@ def test_predictions_that_cannot_be_so_wrong(arguments, problem):
     assert problem in str(error)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--model", "1e300,500s"), "too many jobs at a time"),
+        (("--model", "inf,500s"), "no arrivals and runtime"),
+        (("--model", "0.2,500s,3"), "no arrivals and runtime"),
+        (("--model", "0.2"), "no arrivals and runtime"),
+        (("--model", "0.2,500s", "--fixed", "1:100000000:1"), "too many numbers"),
+        (("--model", "0.2,500s", "--runtimes", "recent"), "says nothing about a formula"),
+        (("--model", "0.2,500s", "--waits", "forest"), "says nothing about a formula"),
+        (("--model", "0.2,500s", "--kept", "kept"), "says nothing about a formula"),
+        (("--model", "0.2,500s", "--processors", "3"), "says nothing about a formula"),
+        (("--model", "0.2,500s", "--fixed-price", "1e300"), "not a price"),
+    ],
+)
+def test_formulas_of_what_cannot_be(arguments, problem):
+    """Absurd numbers, and options that would change nothing."""
+    error = run(*arguments).exception
+    assert isinstance(error, InputError)
+    assert problem in str(error)
+
+
 @pytest.mark.parametrize("option", [("--order", "sjf"), ("--scheduler", "easy")])
 def test_formulas_have_one_order(option):
     """An order or a scheduler needs a log."""
@@ -508,3 +530,15 @@ def test_a_formula_knows_no_users(tmp_path):
     error = run("--model", "0.2,500s", "--hour-values", tmp_path / "values.csv").exception
     assert isinstance(error, InputError)
     assert error.field == "--hour-values"
+
+
+def test_who_interrupts_a_kept_sweep_is_told_how_to_go_on(log, prices, tmp_path, monkeypatch):
+    """Not without ``--kept``, where there is nothing to go on from."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("foresail.cloud.waiting.owning.own_or_rent", interrupted)
+    arguments = (log, "--prices", prices, "--machine", "large")
+    assert "goes on" not in run(*arguments).stderr
+    assert "the same command goes on" in run(*arguments, "--kept", tmp_path / "kept").stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from foresail.cli.cloud._prices import times_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _OF_FORMULAS: Final = 1_000
 """Numbers of machines to try, unless they are given."""
+_MOST_MACHINES: Final = 1_000_000
 
 
 def answer_by_formula(
@@ -27,17 +29,15 @@ def answer_by_formula(
     from foresail.cloud.waiting.worth import USUAL_SHARE
     from foresail.reports.rent_or_wait_words import Circumstances
 
-    rate, _, runtime = model.partition(",")
-    try:
-        arrivals = float(rate)
-    except ValueError:
-        raise InputError(
-            "no arrivals and runtime", field="--model", value=model, expected="such as 0.2,500s"
-        ) from None
-    mean = times_of([runtime], "--model")[0]
-    if not mean > 0.0:
-        raise InputError("no runtime", field="--model", value=model, expected="above 0 s")
+    rate, runtime, arrivals, mean = _arrivals_and_mean(model)
     load = Load(arrivals, 1.0 / mean, owning.relative_price)
+    if load.offered > _MOST_MACHINES:
+        raise InputError(
+            "too many jobs at a time",
+            field="--model",
+            value=f"{load.offered:g} on average",
+            expected=f"up to {_MOST_MACHINES:,}",
+        )
     wrong = Mispredicted(*wrong_shares)
     policies = [name for name in POLICIES if name != "compound" or not any(wrong)]
     counts = usual_counts(load.offered, owning.relative_price, _OF_FORMULAS)
@@ -55,6 +55,24 @@ def answer_by_formula(
         known=_known(wrong),
         by_formula=True,
     )
+
+
+def _arrivals_and_mean(model: str) -> tuple[str, str, float, float]:
+    """RATE and RUNTIME as they were written, and as numbers (per second, and seconds)."""
+    parts = model.split(",")
+    try:
+        rate, runtime = parts
+        arrivals = float(rate)
+    except ValueError:
+        raise InputError(
+            "no arrivals and runtime", field="--model", value=model, expected="such as 0.2,500s"
+        ) from None
+    mean = times_of([runtime], "--model")[0]
+    if not (mean > 0.0 and 0.0 < arrivals < math.inf):
+        raise InputError(
+            "no arrivals and runtime", field="--model", value=model, expected="both above 0"
+        )
+    return rate, runtime, arrivals, mean
 
 
 def _known(wrong: Mispredicted) -> str:

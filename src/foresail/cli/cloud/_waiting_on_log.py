@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import typer
+
 from foresail.cli.cloud._waiting_question import Owning, Question, Told
 from foresail.cli.cloud._waiting_queue import Line, queue_of, warn_of_time
 from foresail.model.errors import InputError
@@ -71,7 +73,7 @@ def answer_on_log(
     sweep = _sweep(question, grounds, owning, line)
     if line.scheduler is not None:
         warn_of_time(line.scheduler, len(jobs), len(sweep.settings()))
-    with _progress() as done:
+    with _progress(kept) as done:
         answer = own_or_rent(grounds, sweep, worth, workers=workers, kept=kept, done=done)
     return answer, Circumstances(
         log=log.name,
@@ -132,8 +134,8 @@ def _by_user(worth: Worth, path: Path, workload: Workload) -> tuple[Worth, Float
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """How many settings are done, where somebody looks."""
+def _progress(kept: Path | None) -> Iterator[Callable[[int, int], None]]:
+    """How many settings are done, where somebody looks; how to go on, if they are interrupted."""
     from foresail.cli._replaying import spinner
 
     with spinner() as progress:
@@ -142,4 +144,9 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         def done(number: int, total: int) -> None:
             progress.update(task, description=f"{number} of {total} settings")
 
-        yield done
+        try:
+            yield done
+        except KeyboardInterrupt:
+            if kept is not None:
+                typer.echo(f"what is done is kept in {kept}; the same command goes on", err=True)
+            raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from foresail.cli.cloud._prices import numbers_of
 from foresail.model.errors import InputError
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from foresail.cloud.waiting.jobs import FixedMachines
     from foresail.cloud.waiting.settings import Sweep
     from foresail.cloud.waiting.worth import Worth
+
+
+_MOST_COUNTS: Final = 100_000
 
 
 class Waits(StrEnum):
@@ -94,14 +97,22 @@ def names_of(texts: Sequence[str] | None) -> tuple[str, ...] | None:
 def counts_of(text: str) -> tuple[int, ...]:
     """Numbers of machines: FIRST:LAST:STEP, or several with commas."""
     parts = text.split(":")
+    counts: Sequence[int]
     try:
         if len(parts) == 1:
             counts = tuple(int(each) for each in text.split(","))
         else:
             first, last, step = (int(part) for part in [*parts, "1"][:3])
-            counts = tuple(range(first, last + 1, step))
+            counts = range(first, last + 1, step)
     except ValueError:
         counts = ()
+    if len(counts) > _MOST_COUNTS:
+        raise InputError(
+            "too many numbers of machines to try",
+            field="--fixed",
+            value=text,
+            expected=f"up to {_MOST_COUNTS:,} of them; a larger STEP",
+        )
     if not counts or min(counts) < 0:
         raise InputError(
             "no numbers of machines",
@@ -109,7 +120,7 @@ def counts_of(text: str) -> tuple[int, ...]:
             value=text,
             expected="0 or more, such as 50:300:10 or 50,100",
         )
-    return counts
+    return tuple(counts)
 
 
 def wrong_shares(text: str) -> tuple[float, float]:

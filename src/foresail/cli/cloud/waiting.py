@@ -41,6 +41,8 @@ from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Str
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from foresail.cloud.waiting.owning_answer import OwningAnswer
     from foresail.reports.rent_or_wait_words import Circumstances
 
@@ -193,6 +195,16 @@ def command(
     )
     if model is not None:
         _require_formula_suffices(question, order, scheduler)
+        stated = {
+            "--runtimes": runtimes if runtimes != "known" else None,
+            "--waits": waits.value if waits is not Waits.KNOWN else None,
+            "--kept": kept,
+            "--filter": filters,
+            "--reader": reader,
+            "--mapping": mapping,
+            "--processors": processors,
+        }
+        _refuse_options_of_logs(stated)
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
@@ -243,6 +255,15 @@ def _require_formula_suffices(question: Question, order: str | None, scheduler: 
             value=order if scheduler is None else scheduler,
             expected="a log",
         )
+
+
+def _refuse_options_of_logs(stated: Mapping[str, object]) -> None:
+    """Nothing is taken that would change nothing."""
+    for option, value in stated.items():
+        if value is not None:
+            raise InputError(
+                "it says nothing about a formula", field=option, value=value, expected="a log"
+            )
 
 
 def _show(answer: OwningAnswer, around: Circumstances, output_format: Format) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foresail.cloud.prices import Catalogue, Offer
+from foresail.cloud.prices import HIGHEST_PRICE, Catalogue, Offer
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
@@ -109,9 +109,12 @@ def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None
                 expected="a price per hour of its own (--fixed-price), or another machine or term",
             )
         price_per_hour = term.price_per_hour
-    elif not price_per_hour > 0.0:
+    elif not 0.0 < price_per_hour <= HIGHEST_PRICE:
         raise InputError(
-            "not a price", field="--fixed-price", value=price_per_hour, expected="a number above 0"
+            "not a price",
+            field="--fixed-price",
+            value=price_per_hour,
+            expected=f"a number above 0 up to {HIGHEST_PRICE:g}",
         )
     return FixedMachines(
         1,
