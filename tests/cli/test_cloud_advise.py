@@ -65,6 +65,7 @@ def test_advice_in_words_and_tables(log):
         assert heading in result.stdout
     assert "Prices: thesis of 2018-12-31" in words
     assert "is taken to repeat over the term" in words
+    assert "counted otherwise than the advice, and may lie on either side of it" in words
     assert max(len(line) for line in result.stdout.splitlines()) <= 100
 
 
@@ -113,6 +114,24 @@ def test_a_target_that_cannot_be_met(log, target, missed, words):
     assert "the best that can be reached is" in said(result)
     record = json.loads(run(log, *QUICK, *target, "--format", "json").stdout)
     assert (record["targets_met"], record["target_missed"]) == (False, missed)
+
+
+def test_all_targets_that_are_missed_are_named(log):
+    """Neither the budget nor the wait can be had: both are told, each with the best of it."""
+    targets = ("--max-wait", "1s", "--budget", 1)
+    result = run(log, *QUICK, *targets)
+    assert result.exit_code == 1
+    assert "Nothing that was tried costs 1 USD a month or less" in said(result)
+    assert (
+        "Nor does that keep the mean wait at 1 s or less: the best that can be reached, whatever "
+        "it costs, is 0 s, for " in said(result)
+    )
+    record = json.loads(run(log, *QUICK, *targets, "--format", "json").stdout)
+    cost, wait = record["targets_missed"]
+    assert (cost["target"], wait["target"]) == ("cost", "wait")
+    assert cost["best_cost_per_month"] == record["compared"][0]["cost_per_month"]
+    assert wait["best_mean_wait_seconds"] == 0.0
+    assert wait["best_cost_per_month"] > cost["best_cost_per_month"]
 
 
 def test_a_target_that_can_be_met(log):
@@ -178,14 +197,34 @@ def test_options_from_a_file(log, tmp_path):
         (("--node", "standard-3"), "standard-32"),
         (("--max-wait", "-1h"), "--max-wait"),
         (("--wait-limit", "soon"), "--wait-limit"),
-        (("--budget", -1), "most_cost_per_month"),
-        (("--risk", 0), "risk"),
-        (("--prices", "ec2-2024"), "reserved"),
+        (("--budget", -1), "field '--budget'"),
+        (("--wait-price", -1), "field '--wait-price'"),
+        (("--owned", -1), "field '--owned'"),
+        (("--node", "standard-4", "--node-price", -1), "field '--node-price'"),
+        (("--growth", 0), "field '--growth'"),
+        (("--growth-spread", -1), "field '--growth-spread'"),
+        (("--risk", 0), "field '--risk'"),
+        (("--prices", "ec2-2024"), "field '--prices': nothing is reserved"),
+        (("--prices", "ec2-2024", "--node", "c5.large"), "field '--node'"),
     ],
-    ids=["prices", "node", "wait", "limit", "budget", "risk", "no reservations"],
+    ids=[
+        "prices",
+        "node",
+        "wait",
+        "limit",
+        "budget",
+        "wait price",
+        "owned",
+        "node price",
+        "growth",
+        "spread",
+        "risk",
+        "no reservations",
+        "node not reserved",
+    ],
 )
 def test_bad_input_is_named(log, arguments, message):
-    """The option or field, what was found and what was expected."""
+    """The option, what was found and what was expected."""
     result = run(log, *QUICK, *arguments)
     assert isinstance(result.exception, ForesailError)
     assert message in str(result.exception)
@@ -197,4 +236,4 @@ def test_bad_input_ends_with_status_2(log, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "field 'risk': out of range (found 7.0)" in capsys.readouterr().err
+    assert "field '--risk': out of range (found 7.0)" in capsys.readouterr().err

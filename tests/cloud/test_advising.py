@@ -21,6 +21,8 @@ from foresail.cloud.advising.choosing import (
     choose,
     futures_of,
     ladder,
+    missed,
+    within_risk,
 )
 from foresail.cloud.advising.market import market_of
 from foresail.cloud.advising.question import AdviceQuestion, Rule
@@ -178,6 +180,42 @@ def test_targets_that_cannot_be_met_give_the_best_reachable():
     assert stakes.expected(hurried.tried).mean_wait_seconds == quickest
 
 
+def test_every_missed_target_has_its_best():
+    """The cheapest of all; the quickest within the budget, or of all where nothing is within it."""
+    stakes = made_stakes(made_jobs())
+    tried = [each for rule in RULES for each in tried_ladder(stakes, rule)]
+    reachable = [stakes.expected(each) for each in tried if each.is_lasting]
+    least = min(each.cost for each in reachable)
+
+    def best(budget: float, wait: float) -> dict:
+        question = AdviceQuestion(most_cost_per_month=budget, most_wait_seconds=wait)
+        advised = choose(tried, stakes, question).tried
+        return {each.target: each.best for each in missed(advised, tried, stakes, question)}
+
+    both = best(1.0, 0.0)
+    assert list(both) == ["cost", "wait"]
+    assert both["cost"].cost == least
+    assert both["wait"].mean_wait_seconds == 0.0
+    affordable = [each for each in reachable if each.cost <= 1.05 * least]
+    (within,) = best(1.05 * least, 0.0).items()
+    assert within[0] == "wait"
+    assert within[1].mean_wait_seconds == min(each.mean_wait_seconds for each in affordable)
+    assert best(9e9, 9e9) == {}
+
+
+def test_targets_may_force_more_nodes_than_the_risk_allows():
+    """If all wait, a short wait takes nodes that do not pay; the risk alone has fewer."""
+    stakes = made_stakes(made_jobs(), node="standard-1")
+    steps = tried_ladder(stakes, Rule("ajw"), range(1, 40))
+    question = AdviceQuestion(most_wait_seconds=10.0)
+    futures = futures_of(stakes.demand, question)
+    best = choose(steps, stakes, question).tried
+    safe = within_risk(best, steps, stakes, question, futures)
+    assert at_risk(best, steps, stakes, question, futures) is best
+    assert safe.nodes < best.nodes
+    assert stakes.expected(safe).mean_wait_seconds > 10.0
+
+
 def test_a_queue_that_only_grows_is_not_chosen():
     """Too few nodes with everybody waiting leave work for after the log, which nobody pays."""
     stakes = made_stakes(made_jobs(), wait_price=0.0)
@@ -221,6 +259,20 @@ def test_more_risk_is_never_fewer_nodes():
         nodes.append(found.nodes)
     assert nodes == sorted(nodes)
     assert nodes[0] < best.nodes
+
+
+@pytest.mark.parametrize("risk", [0.05, 0.2])
+def test_fewer_nodes_for_the_risk_are_no_worse_than_none(risk):
+    """Where the risk forbids the best number, what is taken costs no more than renting it all."""
+    stakes = made_stakes(made_jobs(), wait_price=0.05)
+    tried = [each for rule in RULES for each in tried_ladder(stakes, rule)]
+    tried.append(rented_altogether(stakes.demand))
+    question = AdviceQuestion(risk=risk, growth_spread=0.6)
+    best = choose(tried, stakes, question).tried
+    safe = within_risk(best, tried, stakes, question, futures_of(stakes.demand, question))
+    assert safe.nodes < best.nodes
+    everything = stakes.expected(rented_altogether(stakes.demand)).worth
+    assert stakes.expected(safe).worth <= everything
 
 
 def test_a_certain_future_pays_or_does_not():

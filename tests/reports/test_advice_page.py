@@ -12,8 +12,15 @@ from foresail.cloud.advising.advice import advise
 from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.prices_reading import load_prices
 from foresail.reports.advice_figures import demand_figure, frontier_figure, mix_figure, mix_rows
-from foresail.reports.advice_page import record
-from foresail.reports.advice_words import RULE_NAMES, PricesTold, rests_on, rule_words, sentences
+from foresail.reports.advice_page import compared_table, record
+from foresail.reports.advice_words import (
+    RULE_NAMES,
+    PricesTold,
+    how_sure,
+    rests_on,
+    rule_words,
+    sentences,
+)
 from foresail.reports.json_values import finite
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -84,6 +91,37 @@ def test_what_it_rests_on_is_said(advice):
     stated = " ".join(rests_on(advised(wait_price_per_hour=2.0, owned=4), PRICES))
     assert "2 USD: as stated" in stated
     assert "processors" not in stated
+
+
+def test_what_never_waits_is_no_number_of_nodes(advice):
+    """It is bought in cores, and under the table is said why it may be dearer or cheaper."""
+    table = compared_table(advice, PRICES)
+    rows = {row[0]: row[1] for row in table.rows}
+    for name in ("no waiting, same risk", "no waiting, hindsight"):
+        assert rows[name].endswith(" cores")
+    assert rows["advised"] == str(advice.advised.tried.nodes)
+    told = {row["what"]: row for row in table.table.to_dicts()}
+    assert told["no waiting, hindsight"]["nodes"] is None
+    assert told["no waiting, hindsight"]["cores"] > 0.0
+    assert "counted otherwise than the advice, and may lie on either side" in table.note
+
+
+def test_a_target_that_forces_nodes_is_named():
+    """Nodes that pay less surely than is asked for are there for the target, and that is said."""
+    forced = advised(most_wait_seconds=600.0)
+    assert forced.chance_to_pay < 1.0 - forced.question.risk
+    assert forced.within_risk.nodes < forced.advised.tried.nodes
+    words = " ".join(how_sure(forced, PRICES))
+    assert "The target of a mean wait of 10 min forces more nodes than the risk allows" in words
+    assert f"that would be {forced.within_risk.nodes:,} node" in words
+    assert "forces" not in " ".join(how_sure(advised(), PRICES))
+
+
+def test_what_today_rests_on_is_said(advice):
+    """Nodes that nobody stated are called what they are: the log's processors."""
+    said = "Nobody said what there is today: the log's processors are counted as so many standard-1"
+    assert said in " ".join(sentences(advice, PRICES))
+    assert said not in " ".join(sentences(advised(owned=4), PRICES))
 
 
 def test_owned_nodes_are_not_reserved():

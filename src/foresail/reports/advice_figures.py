@@ -264,7 +264,8 @@ def mix_figure(advice: Advice, prices: PricesTold) -> Figure:
             | {part.replace(" ", "_"): values[:, i] for i, (part, _) in enumerate(_PARTS)}
         ),
         "In hindsight: bought knowing all demand, for jobs that never wait, at the prices of cores "
-        "and memory and in any amounts.",
+        "and memory and in any amounts; counted otherwise than the advice, and so on either side "
+        "of it.",
     )
 
 

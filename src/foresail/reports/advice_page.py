@@ -16,6 +16,7 @@ from foresail.model.words import count, duration, number, percent
 from foresail.reports.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.advice_words import (
     RULE_NAMES,
+    UNWAITED_COUNTS,
     PricesTold,
     has_to_be_told,
     how_sure,
@@ -59,9 +60,11 @@ def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """The advice against today, all on demand, and buying for jobs that never wait."""
     rows = [_row(each, advice) for each in advice.compared]
     numbers = [_numbers(each, advice) for each in advice.compared]
-    for name, nodes, cost in _unwaited(advice):
-        rows.append((name, _nodes(nodes), _whole(cost), "–", "0 s", "0 s", "–"))
-        numbers.append({"what": name, "nodes": nodes, "cost_per_month": cost})
+    unit = f"{advice.market.unit}s"
+    for name, amount, cost in _unwaited(advice):
+        said = f"{_amount(amount)} {unit}"
+        rows.append((name, said, _whole(cost), "–", "0 s", "0 s", "–"))
+        numbers.append({"what": name, unit: amount, "cost_per_month": cost})
     return NumbersTable(
         "compared",
         "What does it come to?",
@@ -78,8 +81,7 @@ def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
         pl.DataFrame(numbers, infer_schema_length=None),
         " ".join(how_sure(advice, prices))
         + " Today: every job waits until there is room. No waiting, same risk: reserved so that it "
-        "pays as surely as is asked for; in hindsight: knowing all demand; both in any amounts, as "
-        "if jobs could be split.",
+        f"pays as surely as is asked for; in hindsight: knowing all demand. {UNWAITED_COUNTS}",
     )
 
 
@@ -89,7 +91,7 @@ def _row(each: Compared, advice: Advice) -> tuple[str, ...]:
     lasting = each.tried.is_lasting
     return (
         _NAMES[each.name],
-        _nodes(each.tried.nodes),
+        f"{each.tried.nodes:,}",
         _whole(each.expected.cost),
         interval,
         duration(each.expected.mean_wait_seconds) if lasting else "only grows",
@@ -121,11 +123,11 @@ def _numbers(each: Compared, advice: Advice) -> dict[str, Any]:
 
 
 def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
-    """Name, nodes and cost a month of what is bought for jobs that never wait.
+    """Name, amount (in the market's unit) and cost a month of what is bought if no job waits.
 
-    What is committed is among the nodes and in the cost.
+    What is committed is in the amount and in the cost.
     """
-    report, size = advice.unwaited, advice.market.node_size
+    report = advice.unwaited
     resource = "GPUs" if advice.market.unit == "gpu" else "cores"
     dear = advice.on_demand.expected.rented_cost
     sunk = sum(each.count * each.price_per_hour for each in report.commitments)
@@ -135,7 +137,7 @@ def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
         rows.append(
             (
                 "no waiting, same risk",
-                (report.held_units(resource) + sum(plan.units.values())) / size,
+                report.held_units(resource) + sum(plan.units.values()),
                 dear * plan.expected_cost_share + sunk * HOURS_PER_MONTH,
             )
         )
@@ -147,14 +149,14 @@ def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
     rows.append(
         (
             "no waiting, hindsight",
-            (reserved + held) / bought.hours / size,
+            (reserved + held) / bought.hours,
             dear * report.share("optimum") + spent,
         )
     )
     return rows
 
 
-def _nodes(amount: float) -> str:
+def _amount(amount: float) -> str:
     return number(round(amount)) if amount >= 10.0 or amount == round(amount) else f"{amount:.1f}"
 
 
@@ -321,19 +323,33 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                 },
                 "rent": "on demand" if advice.transient is None else "on demand or transient",
             },
-            "targets_met": not advice.problem,
-            "target_missed": advice.problem or None,
+            "targets_met": not advice.missed,
+            "target_missed": advice.missed[0].target if advice.missed else None,
+            "targets_missed": [
+                {
+                    "target": each.target,
+                    "best_cost_per_month": each.best.cost,
+                    "best_mean_wait_seconds": each.best.mean_wait_seconds,
+                }
+                for each in advice.missed
+            ],
             "currency": prices.currency,
             "compared": [_numbers(each, advice) for each in advice.compared],
             "better_than": {each.name: each.worse_than_advised for each in advice.compared[1:]},
             "no_waiting": [
-                {"what": name, "nodes": nodes, "cost_per_month": cost}
-                for name, nodes, cost in _unwaited(advice)
+                {
+                    "what": name,
+                    f"{market.unit}s": amount,
+                    "nodes": amount / market.node_size,
+                    "cost_per_month": cost,
+                }
+                for name, amount, cost in _unwaited(advice)
             ],
             "risk": {
                 "asked": question.risk,
                 "last_tenth_pays": advice.chance_to_pay,
                 "best_nodes_on_the_log": advice.best_nodes,
+                "nodes_within_the_risk": advice.within_risk.nodes,
                 "growth": question.growth,
                 "growth_spread": question.growth_spread,
             },

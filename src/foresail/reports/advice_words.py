@@ -8,6 +8,7 @@ from datetime import date
 from typing import Final
 
 from foresail.cloud.advising.advice import TRUTH, Advice
+from foresail.cloud.advising.choosing import missed
 from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import Rule
 from foresail.cloud.advising.searching import Compared
@@ -24,6 +25,13 @@ RULE_NAMES: Final = {
     "compound": "only long jobs wait",
     "speculative": "tried on rented ones first",
 }
+UNWAITED_COUNTS: Final = (
+    "Both rows of no waiting are counted otherwise than the advice, and may lie on either side of "
+    "it: cores, memory and gpus are bought apart and in any amounts, not as whole nodes that jobs "
+    "must fit, for any term on sale at the median discount of all types; “What was considered?” "
+    "has what comes of nobody waiting when it is counted like the advice."
+)
+"""What is said under a table that has both beside the advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,27 +164,32 @@ def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _unmet(advice: Advice, prices: PricesTold) -> list[str]:
-    """Targets that cannot be met come first."""
-    reached = advice.advised.expected
+    """Targets that cannot be met come first, each with the best that can be reached."""
     question = advice.question
-    if advice.problem == "cost":
-        return [
-            f"Nothing that was tried costs {money(question.most_cost_per_month or 0.0, prices)} a "
-            f"month or less: the best that can be reached is {money(reached.cost, prices)}, as "
-            "follows."
-        ]
-    if advice.problem == "wait":
-        wanted = duration(question.most_wait_seconds)
-        within = (
-            ""
-            if question.most_cost_per_month is None
-            else f" for {money(question.most_cost_per_month, prices)} a month"
+    budget = money(question.most_cost_per_month or 0.0, prices)
+    wanted = duration(question.most_wait_seconds or 0.0)
+    best = {each.target: each.best for each in advice.missed}
+    said = []
+    if "cost" in best:
+        said.append(
+            f"Nothing that was tried costs {budget} a month or less: the best that can be reached "
+            f"is {money(best['cost'].cost, prices)}, as follows."
         )
-        return [
-            f"A mean wait of {wanted} cannot be had{within}: the best that can be reached is "
-            f"{duration(reached.mean_wait_seconds)}, as follows."
-        ]
-    return []
+    if "wait" in best:
+        reached = duration(best["wait"].mean_wait_seconds)
+        if "cost" in best:
+            said.append(
+                f"Nor does that keep the mean wait at {wanted} or less: the best that can be "
+                f"reached, whatever it costs, is {reached}, for "
+                f"{money(best['wait'].cost, prices)} a month."
+            )
+        else:
+            within = "" if question.most_cost_per_month is None else f" for {budget} a month"
+            said.append(
+                f"A mean wait of {wanted} cannot be had{within}: the best that can be reached is "
+                f"{reached}, as follows."
+            )
+    return said
 
 
 def _advised(advice: Advice, prices: PricesTold) -> list[str]:
@@ -251,10 +264,12 @@ def _today(advice: Advice, prices: PricesTold) -> list[str]:
     if today is None:
         return []
     whose = f"Today's {count(today.tried.nodes, 'node')}, with everybody waiting,"
+    rests = _counted_from_the_log(advice)
     if not today.tried.is_lasting:
         return [
             f"{whose} cost {money(today.expected.cost, prices)} a month, and cannot do all the "
-            "work: the queue only grows."
+            "work: the queue only grows.",
+            *rests,
         ]
     change = advice.advised.expected.cost - today.expected.cost
     verb = "costs" if change >= 0.0 else "saves"
@@ -265,7 +280,19 @@ def _today(advice: Advice, prices: PricesTold) -> list[str]:
         f"{whose} cost {money(today.expected.cost, prices)} and keep jobs waiting "
         f"{duration(today.expected.mean_wait_seconds)} on average: the advice {verb} "
         f"{money(abs(change), prices)}{more} a month, for {duration(abs(saved))} {waits} waiting "
-        "per job."
+        "per job.",
+        *rests,
+    ]
+
+
+def _counted_from_the_log(advice: Advice) -> list[str]:
+    """That nobody said how many nodes there are today, where nobody did."""
+    if advice.question.owned is not None or advice.market.committed:
+        return []
+    return [
+        "Nobody said what there is today: the log's processors are counted as so many "
+        f"{advice.market.node.name} ({said_size(advice.market, 1)} each), which need not be what "
+        "they are; --owned and --node say otherwise."
     ]
 
 
@@ -309,7 +336,29 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
                 else f"; on the log as it is, {count(advice.best_nodes, 'node')} would be best."
             )
         )
+        said += _forced(advice, prices)
     return said
+
+
+def _forced(advice: Advice, prices: PricesTold) -> list[str]:
+    """That targets are why nodes are advised that pay less surely than is asked for."""
+    question, safe = advice.question, advice.within_risk
+    more = advice.advised.tried.nodes > safe.nodes
+    forcing = {each.target for each in missed(safe, advice.tried, advice.stakes, question)}
+    if not (more and forcing and advice.chance_to_pay < 1.0 - question.risk):
+        return []
+    targets = []
+    if "wait" in forcing:
+        targets.append(f"a mean wait of {duration(question.most_wait_seconds or 0.0)}")
+    if "cost" in forcing:
+        targets.append(f"{money(question.most_cost_per_month or 0.0, prices)} a month")
+    expected = advice.stakes.expected(safe)
+    return [
+        f"The target of {' and '.join(targets)} forces more nodes than the risk allows: that would "
+        f"be {count(safe.nodes, 'node')} under the same rule, which on the log as it is come to "
+        f"{money(expected.cost, prices)} a month with a mean wait of "
+        f"{duration(expected.mean_wait_seconds)}."
+    ]
 
 
 def _called(each: Compared) -> str:

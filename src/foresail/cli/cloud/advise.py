@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     from foresail.cloud.purchasing.terms import TransientTerms
     from foresail.reports.advice_words import PricesTold
 
+_OPTIONS: Final = {
+    "owned": "--owned",
+    "node": "--node",
+    "term_years": "--term",
+    "node_price_per_hour": "--node-price",
+    "wait_price_per_hour": "--wait-price",
+    "most_wait_seconds": "--max-wait",
+    "most_cost_per_month": "--budget",
+    "waiting_seconds": "--wait-limit",
+    "short_seconds": "--short",
+    "risk": "--risk",
+    "growth": "--growth",
+    "growth_spread": "--growth-spread",
+    "runtimes": "--runtimes",
+    "reserved": "--prices",
+}
+"""What the fields of a question are called on the command line."""
 _WORKERS: Final = min(4, os.cpu_count() or 1)
 _UNMET: Final = 1
 _LONG_LOG: Final = 1_000_000
@@ -153,23 +170,24 @@ def command(
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.advice_words import PricesTold
 
-    question = AdviceQuestion(
-        owned=owned,
-        node=node,
-        term_years=int(term.value),
-        node_price_per_hour=node_price,
-        wait_price_per_hour=wait_price,
-        most_wait_seconds=None if max_wait is None else times_of([max_wait], "--max-wait")[0],
-        most_cost_per_month=budget,
-        waiting_seconds=times_of([wait_limit or _WAIT_LIMITS], "--wait-limit"),
-        short_seconds=times_of([short or _SHORT], "--short"),
-        queue=order.value,
-        risk=risk,
-        growth=growth,
-        growth_spread=growth_spread,
-        seed=seed,
-        workers=workers,
-    )
+    with _options_named():
+        question = AdviceQuestion(
+            owned=owned,
+            node=node,
+            term_years=int(term.value),
+            node_price_per_hour=node_price,
+            wait_price_per_hour=wait_price,
+            most_wait_seconds=None if max_wait is None else times_of([max_wait], "--max-wait")[0],
+            most_cost_per_month=budget,
+            waiting_seconds=times_of([wait_limit or _WAIT_LIMITS], "--wait-limit"),
+            short_seconds=times_of([short or _SHORT], "--short"),
+            queue=order.value,
+            risk=risk,
+            growth=growth,
+            growth_spread=growth_spread,
+            seed=seed,
+            workers=workers,
+        )
     catalogue = prices_of(prices, region, types)
     transient = None if history is None else _transient(history)
     workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
@@ -191,12 +209,13 @@ def command(
         told(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
-        advice = advise(workload, catalogue, question, believed, by, transient, told)
+        with _options_named():
+            advice = advise(workload, catalogue, question, believed, by, transient, told)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if output is not None:
         _write(advice, around, output, png)
     _show(advice, around, output_format)
-    if advice.problem:
+    if advice.missed:
         raise typer.Exit(_UNMET)
 
 
@@ -215,15 +234,19 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
         record,
         sensitivity_table,
     )
-    from foresail.reports.advice_words import how_sure, rests_on, sentences
+    from foresail.reports.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
     if output_format is Format.JSON:
         typer.echo(json.dumps(record(advice, around), indent=2, allow_nan=False))
         return
     _echo_all([*sentences(advice, around), *how_sure(advice, around)])
-    for table in (compared_table(advice, around), sensitivity_table(advice, around)):
-        typer.echo(f"\n{table.title}")
-        print_table(table.headings, table.rows, right=len(table.headings) - 1)
+    compared = compared_table(advice, around)
+    typer.echo(f"\n{compared.title}")
+    print_table(compared.headings, compared.rows, right=len(compared.headings) - 1)
+    echo(UNWAITED_COUNTS)
+    changed = sensitivity_table(advice, around)
+    typer.echo(f"\n{changed.title}")
+    print_table(changed.headings, changed.rows, right=len(changed.headings) - 1)
     considered = candidates_table(advice, around)
     typer.echo(f"\n{considered.title}")
     print_table(considered.headings, considered.rows, right=len(considered.headings) - 2)
@@ -244,6 +267,22 @@ def _write(advice: Advice, around: PricesTold, folder: Path, png: bool) -> None:
     content = json.dumps(record(advice, around), indent=2, allow_nan=False)
     write_whole(folder / "advice.json", content.encode())
     write_page(advice_page(advice, around), folder, png)
+
+
+@contextmanager
+def _options_named() -> Iterator[None]:
+    """Errors about a field of the question name the option that it comes from."""
+    try:
+        yield
+    except InputError as error:
+        if error.source is not None or error.field not in _OPTIONS:
+            raise
+        raise InputError(
+            error.problem,
+            field=_OPTIONS[error.field],
+            value=error.value,
+            expected=error.expected,
+        ) from None
 
 
 @contextmanager

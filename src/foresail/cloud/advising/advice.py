@@ -13,12 +13,15 @@ import polars as pl
 from foresail.cloud.advising.choosing import (
     Expected,
     Futures,
+    Missed,
     Stakes,
     at_risk,
     chances_to_pay,
     choose,
     futures_of,
     ladder,
+    missed,
+    within_risk,
 )
 from foresail.cloud.advising.market import Market, market_of
 from foresail.cloud.advising.question import AdviceQuestion
@@ -68,8 +71,10 @@ class Advice:
         Nodes of least worth on the log as it is, whatever the risk.
     chance_to_pay
         Share of futures in which the last tenth of the advised nodes pays; NaN where there is none.
-    problem
-        The target that cannot be met (``cost`` or ``wait``); empty where all are.
+    within_risk
+        As many nodes of the advised rule as pay at the stated risk, were there no targets.
+    missed
+        The targets that the advice does not meet.
     compared
         The advice first, then today (if known), then all on demand.
     foreseen
@@ -85,7 +90,8 @@ class Advice:
     use_over_time
         Mean and highest cores (or gpus) in use by slot, were there always room.
     unwaited
-        What to buy, were nobody to wait: the optimum in hindsight, and the plan at the stated risk.
+        What to buy, were nobody to wait: the optimum in hindsight, and the plan at the stated risk;
+        in amounts of cores, memory and gpus, not in nodes.
     """
 
     question: AdviceQuestion
@@ -102,7 +108,8 @@ class Advice:
     tried: Sequence[Tried]
     best_nodes: int
     chance_to_pay: float
-    problem: str
+    within_risk: Tried
+    missed: tuple[Missed, ...]
     compared: Sequence[Compared]
     foreseen: Expected
     sensitivities: Sequence[Sensitivity]
@@ -221,7 +228,8 @@ def advise(
         tried=found,
         best_nodes=best.tried.nodes,
         chance_to_pay=_chance(advised, found, stakes, futures),
-        problem=best.problem,
+        within_risk=within_risk(best.tried, candidates, stakes, question, futures),
+        missed=missed(advised, candidates, stakes, question),
         compared=compared,
         foreseen=stakes.expected(
             try_rule(demand, market, advised.nodes, advised.rule, foreseen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -137,6 +137,48 @@ def choose(tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion) -> 
     return Chosen(tried[min(quick, key=lambda p: expected[p].worth)])
 
 
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A target that what is advised does not meet.
+
+    Parameters
+    ----------
+    target
+        Of what.
+    best
+        The nearest to it that can be reached: the cheapest; or the least mean wait, within the
+        budget where anything is.
+    """
+
+    target: Literal["cost", "wait"]
+    best: Expected
+
+
+def missed(
+    advised: Tried, tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion
+) -> tuple[Missed, ...]:
+    """All targets that are not met, the cost first; what cannot last reaches nothing.
+
+    Parameters
+    ----------
+    advised
+        What is held against the targets.
+    tried
+        What could be reached; at least one that lasts.
+    stakes, question
+        Prices; and the targets.
+    """
+    own = stakes.expected(advised)
+    reachable = [stakes.expected(each) for each in tried if each.is_lasting]
+    found = []
+    if not _affordable(own, question):
+        found.append(Missed("cost", min(reachable, key=lambda e: (e.cost, e.worth))))
+    if not _quick(own, question):
+        within = [each for each in reachable if _affordable(each, question)] or reachable
+        found.append(Missed("wait", min(within, key=lambda e: (e.mean_wait_seconds, e.cost))))
+    return tuple(found)
+
+
 def meets(expected: Expected, question: AdviceQuestion) -> bool:
     """Whether a point meets the targets."""
     return _affordable(expected, question) and _quick(expected, question)
@@ -227,6 +269,13 @@ def _worth(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
     return np.stack(rows)
 
 
+def _worth_of(point: Tried, tried: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+    """What one point costs per hour in each future, by the ladder of its rule; shape (futures,)."""
+    steps = ladder(tried, point.rule)
+    place = [each.nodes for each in steps].index(point.nodes)
+    return np.asarray(_worth(steps, stakes, futures)[:, place])
+
+
 def _pays(worth: Floats, otherwise: Floats) -> Floats:
     """Share of futures (first axis) in which one costs no more than the other."""
     return np.asarray((worth <= otherwise + _SLACK * np.abs(otherwise)).mean(axis=0))
@@ -239,11 +288,24 @@ def at_risk(
     question: AdviceQuestion,
     futures: Futures,
 ) -> Tried:
-    """As many nodes, under the best rule, as pay at the stated risk and still meet the targets.
+    """As many nodes as pay at the stated risk, where they meet the targets; else the best."""
+    safe = within_risk(best, tried, stakes, question, futures)
+    return safe if meets(stakes.expected(safe), question) else best
 
-    From the best number on the log itself one goes up while the last tenth of the nodes pays, or
-    down until it does; and if it never does, to as few as there can be, unless the best number as
-    a whole pays against that. What cannot last is left out.
+
+def within_risk(
+    best: Tried,
+    tried: Sequence[Tried],
+    stakes: Stakes,
+    question: AdviceQuestion,
+    futures: Futures,
+) -> Tried:
+    """As many nodes as pay at the stated risk, whatever the targets.
+
+    From the best number on the log itself one goes up, under its rule, while the last tenth of the
+    nodes pays, or down until it does, or there are none left. With fewer nodes than the best,
+    another rule or still fewer may be better: that is taken, unless the best as a whole pays
+    against it. What cannot last is left out.
     """
     steps = ladder(tried, best.rule)
     wanted = 1.0 - question.risk
@@ -256,13 +318,14 @@ def at_risk(
             place += 1
     else:
         below = np.flatnonzero(pays[fewest + 1 : place + 1]) + fewest + 1
-        worth = _worth(steps, stakes, futures)
-        if below.size:
-            place = int(below[-1])
-        elif not _pays(worth[:, place], worth[:, fewest]) >= wanted:
-            place = fewest
+        place = int(below[-1]) if below.size else fewest
     safe = steps[place]
-    return safe if meets(stakes.expected(safe), question) else best
+    if safe.nodes >= best.nodes:
+        return safe
+    fewer = [each for each in tried if each.nodes <= safe.nodes]
+    instead = choose(fewer, stakes, question).tried
+    mine, other = (_worth_of(each, tried, stakes, futures) for each in (best, instead))
+    return best if _pays(mine, other) >= wanted else instead
 
 
 @dataclass(frozen=True, slots=True)
