@@ -32,7 +32,24 @@ def test_table_has_the_published_maxima():
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
     assert ["on_demand", "10", "4.776", "2.094", "6", "3.089"] in rows
-    assert ["fsp", "14", "3.339", "0.419", "8", "10.774"] in rows
+    assert ["fsp(dropped=k-1)", "14", "3.339", "0.419", "8", "10.774"] in rows
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("fsp", "fsp(dropped=k-1)"),
+        ("fsp(replicas=2)", "fsp(dropped=k-1,replicas=2)"),
+        ("partial", "partial(dropped=k/2)"),
+        ("staleness", "staleness(intervals=10)"),
+        ("replicas", "replicas(count=1)"),
+        ("transient", "transient"),
+    ],
+)
+def test_defaults_are_told(model, told):
+    """What was modelled is told, not only what was asked for."""
+    result = run("--workers", 4, "--model", model, "--format", "json")
+    assert json.loads(result.stdout)[0]["model"] == told
 
 
 @pytest.mark.parametrize(
@@ -66,7 +83,7 @@ def test_json_and_report(tmp_path):
     assert told["workers"] == [1, 8]
     assert told["seconds"][1] == pytest.approx(2724.889, abs=1e-3)
     page = (tmp_path / "report.html").read_text()
-    assert "fsp: fastest with 8 workers" in page
+    assert "fsp(dropped=k-1): fastest with 8 workers" in page
     for name in ("models", "speedup", "cost", "value"):
         rows = list(csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines()))
         assert [row["workers"] for row in rows] == ["1", "8"]
@@ -150,6 +167,8 @@ def test_bad_files(tmp_path, content, field):
         (("--workers", "many"), "--workers"),
         (("--model", "fps"), "fsp"),
         (("--model", "fsp(dropped=q)"), "dropped"),
+        (("--model", "fsp(dropped=k)"), "all workers are dropped"),
+        (("--model", "partial(dropped=k)"), "expected fewer than k"),
         (("--discount", "1.5"), "transient_discount"),
         (("--operations", "0"), "operations"),
         (("--monte-carlo", "1"), "runs"),

@@ -98,6 +98,25 @@ def test_unreachable_target(types):
         raise run("--types", types, "--capacity", 20, "--availability", 0.99999999).exception
 
 
+def test_a_large_capacity_is_planned_in_parts(types):
+    """A million machines: as available and, for each unit, as dear as a plan for twenty units."""
+    result = run("--types", types, "--capacity", 1e7, "--format", "json")
+    record = json.loads(result.stdout)
+    assert record["availability"] >= 0.9999
+    assert record["price_per_hour"] / 1e7 == pytest.approx(0.575, rel=0.01)
+    with pytest.raises(InputError, match="'--method': 1,000,000 steps of capacity are too many"):
+        raise run("--types", types, "--capacity", 1e7, "--method", "exact").exception
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_plan(types, tmp_path):
+    """Before the answer, so that it is not taken for a success."""
+    (tmp_path / "file").touch()
+    for needed in (("--capacity", 20), ("--tier", "web=20")):
+        result = run("--types", types, *needed, "--output", tmp_path / "file")
+        assert result.stdout == ""
+        assert isinstance(result.exception, InputError)
+
+
 def test_exit_status(types, monkeypatch, capsys):
     """From the shell: one line on standard error, and status 2."""
     arguments = ["foresail", "cloud", "transient", "--types", str(types), "--capacity", "-1"]
@@ -107,7 +126,7 @@ def test_exit_status(types, monkeypatch, capsys):
     assert left.value.code == 2
     said = capsys.readouterr().err
     assert said == (
-        "foresail: field 'capacity': no capacity to plan for (found -1.0); expected above 0\n"
+        "foresail: field '--capacity': no capacity to plan for (found -1.0); expected above 0\n"
     )
 
 
@@ -309,11 +328,12 @@ def test_types_in_toml(tmp_path):
         (("--types", "TYPES", "--prices", "HISTORY", "--capacity", 20), "--machines"),
         (("--types", "TYPES"), "--capacity"),
         (("--types", "TYPES", "--capacity", -1), "capacity"),
-        (("--types", "TYPES", "--capacity", 20, "--availability", 1.0), "availability"),
-        (("--types", "TYPES", "--capacity", 20, "--extra-nines", -1), "extra_nines"),
+        (("--types", "TYPES", "--capacity", 20, "--availability", 1.0), "--availability"),
+        (("--types", "TYPES", "--capacity", 20, "--availability", 0), "--availability.*above 0"),
+        (("--types", "TYPES", "--capacity", 20, "--extra-nines", -1), "--extra-nines"),
         (("--types", "TYPES", "--capacity", 20, "--tier", "a=1"), "--tier"),
         (("--types", "TYPES", "--tier", "web"), "--tier"),
-        (("--types", "TYPES", "--capacity", 20, "--on-demand-price", 0), "on_demand"),
+        (("--types", "TYPES", "--capacity", 20, "--on-demand-price", 0), "--on-demand-price"),
         (("--types", "nowhere.csv", "--capacity", 20), "nowhere.csv"),
     ],
 )
@@ -330,12 +350,12 @@ def test_bad_input(types, market, arguments, said):
         (("--market", "nothing*"), "--market"),
         (("--batch", "10"), "--batch"),
         (("--capacity", 5, "--batch", "0.001x0.001"), "--batch"),
-        (("--requests", -1), "requests_per_second"),
-        (("--doubt", -1), "doubt_hours"),
+        (("--requests", -1), "--requests"),
+        (("--doubt", -1), "--doubt"),
         (("--check-window", 0), "days"),
         (("--check-window", 60), "first plan"),
         (("--window", -3), "'--window': no number of days"),
-        (("--requests", 1, "--longest-wait", -1), "longest_wait_seconds"),
+        (("--requests", 1, "--longest-wait", -1), "--longest-wait"),
     ],
 )
 def test_bad_input_with_histories(market, arguments, said):

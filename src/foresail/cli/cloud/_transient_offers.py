@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def offers_of(
         offers = learned.estimate(seen)
     if price is None:
         return offers
-    priced = (replace(each, on_demand_price_per_unit_hour=price) for each in offers.types)
+    with told_by_options({"on_demand_price_per_unit_hour": "--on-demand-price"}):
+        priced = [replace(each, on_demand_price_per_unit_hour=price) for each in offers.types]
     return replace(offers, types=tuple(priced))
 
 

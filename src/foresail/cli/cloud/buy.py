@@ -24,6 +24,7 @@ from foresail.cli.cloud._prices import (
     prices_of,
     write_page,
 )
+from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
     from foresail.traces.workload import Workload
 
 _DAY_HOURS = 24.0
+_OPTIONS = {
+    "risk": "--risk",
+    "growth": "--growth",
+    "growth_spread": "--growth-spread",
+    "demand_errors": "--forecast-error",
+    "extension": "--short-log",
+    "time_limit_seconds": "--exact-seconds",
+}
 
 
 class DecideBy(StrEnum):
@@ -144,25 +153,31 @@ def command(
     from foresail.reports.purchase_answer import PurchaseAnswer
 
     del config
+    if train is not None and not train > 0.0:
+        raise InputError(
+            "not a training period", field="--train", value=train, expected="days above 0"
+        )
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
-    forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
+    with told_by_options(_OPTIONS):
+        forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
     given: dict[str, tuple[float, ...]] = {}
     if forecast_error:
         given["demand_errors"] = numbers_of(forecast_error, "--forecast-error")
     if runtime_error:
         given["runtime_errors"] = _above(numbers_of(runtime_error, "--runtime-error"))
-    request = MixRequest(
-        provider=provider,
-        transient=not without_transient,
-        settings=OfflineSettings(extension=short_log.value, amounts=amounts.value),
-        training_hours=None if train is None else train * _DAY_HOURS,
-        decide_by=decide_by.value,
-        forecast=forecast,
-        exact_seconds=exact_seconds or None,
-        seed=seed,
-        **given,  # type: ignore[arg-type]
-    )
+    with told_by_options(_OPTIONS):
+        request = MixRequest(
+            provider=provider,
+            transient=not without_transient,
+            settings=OfflineSettings(extension=short_log.value, amounts=amounts.value),
+            training_hours=None if train is None else train * _DAY_HOURS,
+            decide_by=decide_by.value,
+            forecast=forecast,
+            exact_seconds=exact_seconds or None,
+            seed=seed,
+            **given,  # type: ignore[arg-type]
+        )
     make_output(output)
     catalogue = prices_of(prices, region, types)
     lives = _transient(catalogue, lifetime, histories)
@@ -178,7 +193,8 @@ def command(
         transient_terms=lives,
         training_hours=request.training_hours or _third(workload),
     )
-    report = mix(workload, catalogue, request)
+    with told_by_options({**_OPTIONS, "training_hours": "--train"}):
+        report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,
         catalogue=catalogue.name,
@@ -219,7 +235,8 @@ def _transient(
             field="--lifetime",
             value=lifetime,
         )
-    return replace(sold, revocation=ExponentialRevocation(lifetime))
+    with told_by_options({"mean_hours": "--lifetime"}):
+        return replace(sold, revocation=ExponentialRevocation(lifetime))
 
 
 def _third(workload: Workload) -> float | None:

@@ -225,16 +225,17 @@ def _found(
     import numpy as np
 
     from foresail.cloud.synchronization.costing import costs
+    from foresail.cloud.synchronization.models import label
     from foresail.cloud.synchronization.monte_carlo import drawn_costs
     from foresail.cloud.synchronization.speeds import AnySpeeds
 
     if not runs or speeds is None:
         ranked = None if speeds is None else AnySpeeds(speeds)
-        return [costs(part.text, part.build(), setting, counts, ranked) for part in parts]
+        return [costs(label(part), part.build(), setting, counts, ranked) for part in parts]
     random = np.random.default_rng(seed)
     return [
         drawn_costs(
-            part.text,
+            label(part),
             part.build(),
             setting,
             counts,

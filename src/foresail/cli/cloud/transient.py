@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._prices import make_output
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
+from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
 from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
 from foresail.cli.cloud._transient_showing import show, show_tiers
@@ -18,6 +20,18 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from foresail.cloud.transient.offers import Offers
+    from foresail.reports.transient_page import TransientAnswer
+
+_OPTIONS: Final = {
+    "availability": "--availability",
+    "extra_nines": "--extra-nines",
+    "method": "--method",
+    "doubt_hours": "--doubt",
+    "requests_per_second": "--requests",
+    "longest_wait_seconds": "--longest-wait",
+}
 
 
 def command(
@@ -132,26 +146,41 @@ def command(
     learned = (
         learned_of(prices, machines, market, doubt, correlated) if prices is not None else None
     )
-    offers = offers_of(types, learned, window, on_demand_price)
+    with told_by_options({"doubt_hours": "--doubt"}):
+        offers = offers_of(types, learned, window, on_demand_price)
+    make_output(output)
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")
-        tiered = tiered_answer(offers, tiers, availability, method, extra_nines, learned)
+        with told_by_options({**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}):
+            tiered = tiered_answer(offers, tiers, availability, method, extra_nines, learned)
         show_tiers(tiered, output_format, output)
         return
+    with told_by_options({**_OPTIONS, "capacity": "--capacity"}):
+        answer = _answer(offers, capacity, availability, made, method, extra_nines)
+        if learned is not None:
+            held = held_to(learned.history, answer.plan, batch, requests, longest_wait)
+            answer = replace(answer, held=held)
+        if learned is not None and windows:
+            answer = replace(answer, windows=checked(learned, answer, windows, held_days, method))
+    show(answer, output_format, output)
+
+
+def _answer(
+    offers: Offers,
+    capacity: float | None,
+    availability: float,
+    made: Path | None,
+    method: Method,
+    extra_nines: float,
+) -> TransientAnswer:
+    """The plan that was made before, or one for a capacity."""
     if made is not None:
         _refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
-        answer = answer_of_plan(offers, made, method)
-    elif capacity is None:
+        return answer_of_plan(offers, made, method)
+    if capacity is None:
         raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
-    else:
-        answer = answer_of(offers, capacity, availability, method, extra_nines)
-    if learned is not None:
-        held = held_to(learned.history, answer.plan, batch, requests, longest_wait)
-        answer = replace(answer, held=held)
-    if learned is not None and windows:
-        answer = replace(answer, windows=checked(learned, answer, windows, held_days, method))
-    show(answer, output_format, output)
+    return answer_of(offers, capacity, availability, method, extra_nines)
 
 
 def _refuse(given: Mapping[str, object], problem: str, expected: str) -> None:

@@ -184,7 +184,8 @@ def horizon_slots(
             "the log is shorter than the term of a reservation",
             field="extension",
             value=f"{span_hours / 24.0:.1f} days",
-            expected="365 days of jobs or more, or extension=repeat to assume that it repeats",
+            expected="365 days of jobs or more, or extension=repeat to assume that it repeats over "
+            f"the {longest_term_years * 365} days that are then planned for",
         )
     return filled, filled
 

@@ -80,8 +80,8 @@ def practise(
             "no jobs on one side of the end of the training period",
             source=workload.meta.source,
             field="training_hours",
-            value=request.training_hours,
-            expected=f"less than the log's {jobs.start_hours.max():.0f} hours of submissions",
+            value=f"{request.training_hours / 24.0:g} days",
+            expected=f"less than the log's {jobs.start_hours.max() / 24.0:.4g} days of submissions",
         )
     policy = train(jobs.between(0.0, request.training_hours), catalogue, terms, request.settings)
     evaluated = jobs.between(request.training_hours, np.inf)

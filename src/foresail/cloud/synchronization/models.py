@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foresail.cloud.synchronization.amounts import amount
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import Entry
-from foresail.model.short_form import Part, make_part, name_and_settings
+from foresail.model.short_form import Part, make_part, name_and_settings, said
 
 Whole = NDArray[np.int64]
 
@@ -150,7 +150,16 @@ class Hybrid(Flexible):
 
 
 def _dropped(text: str, workers: Whole) -> Whole:
-    return np.minimum(amount(text, workers, "dropped"), workers - 1)
+    """Tasks that are dropped; a plain number of them leaves one where there are fewer workers."""
+    dropped = amount(text, workers, "dropped")
+    if "k" in text and (dropped >= workers).any():
+        raise InputError(
+            "all workers are dropped",
+            field="dropped",
+            value=text,
+            expected="fewer than k, such as k-1",
+        )
+    return np.minimum(dropped, workers - 1)
 
 
 _MODELS: Final[dict[str, type[Any]]] = {
@@ -165,6 +174,17 @@ _MODELS: Final[dict[str, type[Any]]] = {
 
 MODEL_NAMES: Final[Sequence[str]] = tuple(_MODELS)
 """What ``model_of`` knows."""
+
+
+def label(part: Part) -> str:
+    """What is modelled, defaults too: ``fsp(dropped=k-1)``; only no replicas are left out."""
+    values = {each.name: getattr(part.parameters, each.name) for each in fields(part.parameters)}
+    told = [
+        f"{name}={said(value)}"
+        for name, value in values.items()
+        if (name, value) != ("replicas", "0")
+    ]
+    return f"{part.entry.name}({','.join(told)})" if told else part.entry.name
 
 
 def model_of(text: str) -> Part:

@@ -76,7 +76,7 @@ def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:
     Parameters
     ----------
     availability
-        Target: at least 0, below 1.
+        Target: above 0, below 1.
     extra_nines
         To plan for more than is asked: one nine is a tenth of the shortfall.
 
@@ -85,12 +85,12 @@ def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:
     InputError
         If the target is no availability, or the extra nines are negative.
     """
-    if not 0.0 <= availability < 1.0:
+    if not 0.0 < availability < 1.0:
         raise InputError(
             "no availability to plan for",
             field="availability",
             value=availability,
-            expected="0 or more and below 1, such as 0.9999",
+            expected="above 0 and below 1, such as 0.9999",
         )
     if not 0.0 <= extra_nines < math.inf:
         raise InputError(

@@ -12,6 +12,9 @@ from foresail.cloud.transient.offers import Offers
 from foresail.model.errors import InputError
 
 _SLACK: Final = 1e-9
+_MOST_GRAINS: Final = 100_000
+_MOST_ODDS: Final = 500_000_000
+"""Partial pools times grains of capacity that are looked at."""
 
 Counts = NDArray[np.int64]
 
@@ -32,7 +35,7 @@ def cheapest(
     known
         Shape (types,): some pool that is good enough.
     most_nodes
-        Partial pools to look at.
+        Partial pools to look at; fewer for a capacity of very many grains.
 
     Returns
     -------
@@ -42,10 +45,18 @@ def cheapest(
     Raises
     ------
     InputError
-        If it takes more partial pools than that.
+        If it takes more partial pools than that, or the capacity more than 100,000 grains.
     """
     order = np.argsort(offers.prices / offers.units, kind="stable")
     search = _Search(offers, order, needed, allowed, known, most_nodes)
+    if needed > _MOST_GRAINS:
+        raise InputError(
+            f"{needed:,} steps of capacity are too many for the exact method",
+            field="method",
+            value="exact",
+            expected=f"at most {_MOST_GRAINS:,}, or a greedy method",
+        )
+    most_nodes = min(most_nodes, _MOST_ODDS // needed)
     first = np.zeros((offers.weights.size, needed))
     first[:, 0] = 1.0
     search.branch(0, first, 0.0)

@@ -20,6 +20,8 @@ from foresail.model.errors import InputError
 _HOPELESS: Final = 2.0
 """A pool that costs so many times the price on demand is given up; pruning may halve one."""
 _MOST_GRAINS: Final = 1_000_000
+_MOST_MACHINES: Final = 200
+"""Of mean size, that make up a capacity: one that takes more is planned in parts."""
 _SLACK: Final = 1e-12
 _MOST_DIGITS: Final = 15
 
@@ -50,6 +52,9 @@ def plan(
 ) -> CapacityPlan:
     """What to rent so that a capacity is there with some availability (spec 2.3).
 
+    A capacity of hundreds of machines is planned as several times a part of it: that pool is just
+    as available, and the parts make up at most 1 % more than the capacity.
+
     Parameters
     ----------
     offers
@@ -57,7 +62,7 @@ def plan(
     capacity
         Above 0, in the unit of the types' capacity.
     availability
-        Share of time that it must be there, below 1.
+        Share of time that it must be there, above 0 and below 1.
     method
         ``best``: by the marginal criteria at several scales, refined; the others are published
         ones, which cost more on large capacities, and the exact one, for few types.
@@ -78,9 +83,10 @@ def plan(
     price = offers.on_demand_price_per_unit_hour
     on_demand = None if price is None else price * capacity
     dearest = math.inf if on_demand is None else _HOPELESS * on_demand
-    best = _pool(offers, needed, allowed, method, dearest)
-    if best is None:
-        best = _everything(offers, needed)
+    times = math.ceil(needed / (_MOST_MACHINES * float(offers.units.mean())))
+    part = math.ceil(needed / times)
+    pool = _pool(offers, part, allowed, method, dearest / times)
+    best = times * (_everything(offers, part) if pool is None else pool)
     if method is Method.EXACT:
         best = cheapest(offers, needed, allowed, best)
     return CapacityPlan(
