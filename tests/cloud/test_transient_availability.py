@@ -164,12 +164,12 @@ def test_allowed_shortfall_keeps_the_written_digits():
     """Ten nines leave exactly 1e-10, and extra nines a tenth each."""
     assert allowed_shortfall(0.9999999999) == 1e-10
     assert allowed_shortfall(0.999, 2.0) == pytest.approx(1e-5, rel=1e-12)
-    assert allowed_shortfall(0.0) == 1.0
+    assert allowed_shortfall(0.5) == 0.5
 
 
-@pytest.mark.parametrize("availability", [-0.1, 1.0, 1.5, math.nan])
+@pytest.mark.parametrize("availability", [-0.1, 0.0, 1.0, 1.5, math.nan])
 def test_no_such_target(availability):
-    """Targets outside [0, 1) are refused by name."""
+    """Targets outside (0, 1) are refused by name."""
     with pytest.raises(InputError, match="availability"):
         allowed_shortfall(availability)
 

@@ -108,11 +108,11 @@ def test_what_never_waits_is_no_number_of_nodes(advice):
 
 def test_a_target_that_forces_nodes_is_named():
     """Nodes that pay less surely than is asked for are there for the target, and that is said."""
-    forced = advised(most_wait_seconds=600.0)
+    forced = advised(risk=0.05, most_cost_per_month=107.0)
     assert forced.chance_to_pay < 1.0 - forced.question.risk
     assert forced.within_risk.nodes < forced.advised.tried.nodes
     words = " ".join(how_sure(forced, PRICES))
-    assert "The target of a mean wait of 10 min forces more nodes than the risk allows" in words
+    assert "The target of 107 USD a month forces more nodes than the risk allows" in words
     assert f"that would be {forced.within_risk.nodes:,} node" in words
     assert "forces" not in " ".join(how_sure(advised(), PRICES))
 

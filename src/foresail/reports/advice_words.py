@@ -355,7 +355,7 @@ def _forced(advice: Advice, prices: PricesTold) -> list[str]:
     expected = advice.stakes.expected(safe)
     return [
         f"The target of {' and '.join(targets)} forces more nodes than the risk allows: that would "
-        f"be {count(safe.nodes, 'node')} under the same rule, which on the log as it is come to "
+        f"be {count(safe.nodes, 'node')} under the best rule, which on the log as it is come to "
         f"{money(expected.cost, prices)} a month with a mean wait of "
         f"{duration(expected.mean_wait_seconds)}."
     ]

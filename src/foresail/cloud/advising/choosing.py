@@ -322,8 +322,8 @@ def within_risk(
     safe = steps[place]
     if safe.nodes >= best.nodes:
         return safe
-    fewer = [each for each in tried if each.nodes <= safe.nodes]
-    instead = choose(fewer, stakes, question).tried
+    fewer = [each for each in tried if each.nodes <= safe.nodes and each.is_lasting]
+    instead = min(fewer, key=lambda each: stakes.expected(each).worth)
     mine, other = (_worth_of(each, tried, stakes, futures) for each in (best, instead))
     return best if _pays(mine, other) >= wanted else instead
 
