@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark
+from foresail.kernels.calling import call_predictor_step, step_address
 from foresail.kernels.clock import nanoseconds
 from foresail.kernels.columns import (
     CPUS,
@@ -24,7 +25,8 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     USER,
 )
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
+from foresail.kernels.signatures import PredictorInputs
 from foresail.model.registry import find
 
 _JOBS: Final = 100_000
@@ -52,7 +54,8 @@ def _costs(name: str) -> NDArray[np.int64]:
         steps, state = entry.build(entry.parameters()).compiled(specs)
         summaries = np.zeros((len(specs), SUMMARY_COLUMNS))
         every = np.zeros(len(specs), np.int64)
-        _walk(steps.predict, steps.observe, specs, runtime, *state, summaries, every)
+        addresses = step_address(steps.predict), step_address(steps.observe)
+        _walk(*addresses, specs, runtime, *state, summaries, every)
         if name == "history":
             _demand_full(state.model)
         best = np.minimum(best, every[-_JOBS:])
@@ -80,10 +83,10 @@ def _jobs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return specs, np.exp(random.normal(6.0, 1.5, count))
 
 
-@kernel
+@bare_kernel
 def _walk(
-    predict: Any,
-    observe: Any,
+    predict: float,
+    observe: float,
     specs: NDArray[np.float64],
     runtime: NDArray[np.float64],
     model: NDArray[np.float64],
@@ -95,7 +98,9 @@ def _walk(
     """Predict and observe every job, and note what both took (ns)."""
     for slot in range(len(specs)):
         now = specs[slot, SUBMIT]
+        asked = PredictorInputs(slot, now, math.nan, specs, model, users, jobs, summaries)
+        ended = PredictorInputs(slot, now, runtime[slot], specs, model, users, jobs, summaries)
         begin = nanoseconds()
-        predict(slot, now, math.nan, specs, model, users, jobs, summaries)
-        observe(slot, now, runtime[slot], specs, model, users, jobs, summaries)
+        call_predictor_step(predict, asked)
+        call_predictor_step(observe, ended)
         cost[slot] = nanoseconds() - begin

@@ -181,7 +181,7 @@ def test_a_plug_in_of_ones_own(foresail, log, file, policy):
 COMPILED_PLUGIN = '''
 """Half the request: a predictor with compiled steps."""
 
-from foresail.kernels.compile import step
+from foresail.kernels.compile import bare_step
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorSteps
@@ -192,9 +192,10 @@ from foresail.predictors._steps import Layout, SteppedPredictor
 import numpy as np
 
 
-@step(PREDICTOR_STEP)
-def predict(slot, now, runtime, specs, model, users, jobs, summaries):
-    summarise_point(specs[slot, REQUESTED] / 2, summaries[slot])
+@bare_step(PREDICTOR_STEP)
+def predict(inputs):
+    half = inputs.specs[inputs.slot, REQUESTED] / 2
+    summarise_point(half, inputs.summaries[inputs.slot])
 
 
 @register("predictor", "half")

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiled import compiled
+from foresail.kernels import scoring
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.kernels.scoring import (
-    continuous_ranked_probability_score,
-    level_at_or_below,
-    level_below,
-    tame_belief,
-)
+
+continuous_ranked_probability_score = compiled(scoring.continuous_ranked_probability_score)
+level_at_or_below = compiled(scoring.level_at_or_below)
+level_below = compiled(scoring.level_below)
+tame_belief = compiled(scoring.tame_belief)
 
 LEVELS = np.array(BELIEF_LEVELS)
 AMOUNTS = st.floats(0.0, 1e6)

@@ -5,15 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from foresail.kernels.gradient import (
-    descend,
-    inner_product,
-    normalised_square,
-    raise_scales,
-    rescale_weights,
-    safe_inner_product,
-)
-from foresail.kernels.loss import LINEAR, SQUARED, error_slope
+from compiled import compiled
+from foresail.kernels import gradient, loss
+from foresail.kernels.loss import LINEAR, SQUARED
+
+error_slope = compiled(loss.error_slope)
+descend = compiled(gradient.descend)
+inner_product = compiled(gradient.inner_product)
+normalised_square = compiled(gradient.normalised_square)
+raise_scales = compiled(gradient.raise_scales)
+rescale_weights = compiled(gradient.rescale_weights)
+safe_inner_product = compiled(gradient.safe_inner_product)
 
 GOLDEN_EXAMPLES = [((1, 2), 3), ((1, -1), 0), ((1, 4), 5), ((1, 3), 2)]
 

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from compiled import take
 from foresail.kernels import history
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_step
 from foresail.kernels.history import leave, record, started, write_features
+from foresail.kernels.signatures import PREDICTOR_STEP
 from random_history import END, START, SUBMIT, random_history
 
 UNKNOWN_SECONDS = 86_400.0
@@ -61,11 +63,15 @@ def slow_features(job, now, user):
     ]
 
 
-@kernel
-def end(slot, now, runtime, cpus, specs, users, jobs):
-    row = users[int(specs[slot, 3]) + 1]
-    leave(slot, specs, row, jobs)
-    record(now, runtime, cpus, row)
+@bare_step(PREDICTOR_STEP)
+def predict(inputs):
+    write_features(inputs, UNKNOWN_SECONDS)
+
+
+@bare_step(PREDICTOR_STEP)
+def observe(inputs):
+    leave(inputs)
+    record(inputs)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -75,22 +81,22 @@ def test_features_equal_slow_reference(seed):
     specs = past.specs()
     users = np.zeros((10, history.USER_COLUMNS))
     jobs = np.full((len(past.jobs), history.JOB_COLUMNS), np.nan)
+    arrays = (specs, np.zeros(1), users, jobs, np.zeros((1, 1)))
     slow: dict[str | None, SlowUser] = {}
     seen_running = 0
     for now, kind, i in past.events:
         job = past.jobs[i]
         user = slow.setdefault(job.user, SlowUser())
-        row = users[int(specs[i, 3]) + 1]
         if kind == SUBMIT:
-            write_features(i, now, specs, row, jobs, UNKNOWN_SECONDS)
+            take(predict, i, now, math.nan, *arrays)
             expected = slow_features(job, now, user)
             assert jobs[i, history.FIRST_FEATURE :] == pytest.approx(expected, rel=1e-12, abs=1e-12)
             seen_running = max(seen_running, len(user.running))
         elif kind == START:
-            started(i, now, math.nan, specs, np.zeros(1), users, jobs, np.zeros((1, 1)))
+            take(started, i, now, math.nan, *arrays)
             user.running[i] = (now, job.cpus)
         elif kind == END:
-            end(i, now, past.runtime[i], job.cpus, specs, users, jobs)
+            take(observe, i, now, past.runtime[i], *arrays)
             del user.running[i]
             user.ended.append((now, past.runtime[i], job.cpus))
     assert seen_running > 3
@@ -104,5 +110,6 @@ def test_golden_times_of_day_and_week(now, expected):
     """Spec section 5: the clock's four features."""
     jobs = np.zeros((1, history.JOB_COLUMNS))
     specs = np.array([[now, 1.0, 60.0, 0.0, -1, -1, -1]])
-    write_features(0, now, specs, np.zeros(history.USER_COLUMNS), jobs, 1.0)
+    users = np.zeros((2, history.USER_COLUMNS))
+    take(predict, 0, now, math.nan, specs, np.zeros(1), users, jobs, np.zeros((1, 1)))
     assert jobs[0, -4:] == pytest.approx(expected, abs=1e-6)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiled import compiled
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, USER
 from foresail.kernels.feature_values import (
     ATTRIBUTES,
@@ -20,8 +21,8 @@ from foresail.kernels.history_table import (
     USED,
     find_row,
     make_row,
+    row_place,
     table_model,
-    table_row,
     touch,
 )
 
@@ -32,6 +33,11 @@ def table(rows):
     """An empty table whose rows have one column behind their key."""
     model, size = table_model(TABLE_HEAD, np.zeros((1, FEATURE_COLUMNS)), rows, KEY_COLUMNS + 1)
     return np.concatenate((model, np.zeros(size - model.size)))
+
+
+def last_place(model, row):
+    """Where the column behind a row's key is."""
+    return compiled(row_place)(model, row) + KEY_COLUMNS
 
 
 @given(
@@ -46,22 +52,22 @@ def test_equals_a_dictionary_in_order_of_use(rows, keys):
     for number, (feature, first, second) in enumerate(keys):
         key = np.array([feature, first, second, 0.0, 0.0])
         as_key = tuple(key + 0.0)
-        row = find_row(model, key)
+        row = compiled(find_row)(model, key)
         assert (row >= 0) == (as_key in known)
         if row >= 0:
-            assert table_row(model, row)[-1] == known[as_key]
-            touch(model, row)
+            assert model[last_place(model, row)] == known[as_key]
+            compiled(touch)(model, row)
             known.move_to_end(as_key)
             continue
         if len(known) == rows:
             known.popitem(last=False)
             evicted += 1
-        row = make_row(model, key)
-        assert table_row(model, row)[-1] == 0.0
-        table_row(model, row)[-1] = known[as_key] = number
+        row = compiled(make_row)(model, key)
+        assert model[last_place(model, row)] == 0.0
+        model[last_place(model, row)] = known[as_key] = number
     assert (model[USED], model[EVICTIONS]) == (len(known), evicted)
     for as_key in known:
-        assert find_row(model, np.array(as_key)) >= 0
+        assert compiled(find_row)(model, np.array(as_key)) >= 0
 
 
 def feature(*names):
@@ -91,6 +97,6 @@ def test_the_value_of_a_feature(names, expected):
     spec[[SUBMIT, CPUS, REQUESTED, USER]] = 2 * 86_400.0 + 3_700.0, 16.0, np.inf, 5.0
     spec[ATTRIBUTES["group"][1]] = -1.0
     key = np.full(KEY_COLUMNS, np.nan)
-    assert fill_key(7, feature(*names), spec, key) == (expected is not None)
+    assert compiled(fill_key)(7, feature(*names), spec, key) == (expected is not None)
     if expected is not None:
         assert key.tolist() == expected

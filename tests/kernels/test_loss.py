@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiled import compiled
+from foresail.kernels import loss
 from foresail.kernels.loss import (
     CONST,
     LARGE_AREA,
@@ -14,11 +16,12 @@ from foresail.kernels.loss import (
     SHORT_WIDE,
     SMALL_AREA,
     SQUARED,
-    error_loss,
-    error_slope,
-    job_weight,
-    pinball_slope,
 )
+
+error_loss = compiled(loss.error_loss)
+error_slope = compiled(loss.error_slope)
+job_weight = compiled(loss.job_weight)
+pinball_slope = compiled(loss.pinball_slope)
 
 LN10 = math.log(10.0)
 SHAPES = st.sampled_from([LINEAR, SQUARED])

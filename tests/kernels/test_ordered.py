@@ -1,74 +1,133 @@
-"""Ordered arrays and the heap, against sorted lists."""
+"""The order of the waiting jobs, the releases and the heap of ends, against sorted lists."""
 
 from __future__ import annotations
 
-import bisect
 import heapq
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiled import compiled
+from foresail.kernels import event_heap, waiting_jobs
 from foresail.kernels.easy import shadow_of
-from foresail.kernels.ordered import (
-    heap_pop,
-    heap_push,
-    hold,
-    insert_key,
-    position_after,
-    release,
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    EXPECTED_END,
+    HELD,
+    ORDER_COLUMNS,
+    PASS_COLUMNS,
+    QUEUE,
+    RELEASE_COLUMNS,
+    RESERVATION,
 )
+
+place_after = compiled(waiting_jobs.place_after)
+enter = compiled(waiting_jobs.enter)
+leave = compiled(waiting_jobs.leave)
+advance = compiled(waiting_jobs.advance)
+sort = compiled(waiting_jobs.sort)
+drop_started = compiled(waiting_jobs.drop_started)
+hold = compiled(waiting_jobs.hold)
+let_go = compiled(waiting_jobs.let_go)
+heap_push = compiled(event_heap.heap_push)
+heap_pop = compiled(event_heap.heap_pop)
+shadow = compiled(shadow_of)
 
 TIMES = st.integers(0, 6).map(float) | st.just(math.inf)
 
 
-@given(st.lists(TIMES, max_size=30))
-def test_insertion_keeps_keys_sorted_and_ties_in_order(keys):
-    """Inserting behind equal keys is a stable sort."""
-    array, slots = np.empty(len(keys)), np.empty(len(keys), np.int64)
+def rows(order, column, count):
+    """Keys and slots of the first places."""
+    return [(float(key), int(slot)) for key, slot in order[:count, column - 1 : column + 1]]
+
+
+def filled(column, pairs, room=0):
+    """A table with these keys and slots in it."""
+    order = np.full((len(pairs) + room, ORDER_COLUMNS), math.nan)
+    for place, pair in enumerate(pairs):
+        order[place, column - 1 : column + 1] = pair
+    return order
+
+
+@pytest.mark.parametrize("column", [QUEUE, CANDIDATE])
+@given(keys=st.lists(TIMES, max_size=30), data=st.data())
+def test_entering_and_leaving_keep_keys_and_arrivals_in_order(column, keys, data):
+    """Whatever enters and leaves, the places are a sorted list of (key, slot)."""
+    order = filled(column, [], room=len(keys))
+    model: list[tuple[float, int]] = []
     for slot, key in enumerate(keys):
-        at = position_after(array, slot, key)
-        assert at == bisect.bisect_right(sorted(keys[:slot]), key)
-        insert_key(array, slots, slot, at, key, slot)
-    assert array.tolist() == sorted(keys)
-    assert slots.tolist() == sorted(range(len(keys)), key=keys.__getitem__)
+        place = place_after(order, column, 0, len(model), key, slot)
+        enter(order, column, len(model), place, key, slot)
+        model = sorted([*model, (key, slot)])
+        assert rows(order, column, len(model)) == model
+        if data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(model))
+            leave(order, column, 0, len(model), *gone)
+            model.remove(gone)
+            assert rows(order, column, len(model)) == model
+
+
+@given(st.lists(TIMES, max_size=60), st.integers(0, 5))
+def test_sorting_in_place_is_by_key_and_then_by_slot(keys, first):
+    """What is before ``first`` stays."""
+    pairs = [(key, (7 * slot) % 61) for slot, key in enumerate(keys)]
+    first = min(first, len(pairs))
+    order = filled(QUEUE, pairs)
+    sort(order, QUEUE, first, len(pairs))
+    assert rows(order, QUEUE, len(pairs)) == pairs[:first] + sorted(pairs[first:])
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.data())
+def test_advanced_and_started_jobs_leave_the_others_as_they_were(started, data):
+    """One job goes to the front, then what has started is gone; nothing else moves."""
+    count = len(started)
+    pairs = [(float(slot), slot) for slot in range(count)]
+    slot = data.draw(st.integers(0, count - 1))
+    order = filled(CANDIDATE, pairs)
+    advance(order, CANDIDATE, 0, slot)
+    model = [(-math.inf, slot), *(pair for pair in pairs if pair[1] != slot)]
+    assert rows(order, CANDIDATE, count) == model
+    jobs = np.full((count, PASS_COLUMNS), math.nan)
+    jobs[started, RESERVATION] = -math.inf
+    drop_started(order, CANDIDATE, count, jobs)
+    left = [pair for pair in model if not started[pair[1]]]
+    assert rows(order, CANDIDATE, len(left)) == left
 
 
 @given(st.data())
 def test_releases_are_a_sorted_list(data):
-    """Holding and releasing in any order keeps (time, width, slot) together, sorted by time."""
+    """Holding and letting go in any order keeps (time, width, slot) together, sorted by time."""
     room = 20
-    times, widths, slots = np.empty(room), np.empty(room), np.empty(room, np.int64)
+    release = np.empty((room, RELEASE_COLUMNS))
     model: list[tuple[float, float, int]] = []
     for slot in range(room):
         if model and data.draw(st.booleans()):
             end, _, gone = data.draw(st.sampled_from(model))
-            release(times, widths, slots, len(model), end, gone)
+            let_go(release, len(model), end, gone)
             model = [entry for entry in model if entry[2] != gone]
         end, width = data.draw(TIMES), float(slot % 4)
-        hold(times, widths, slots, len(model), end, width, slot)
+        hold(release, len(model), end, width, slot)
         model.append((end, width, slot))
         model.sort(key=lambda entry: entry[0])
-        count = len(model)
-        assert times[:count].tolist() == [entry[0] for entry in model]
-        held = set(zip(times[:count], widths[:count], slots[:count], strict=True))
-        assert held == set(model)
+        assert [tuple(row) for row in release[: len(model)].tolist()] == model
 
 
 @given(st.lists(st.none() | TIMES, max_size=40))
 def test_heap_pops_by_time_and_then_by_order(script):
     """Numbers push, None pops; as Python's heap of tuples does."""
-    times, order, slots = np.empty(40), np.empty(40, np.int64), np.empty(40, np.int64)
+    heap = np.empty((40, event_heap.HEAP_COLUMNS))
     model: list[tuple[float, int, int]] = []
     for number, time in enumerate(script):
         if time is not None:
-            heap_push(times, order, slots, len(model), time, number, 100 + number)
+            heap_push(heap, len(model), time, number, 100 + number)
             heapq.heappush(model, (time, number, 100 + number))
         elif model:
-            assert heap_pop(times, order, slots, len(model)) == heapq.heappop(model)[2]
+            assert heap_pop(heap, len(model)) == heapq.heappop(model)[2]
     while model:
-        assert heap_pop(times, order, slots, len(model)) == heapq.heappop(model)[2]
+        assert heap_pop(heap, len(model)) == heapq.heappop(model)[2]
 
 
 @given(
@@ -80,8 +139,10 @@ def test_shadow_is_the_first_time_with_enough_room(holds, free, needed):
     """All that is released at the shadow time counts; too few releases: never."""
     needed += free  # the head does not fit now
     holds = sorted(holds)
-    times, widths = np.array([h[0] for h in holds]), np.array([float(h[1]) for h in holds])
+    release = np.zeros((len(holds), RELEASE_COLUMNS))
+    release[:, EXPECTED_END] = [time for time, _ in holds]
+    release[:, HELD] = [width for _, width in holds]
     room = {time: free + sum(w for t, w in holds if t <= time) for time, _ in holds}
     first = min((time for time in room if room[time] >= needed), default=None)
     expected = (math.inf, 0.0) if first is None else (first, room[first] - needed)
-    assert shadow_of(float(free), float(needed), times, widths, len(holds)) == expected
+    assert shadow(float(free), float(needed), release, len(holds)) == expected

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiled import compiled
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, SUMMARY_COLUMNS
 from foresail.kernels.histogram_batch import (
     counts_up_to,
@@ -110,7 +111,7 @@ def test_merging_puts_all_bins_together_first(one, other, bins, more):
     """Then the nearest two merge until as many are left as the first histogram keeps."""
     (row, slow), (second, slow_second) = made(one, bins), made(other, more)
     before = second.copy()
-    merge(row, second)
+    merge(row, second, np.empty(row.size + second.size))
     assert second.tolist() == before.tolist()
     for place, count in slow_second.bins.items():
         slow.bins[place] = slow.bins.get(place, 0.0) + count
@@ -149,7 +150,7 @@ def test_summaries_are_those_of_evenly_spaced_levels(values, bins):
     sample = values_at(row, (np.arange(20_000) + 0.5) / 20_000)
     summary, belief = np.empty(SUMMARY_COLUMNS), np.empty(BELIEF_COLUMNS)
     summarise_histogram(row, summary)
-    fill_histogram_belief(row, belief)
+    compiled(fill_histogram_belief)(row, belief)
     assert histogram_mean(row) == pytest.approx(sample.mean(), abs=0.05)
     assert summary[0] == histogram_mean(row)
     assert summary[-1] == pytest.approx(np.mean(1.0 / np.maximum(sample, 10.0)), rel=1e-3)

@@ -6,7 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.kernels.profile import earliest_fit, occupy, step_at, timeline
+from compiled import compiled
+from foresail.kernels import profile
+from foresail.kernels.profile import PROFILE_COLUMNS, ROOM, TIME
+from foresail.kernels.waiting_jobs import EXPECTED_END, HELD, RELEASE_COLUMNS
+
+earliest_fit = compiled(profile.earliest_fit)
+occupy = compiled(profile.occupy)
+step_at = compiled(profile.step_at)
+timeline = compiled(profile.timeline)
 
 HORIZON = 60
 MACHINE = 8
@@ -35,9 +43,17 @@ class Calendar:
                 self.free[second] -= width
 
 
-def room_at(times, room, count, second):
+def room_at(steps, count, second):
     """What the step function says of a second."""
-    return room[np.searchsorted(times[:count], second, side="right") - 1]
+    return steps[np.searchsorted(steps[:count, TIME], second, side="right") - 1, ROOM]
+
+
+def released(pairs):
+    """A table of releases: (seconds, cpus)."""
+    release = np.zeros((len(pairs), RELEASE_COLUMNS))
+    for row, pair in zip(release, pairs, strict=True):
+        row[[EXPECTED_END, HELD]] = pair
+    return release
 
 
 @given(
@@ -49,45 +65,41 @@ def test_earliest_fits_and_reservations(releases, jobs):
     releases = sorted(releases)
     free = MACHINE - sum(width for _, width in releases)
     size = 2 * (len(jobs) + 1) + len(releases)
-    times, room = np.empty(size), np.empty(size)
-    ends = np.array([float(end) for end, _ in releases])
-    widths = np.array([float(width) for _, width in releases])
-    count = timeline(float(NOW), float(free), ends, widths, len(releases), times, room)
+    steps = np.empty((size, PROFILE_COLUMNS))
+    count = timeline(float(NOW), float(free), released(releases), len(releases), steps)
     calendar = Calendar(free, releases)
     for width, seconds in jobs:
         expected = calendar.earliest(width, seconds)
-        at = earliest_fit(times, room, count, 0, float(width), float(seconds))
+        at = earliest_fit(steps, count, 0, float(width), float(seconds))
         if expected is None:
             assert at == count
             continue
-        assert times[at] == expected
-        count = occupy(times, room, count, times[at], float(seconds), float(width))
+        assert steps[at, TIME] == expected
+        count = occupy(steps, count, steps[at, TIME], float(seconds), float(width))
         calendar.occupy(expected, seconds, width)
-        assert (np.diff(times[:count]) > 0).all()
+        assert (np.diff(steps[:count, TIME]) > 0).all()
         for second, left in calendar.free.items():
-            assert room_at(times, room, count, second) == left
+            assert room_at(steps, count, second) == left
 
 
 @given(st.lists(st.integers(NOW, 20), max_size=8), st.integers(NOW, 20), st.integers(1, 9))
 def test_giving_back_undoes_a_reservation(steps, start, seconds):
     """Taking and giving back the same span leaves the function as it was, if with more steps."""
-    times, room = np.empty(20), np.empty(20)
-    none = np.empty(0)
-    count = timeline(float(NOW), float(MACHINE), none, none, 0, times, room)
+    profiled = np.empty((20, PROFILE_COLUMNS))
+    count = timeline(float(NOW), float(MACHINE), released([]), 0, profiled)
     for index, step in enumerate(steps):
-        _, count = step_at(times, room, count, float(step))
-        count = occupy(times, room, count, float(step), 3.0, float(index % 3))
-    before = [room_at(times, room, count, second) for second in range(NOW, 40)]
-    count = occupy(times, room, count, float(start), float(seconds), 2.0)
-    count = occupy(times, room, count, float(start), float(seconds), -2.0)
-    assert [room_at(times, room, count, second) for second in range(NOW, 40)] == before
+        _, count = step_at(profiled, count, float(step))
+        count = occupy(profiled, count, float(step), 3.0, float(index % 3))
+    before = [room_at(profiled, count, second) for second in range(NOW, 40)]
+    count = occupy(profiled, count, float(start), float(seconds), 2.0)
+    count = occupy(profiled, count, float(start), float(seconds), -2.0)
+    assert [room_at(profiled, count, second) for second in range(NOW, 40)] == before
 
 
 def test_releases_of_the_same_time_are_one_step():
     """Equal release times make one step with all that is released."""
-    times, room = np.empty(8), np.empty(8)
-    ends, widths = np.array([7.0, 7.0, 9.0]), np.array([1.0, 2.0, 4.0])
-    assert timeline(5.0, 1.0, ends, widths, 3, times, room) == 3
-    assert times[:3].tolist() == [5.0, 7.0, 9.0]
-    assert room[:3].tolist() == [1.0, 4.0, 8.0]
-    assert earliest_fit(times, room, 3, 0, 9.0, 1.0) == 3
+    steps = np.empty((8, PROFILE_COLUMNS))
+    release = released([(7.0, 1.0), (7.0, 2.0), (9.0, 4.0)])
+    assert timeline(5.0, 1.0, release, 3, steps) == 3
+    assert steps[:3].tolist() == [[5.0, 1.0], [7.0, 4.0], [9.0, 8.0]]
+    assert earliest_fit(steps, 3, 0, 9.0, 1.0) == 3

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from compiled import believe, take
 from foresail.kernels.belief import point_belief
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, SUMMARY_COLUMNS, USER
 from foresail.kernels.members import ANCHORS
@@ -29,9 +30,9 @@ def beliefs(predictor, past):
     rows = np.empty((len(past.jobs), BELIEF_COLUMNS))
     for now, kind, i in past.events:
         step = {SUBMIT: steps.predict, START: steps.started, END: steps.observe}[kind]
-        step(i, now, past.runtime[i] if kind == END else math.nan, specs, *state, summaries)
+        take(step, i, now, past.runtime[i] if kind == END else math.nan, specs, *state, summaries)
         if kind == SUBMIT:
-            (steps.belief or point_belief)(i, specs, *state, summaries[i], rows[i])
+            believe(steps.belief or point_belief, i, specs, *state, summaries, rows[i])
     return rows
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_history import SlowHistory
 
+from compiled import believe, compiled, take
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.point import Point
 from foresail.distributions.summary import belief_row, summarise
@@ -69,11 +70,12 @@ def test_golden_estimators_and_scores():
     """G5: estimators and NMAE of 10, 20, 30, 40, 100, from the table's one row; rolling wins."""
     predictor = Jvu(only("user"))
     live(predictor, [10.0, 20.0, 30.0, 40.0, 100.0])
+    estimate, score = compiled(experience.estimate), compiled(experience.score)
     for row in predictor.rows():
-        pane = experience.pane_of(predictor._state.model, row, 0)
-        said = [experience.estimate(row, pane, k) for k in range(experience.ESTIMATORS)]
+        pane = experience.speaking_pane(predictor._state.model, 0.0)
+        said = [estimate(row, pane, k) for k in range(experience.ESTIMATORS)]
         assert said == pytest.approx([40.0, 30.0, 73.504, 170 / 3])
-        errors = [experience.score(pane, k) for k in range(experience.ESTIMATORS)]
+        errors = [score(row, pane, k) for k in range(experience.ESTIMATORS)]
         assert errors == pytest.approx([0.631579, 0.631579, 0.557053, 0.605263], abs=1e-6)
     assert predictor.predict(job_of("next"), 0.0) == Point(pytest.approx(73.504))
 
@@ -152,7 +154,7 @@ def test_equals_the_slow_reference(seed):
     random = np.random.default_rng(seed)
     running = []
     for i, spec in enumerate(specs):
-        steps.predict(i, spec[SUBMIT], math.nan, specs, *state, rows)
+        take(steps.predict, i, spec[SUBMIT], math.nan, specs, *state, rows)
         expert, history = slow.predict(i, spec)
         assert state.jobs[i, experts.EXPERT] == expert
         if expert < 0:
@@ -162,12 +164,12 @@ def test_equals_the_slow_reference(seed):
             expected = Histogram.of(np.minimum(history, spec[REQUESTED]))
             assert rows[i] == pytest.approx(summarise(expected), rel=1e-9)
             belief = np.empty(BELIEF_COLUMNS)
-            steps.belief(i, specs, *state, rows[i], belief)
+            believe(steps.belief, i, specs, *state, rows, belief)
             assert belief == pytest.approx(belief_row(expected), rel=1e-9)
         running.append(i)
         while running and random.random() < 0.52:
             ended = running.pop(random.integers(len(running)))
-            steps.observe(ended, spec[SUBMIT], runtime[ended], specs, *state, rows)
+            take(steps.observe, ended, spec[SUBMIT], runtime[ended], specs, *state, rows)
             slow.observe(ended, specs[ended], runtime[ended])
 
 
@@ -180,10 +182,10 @@ def test_an_estimate_is_scored_as_made_at_submission():
     for number in range(5):
         predictor.observe(job_of(f"other{number}"), Outcome(f"other{number}", 0.0, 500.0))
     scored = predictor.rows()[0]
-    before = experience.pane_of(predictor._state.model, scored, 0)[experience.ERRORS]
+    place = experience.speaking_pane(predictor._state.model, 0.0) + experience.ERRORS
+    before = scored[place]
     predictor.observe(late, Outcome("joblate", 0.0, 500.0))
-    after = experience.pane_of(predictor._state.model, scored, 0)[experience.ERRORS]
-    assert after - before == pytest.approx(400.0)
+    assert scored[place] - before == pytest.approx(400.0)
 
 
 def test_the_fallback_chain():
@@ -299,7 +301,7 @@ def test_false_alarms_are_as_rare_as_said(draw):
     rows = np.zeros((1, SUMMARY_COLUMNS))
     state.jobs[:, experts.ESTIMATES :] = math.nan
     for value in values:
-        steps.observe(0, 0.0, value, specs, *state, rows)
+        take(steps.observe, 0, 0.0, value, specs, *state, rows)
     alarms = table_rows(state.model)[0, experience.ALARMS]
     assert count / 400 <= alarms <= count / 120
 
@@ -357,9 +359,9 @@ def test_columns_of_the_source_are_features():
     steps, state = Jvu(only("program_version", "user")).compiled(specs, columns)
     rows = np.zeros((6, SUMMARY_COLUMNS))
     for i, runtime in enumerate([100.0, 200.0, 100.0, 900.0, 200.0]):
-        steps.predict(i, 0.0, math.nan, specs, *state, rows)
-        steps.observe(i, 0.0, runtime, specs, *state, rows)
-    steps.predict(5, 0.0, math.nan, specs, *state, rows)
+        take(steps.predict, i, 0.0, math.nan, specs, *state, rows)
+        take(steps.observe, i, 0.0, runtime, specs, *state, rows)
+    take(steps.predict, 5, 0.0, math.nan, specs, *state, rows)
     assert rows[5, PREDICTED] == 200.0
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from compiled import take
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import Q10, Q90, REQUESTED, SUMMARY_COLUMNS, USER
 from foresail.model.job import Job
@@ -22,8 +23,8 @@ def test_levels_are_reached_as_often_as_they_say():
     steps, state = QuantileRegression(QuantileRegressionParameters(eta=500.0)).compiled(specs)
     rows = np.empty((count, SUMMARY_COLUMNS))
     for i in range(count):
-        steps.predict(i, specs[i, 0], np.nan, specs, *state, rows)
-        steps.observe(i, specs[i, 0] + 1.0, runtime[i], specs, *state, rows)
+        take(steps.predict, i, specs[i, 0], np.nan, specs, *state, rows)
+        take(steps.observe, i, specs[i, 0] + 1.0, runtime[i], specs, *state, rows)
     later = slice(count // 2, None)
     shares = np.mean(runtime[later, np.newaxis] <= rows[later, Q10 : Q90 + 1], axis=0)
     assert shares == pytest.approx([0.1, 0.25, 0.5, 0.75, 0.9], abs=0.05)

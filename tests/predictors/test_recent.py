@@ -6,6 +6,7 @@ import gzip
 import numpy as np
 import pytest
 
+from compiled import take
 from foresail.kernels.columns import PREDICTED, SPEC_COLUMNS, SUMMARY_COLUMNS
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
@@ -75,8 +76,8 @@ def test_every_prediction_of_the_published_study(log):
     summaries = np.empty((len(rows), SUMMARY_COLUMNS))
     for event in order.tolist():
         if event < len(rows):
-            steps.predict(event, submit[event], np.nan, specs, *state, summaries)
+            take(steps.predict, event, submit[event], np.nan, specs, *state, summaries)
         else:
             job = event - len(rows)
-            steps.observe(job, 0.0, runtime[job], specs, *state, summaries)
+            take(steps.observe, job, 0.0, runtime[job], specs, *state, summaries)
     assert np.array_equal(summaries[:, PREDICTED], published)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from compiled import compiled, take
 from foresail.kernels import history, regression
 from foresail.kernels.basis import expand
 from foresail.kernels.columns import CPUS, PREDICTED, REQUESTED, SUMMARY_COLUMNS
@@ -23,7 +24,7 @@ def slow_model(under, eta, l2):
 
     def terms(features):
         basis = np.empty(size)
-        expand(features, basis)
+        compiled(expand)(features, basis)
         return basis
 
     def predict(features):
@@ -40,8 +41,8 @@ def slow_model(under, eta, l2):
         s[grown] = np.abs(x[grown])
         seen = s > 0
         state["n"] += np.sum(x[seen] ** 2 / s[seen] ** 2)
-        slope = error_slope(float(w @ x) - runtime, SQUARED, under, 1.0, 1.0)
-        slope *= job_weight(LARGE_AREA, cpus, runtime, math.log(10.0), 0.1)
+        slope = compiled(error_slope)(float(w @ x) - runtime, SQUARED, under, 1.0, 1.0)
+        slope *= compiled(job_weight)(LARGE_AREA, cpus, runtime, math.log(10.0), 0.1)
         gradient = slope * x + l2 * w
         g[:] += gradient**2
         move = seen & (g > 0)
@@ -62,13 +63,13 @@ def test_equals_slow_reference(under, l2):
     for now, kind, i in past.events:
         features = state.jobs[i, history.FIRST_FEATURE :]
         if kind == SUBMIT:
-            steps.predict(i, now, math.nan, specs, *state, rows)
+            take(steps.predict, i, now, math.nan, specs, *state, rows)
             expected = min(max(abs(predict(features)), 1.0), specs[i, REQUESTED])
             assert rows[i, PREDICTED] == pytest.approx(expected, rel=1e-6, abs=1e-6)
         elif kind == START:
-            steps.started(i, now, math.nan, specs, *state, rows)
+            take(steps.started, i, now, math.nan, specs, *state, rows)
         elif kind == END:
-            steps.observe(i, now, past.runtime[i], specs, *state, rows)
+            take(steps.observe, i, now, past.runtime[i], specs, *state, rows)
             learn(features, specs[i, CPUS], past.runtime[i])
     assert len(np.unique(rows[:, PREDICTED])) > 20
 

@@ -2,6 +2,9 @@
 
 import json
 import os
+import pickle
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 
@@ -74,6 +77,26 @@ def test_goes_on_after_loading(name, changes, tmp_path):
     assert first.snapshot().in_flight
     end = told(second, past, past.events[middle:])
     assert np.array_equal(np.concatenate((begin, end)), expected)
+
+
+GOES_ON = """
+import pickle, sys
+predictor, job = pickle.loads(sys.stdin.buffer.read())
+print(predictor.predict(job, 1e6).mean())
+"""
+
+
+@pytest.mark.parametrize("name", ["history", "combined"])
+def test_a_pickled_copy_goes_on_in_another_process(name):
+    """Where its steps, and those of its members, are at other addresses."""
+    past = random_history(seed=43, jobs=60)
+    predictor = built(name, {})
+    told(predictor, past, past.events)
+    job = replace(past.jobs[0], job_id="next", submit_seconds=1e6)
+    sent = pickle.dumps((predictor, job))
+    command = [sys.executable, "-c", GOES_ON]
+    answer = subprocess.run(command, input=sent, capture_output=True, check=True).stdout
+    assert float(answer) == predictor.predict(job, 1e6).mean()
 
 
 def test_the_header_says_what_it_is(tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from compiled import take
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.summary import summarise
 from foresail.kernels import similar
@@ -99,7 +100,7 @@ def test_equals_dictionaries(executables):
     late = []
     longest = parameters.unknown_seconds * math.exp(2.0 * parameters.unknown_spread)
     for i, row in enumerate(specs):
-        steps.predict(i, 0.0, math.nan, specs, *state, rows)
+        take(steps.predict, i, 0.0, math.nan, specs, *state, rows)
         mean = math.log(parameters.unknown_seconds)
         square = mean**2 + parameters.unknown_spread**2
         for level, key in classes_of(row, executables):
@@ -115,7 +116,7 @@ def test_equals_dictionaries(executables):
         if i % 2 == 0:
             continue
         for ended in (late.pop(0), late.pop(0)):
-            steps.observe(ended, 0.0, runtime[ended], specs, *state, rows)
+            take(steps.observe, ended, 0.0, runtime[ended], specs, *state, rows)
             longest = max(longest, runtime[ended])
             x = math.log(max(runtime[ended], parameters.shortest_seconds))
             for level, key in classes_of(specs[ended], executables):
@@ -137,10 +138,10 @@ def test_executables_by_name_and_by_code():
     rows = np.empty((len(jobs), SUMMARY_COLUMNS))
     for now, kind, i in past.events:
         if kind == SUBMITTED:
-            steps.predict(i, now, math.nan, specs, *state, rows)
+            take(steps.predict, i, now, math.nan, specs, *state, rows)
             assert np.array_equal(summarise(predictor.predict(jobs[i], now)), rows[i])
         elif kind == END:
-            steps.observe(i, now, past.runtime[i], specs, *state, rows)
+            take(steps.observe, i, now, past.runtime[i], specs, *state, rows)
             predictor.observe(jobs[i], past.outcome(i))
 
 
@@ -159,8 +160,8 @@ def test_a_full_table_keeps_working(classes):
     steps, state = Similar(SimilarParameters(classes=classes)).compiled(specs)
     rows = np.empty((len(specs), SUMMARY_COLUMNS))
     for i in range(len(specs)):
-        steps.predict(i, 0.0, math.nan, specs, *state, rows)
-        steps.observe(i, 0.0, runtime[i], specs, *state, rows)
+        take(steps.predict, i, 0.0, math.nan, specs, *state, rows)
+        take(steps.observe, i, 0.0, runtime[i], specs, *state, rows)
     table = state.model[similar.TABLE :].reshape(classes, similar.COLUMNS)
     assert np.all(table[:, 3] > 0.0)
     assert len(np.unique(table[:, :3], axis=0)) == classes
@@ -196,9 +197,9 @@ def test_beliefs_hold_as_often_as_they_say(log, shortest_seconds):
     rows = np.empty((count, SUMMARY_COLUMNS))
     for event in order.tolist():
         if event < count:
-            steps.predict(event, 0.0, math.nan, specs, *state, rows)
+            take(steps.predict, event, 0.0, math.nan, specs, *state, rows)
         else:
-            steps.observe(event - count, 0.0, runtime[event - count], specs, *state, rows)
+            take(steps.observe, event - count, 0.0, runtime[event - count], specs, *state, rows)
     learned = np.maximum(runtime, shortest_seconds)
     held = (rows[:, Q10] <= learned) & (learned <= rows[:, Q90])
     assert 0.75 <= np.mean(held[count // 10 :]) <= 0.85

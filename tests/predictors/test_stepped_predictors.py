@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from compiled import take
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import REQUESTED, SUMMARY_COLUMNS
 from foresail.kernels.signatures import CompiledPredictor
@@ -58,7 +59,7 @@ def summaries_of_steps(predictor, past):
     for now, kind, i in past.events:
         step = {SUBMIT: steps.predict, START: steps.started, END: steps.observe}[kind]
         runtime = past.runtime[i] if kind == END else math.nan
-        step(i, now, runtime, specs, *state, rows)
+        take(step, i, now, runtime, specs, *state, rows)
     return rows
 
 
@@ -88,7 +89,7 @@ def test_the_truth_is_out_of_reach(name, changes):
     rows = np.empty((2, SUMMARY_COLUMNS))
     jobs = np.zeros((len(past.jobs), SUMMARY_COLUMNS))
     for which, runtime in enumerate((math.nan, 12345.0)):
-        steps.predict(0, 0.0, runtime, specs, *state, jobs)
+        take(steps.predict, 0, 0.0, runtime, specs, *state, jobs)
         rows[which] = jobs[0]
     assert np.array_equal(rows[0], rows[1])
 

@@ -27,8 +27,7 @@ def values(text, now, jobs):
         summaries[row] = [job[name] for name in SUMMARY_NAMES]
     program = compile_expression(text)
     pilots = np.array([job["pilot"] for job in jobs])
-    slots = np.arange(len(jobs))
-    return evaluate_all(program.code, program.constants, slots, now, specs, summaries, pilots)
+    return evaluate_all(program.code, now, specs, summaries, pilots)
 
 
 def plainly(text, now, job):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.summary import summarise
+from foresail.kernels.calling import corrected_estimate, step_address
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 
@@ -38,4 +39,6 @@ class SteppedCorrection:
         """
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
         row = summarise(prediction)
-        return float(self._step(initial, current, requested, count, row, self._parameters))
+        return corrected_estimate(
+            step_address(self._step), initial, current, requested, count, row, self._parameters
+        )

@@ -182,7 +182,8 @@ class Histogram:
             If one of them is conditioned.
         """
         row = self._unconditioned()
-        merge(row, other._unconditioned())
+        added = other._unconditioned()
+        merge(row, added, np.empty(row.size + added.size))
         return Histogram(row)
 
     def faded(self, factor: float) -> Histogram:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from foresail.kernels.belief import point_belief
+from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
 from foresail.kernels.clock import nanoseconds
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
-from foresail.kernels.compile import bare_step, borrowed
+from foresail.kernels.compile import bare_kernel
 from foresail.kernels.scoring import (
     continuous_ranked_probability_score,
     level_at_or_below,
     level_below,
     tame_belief,
 )
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import PredictorInputs, PredictorSteps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,6 +27,7 @@ Integers = NDArray[np.int64]
 SUBMISSION: Final = 0
 START: Final = 1
 END: Final = 2
+BELIEF: Final = 3
 
 LEVELS: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """The quantiles that are kept of every belief."""
@@ -67,10 +69,12 @@ class Book(NamedTuple):
     cost: Integers
 
 
+@bare_kernel
 def score(predicted: float, belief: Floats, truth: float, row: Floats) -> None:
     """Fill a score row; ``belief`` is made finite and ascending on the way."""
     if not (math.isfinite(predicted) and tame_belief(belief)):
-        row[:] = math.nan
+        for i in range(SCORE_COLUMNS):
+            row[i] = math.nan
         return
     row[0] = predicted
     for i in range(len(LEVELS)):
@@ -80,83 +84,43 @@ def score(predicted: float, belief: Floats, truth: float, row: Floats) -> None:
     row[CRPS] = continuous_ranked_probability_score(belief, truth)
 
 
-_F = types.float64[::1]
-_I = types.int64[::1]
-_M = types.float64[:, ::1]
-
-score_step = bare_step(types.void(types.float64, _F, types.float64, _F))(score)
-
-_PREDICTOR = types.FunctionType(PREDICTOR_STEP)
-_COURSE = types.NamedTuple((_I, _I, _F), Course)  # type: ignore[no-untyped-call]
-_BOOK = types.NamedTuple((_M, _M, _F, _M, _M, _F, _M, _I, _I), Book)  # type: ignore[no-untyped-call]
-
-
-@bare_step(
-    types.void(
-        _COURSE,
-        _BOOK,
-        _PREDICTOR,
-        _PREDICTOR,
-        _PREDICTOR,
-        types.FunctionType(BELIEF_STEP),
-        types.int64,
-        _F,
-    )
-)
+@bare_kernel
 def evaluation_loop(
-    course: Course,
-    book: Book,
-    predict: Any,
-    started: Any,
-    observe: Any,
-    believe: Any,
-    expert_column: int,
-    belief: Floats,
+    course: Course, book: Book, addresses: Floats, expert_column: int, belief: Floats
 ) -> None:
     """Run all events of the course.
 
-    ``expert_column`` is -1 for a predictor without experts; ``belief`` is room for one row.
+    ``addresses`` are those of the predictor's steps for each kind of event, and behind them that of
+    its belief step; ``expert_column`` is -1 for a predictor without experts; ``belief`` is room for
+    one row.
     """
-    course = borrowed(course)  # type: ignore[call-arg]  # an intrinsic's context is Numba's
-    book = borrowed(book)
     for event in range(course.kind.size):
-        slot, now, kind = course.slot[event], course.time[event], course.kind[event]
-        begin = nanoseconds()
+        slot, kind = course.slot[event], course.kind[event]
+        inputs = PredictorInputs(
+            slot,
+            course.time[event],
+            book.truth[slot] if kind == END else math.nan,
+            book.specs,
+            book.model,
+            book.users,
+            book.jobs,
+            book.summaries,
+        )
+        begin: int = nanoseconds()  # type: ignore[call-arg]  # an intrinsic's context is Numba's
+        call_predictor_step(addresses[kind], inputs)
         if kind == SUBMISSION:
-            predict(
-                slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
-            )
-            believe(
-                slot,
-                book.specs,
-                book.model,
-                book.users,
-                book.jobs,
-                book.summaries[slot],
-                belief,
-            )
-            book.cost[slot] += nanoseconds() - begin
-            predicted = book.summaries[slot, PREDICTED]
-            score_step(predicted, belief, book.truth[slot], book.scores[slot])
+            call_belief_step(addresses[BELIEF], inputs, belief)
+        book.cost[slot] += nanoseconds() - begin
+        if kind == SUBMISSION:
+            score(book.summaries[slot, PREDICTED], belief, book.truth[slot], book.scores[slot])
             if expert_column >= 0:
                 book.expert[slot] = int(book.jobs[slot, expert_column])
-        elif kind == START:
-            started(
-                slot, now, math.nan, book.specs, book.model, book.users, book.jobs, book.summaries
-            )
-            book.cost[slot] += nanoseconds() - begin
-        else:
-            observe(
-                slot,
-                now,
-                book.truth[slot],
-                book.specs,
-                book.model,
-                book.users,
-                book.jobs,
-                book.summaries,
-            )
-            book.cost[slot] += nanoseconds() - begin
+
+
+def step_addresses(steps: PredictorSteps) -> Floats:
+    """What ``evaluation_loop`` calls."""
+    known = (steps.predict, steps.started, steps.observe, steps.belief or point_belief)
+    return np.array([step_address(step) for step in known])
 
 
 def room_for_belief() -> Floats:

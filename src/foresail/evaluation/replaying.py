@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation.course import LEARNING, Learning, course_of
-from foresail.kernels.belief import point_belief
 from foresail.kernels.clock import nanoseconds_to_read
 from foresail.kernels.columns import SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
@@ -206,10 +205,7 @@ def _replay_steps(
     _loop.evaluation_loop(
         course,
         book,
-        steps.predict,
-        steps.started,
-        steps.observe,
-        steps.belief or point_belief,
+        _loop.step_addresses(steps),
         predictor.expert_column if isinstance(predictor, TellsExpert) else -1,
         _loop.room_for_belief(),
     )
@@ -250,7 +246,7 @@ def _replay_objects(
         if kind == _loop.SUBMISSION:
             predicted = _ask(predictor, job, now, belief)
             cost[slot] += time.thread_time_ns() - begin
-            _loop.score_step(predicted, belief, truth[slot], scores[slot])
+            _loop.score(predicted, belief, truth[slot], scores[slot])
             continue
         if kind == _loop.START:
             start[slot] = now

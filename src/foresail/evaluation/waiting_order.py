@@ -71,13 +71,4 @@ def waiting_ranks(
         )
     summaries = np.repeat(believed[:, None], SUMMARY_COLUMNS, axis=1)
     summaries[:, URGENCY] = 1.0 / np.maximum(believed, SLOWDOWN_BOUND_SECONDS)
-    count = len(workload)
-    return evaluate_all(
-        program.code,
-        program.constants,
-        np.arange(count),
-        0.0,
-        workload.specs,
-        summaries,
-        np.ones(count),
-    )
+    return evaluate_all(program.code, 0.0, workload.specs, summaries, np.ones(len(workload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 
 
 def basis_size(features: int) -> int:
@@ -13,7 +13,7 @@ def basis_size(features: int) -> int:
     return 1 + features + features * (features + 1) // 2
 
 
-@bare_kernel
+@part
 def expand(features: NDArray[np.float64], basis: NDArray[np.float64]) -> None:
     """Write 1, x_i, then x_i x_l for i <= l, into ``basis`` (spec section 5)."""
     basis[0] = 1.0

@@ -17,30 +17,31 @@ others than a wide guess. No quantile is moved beyond ``STRETCH`` times the long
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.kernels.belief import summarise_belief
+from foresail.kernels.borrowed import block, room
+from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_step, part
 from foresail.kernels.members import (
     ANCHOR_COUNT,
     ANCHORS,
+    BELIEF,
     FIRST_MEMBER,
     MEMBER_COLUMNS,
     OBSERVE,
     OWN_JOB_COLUMNS,
     PREDICT,
     REFRESH,
-    block,
     cut_and_sort,
+    inputs_of,
     interpolated,
-    read_belief,
-    take_step,
 )
-from foresail.kernels.signatures import PREDICTOR_STEP
-from foresail.kernels.summary import summarise_piecewise
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 
 FIRST_STEP: Final = 0
 SMALLEST_STEP: Final = 1
@@ -61,13 +62,15 @@ _UNMOVED: Final = BELIEF_COLUMNS + 1
 JOB_COLUMNS: Final = _UNMOVED + ANCHOR_COUNT
 """A job's own columns: the moved belief, the group, the member's quantiles at the anchors."""
 
+_MEMBER: Final[Any] = np.int64(0)
+"""No literal: Numba compiles a function anew for every literal int that it is called with."""
+
 _OWN: Final = FIRST_MEMBER + MEMBER_COLUMNS
-_LEVELS = np.array(BELIEF_LEVELS)
 _LOWER: Final = BELIEF_LEVELS.index(0.25)
 _UPPER: Final = BELIEF_LEVELS.index(0.75)
 
 
-@kernel
+@part
 def _group_of(belief: NDArray[np.float64]) -> int:
     """The group of beliefs as wide as this one."""
     width = math.log((belief[_UPPER] + 1.0) / (belief[_LOWER] + 1.0))
@@ -77,85 +80,53 @@ def _group_of(belief: NDArray[np.float64]) -> int:
     return len(_WIDTHS)
 
 
-@kernel
-def _believe(
-    which: int,
-    slot: int,
-    now: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
-    """Let the member predict (or refresh), and move what it believes."""
-    take_step(which, 0, slot, now, math.nan, specs, model, users, jobs, summaries)
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
+@part
+def _move(inputs: PredictorInputs) -> None:
+    """Move what the member believes by now."""
+    model, slot = inputs.model, inputs.slot
+    job = block(inputs.jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
     belief = job[:BELIEF_COLUMNS]
-    read_belief(0, slot, specs, model, users, jobs, summaries[slot], belief)
+    call_belief_step(model[FIRST_MEMBER + BELIEF], inputs_of(_MEMBER, inputs), belief)
     group = _group_of(belief)
     job[_GROUP] = group
     for a in range(ANCHOR_COUNT):
         job[_UNMOVED + a] = belief[ANCHORS[a]]
     at = _OWN + GROUPS + group * _GROUP_COLUMNS + 1
-    shifts = np.empty(BELIEF_COLUMNS)
+    shifts = room(BELIEF_COLUMNS)
     interpolated(model[at : at + ANCHOR_COUNT], shifts)
     longest = STRETCH * model[_OWN + LONGEST]
     for i in range(BELIEF_COLUMNS):
         moved = (belief[i] + 1.0) * math.exp(shifts[i]) - 1.0
         belief[i] = min(moved, max(belief[i], longest))
-    cut_and_sort(belief, specs[slot, REQUESTED])
-    summarise_piecewise(_LEVELS, belief, summaries[slot])
+    cut_and_sort(belief, inputs.specs[slot, REQUESTED])
+    summarise_belief(belief, inputs.summaries[slot])
 
 
-@step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
     """Move what the member predicts."""
-    _believe(PREDICT, slot, now, specs, model, users, jobs, summaries)
+    call_predictor_step(inputs.model[FIRST_MEMBER + PREDICT], inputs_of(_MEMBER, inputs))
+    _move(inputs)
 
 
-@step(PREDICTOR_STEP)
-def refresh(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def refresh(inputs: PredictorInputs) -> None:
     """Move what the member believes by now; one that does not refresh leaves all as it was."""
-    if model[FIRST_MEMBER + REFRESH] != 0.0:
-        _believe(REFRESH, slot, now, specs, model, users, jobs, summaries)
+    address = inputs.model[FIRST_MEMBER + REFRESH]
+    if address != 0.0:
+        call_predictor_step(address, inputs_of(_MEMBER, inputs))
+        _move(inputs)
 
 
-@step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
     """Tell the member, and move the shifts of the job's group by what was covered."""
-    take_step(OBSERVE, 0, slot, now, runtime, specs, model, users, jobs, summaries)
+    model, runtime = inputs.model, inputs.runtime
+    call_predictor_step(model[FIRST_MEMBER + OBSERVE], inputs_of(_MEMBER, inputs))
     if math.isnan(runtime) or runtime < 0.0:
         return
     model[_OWN + LONGEST] = max(model[_OWN + LONGEST], runtime)
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
+    job = block(inputs.jobs, 0, int(model[OWN_JOB_COLUMNS]))[inputs.slot]
     at = _OWN + GROUPS + int(job[_GROUP]) * _GROUP_COLUMNS
     model[at] += 1.0
     length = max(model[_OWN + FIRST_STEP] / math.sqrt(model[at]), model[_OWN + SMALLEST_STEP])

@@ -1,38 +1,50 @@
-"""Calling a compiled step by its address, from inside another step.
+"""Calling a compiled step by its address, from inside a kernel and from Python.
 
-A predictor made of other predictors (``combined``, ``calibrated``) keeps the addresses of its
-members' steps in its own model, so that any registered predictor can be a member without
-compiling anything anew. An address is below 2^53 on every platform that Numba supports, and so
-exactly a float64. The steps' modules keep the machine code alive.
+Who runs steps (the replay, an evaluation, a predictor made of other predictors) holds their
+addresses in an array, so that any registered policy can be run without compiling anything anew. An
+address is below 2^53 on every platform that Numba supports, and so exactly a float64. The steps'
+modules keep the machine code alive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
+import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.compile import bare_kernel
+from foresail.kernels.signatures import (
+    BELIEF_STEP,
+    CORRECTION_STEP,
+    PASS_STEP,
+    PREDICTOR_STEP,
+    CorrectionInputs,
+    PassInputs,
+    PredictorInputs,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-def step_address(step: Any, signature: Any) -> float:
-    """Where the machine code of a step is; it holds until the process ends.
+@cache
+def step_address(step: Any) -> float:
+    """Where the machine code of a step is, compiled now if it was not.
 
-    Parameters
-    ----------
-    step
-        A compiled function.
-    signature
-        What it was compiled against, one of ``foresail.kernels.signatures``.
+    The address holds until the process ends.
 
     Raises
     ------
     OverflowError
         If the platform's addresses do not fit a float64.
     """
-    compiled = step.get_compile_result(signature)
+    step.compile(step.step_signature)
+    compiled = step.get_compile_result(step.step_signature)
     address = int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
     if int(float(address)) != address:
         raise OverflowError(f"the address {address:#x} is no float64")
@@ -46,49 +58,108 @@ def _call(signature: Any) -> Callable[..., Any]:
         address = builder.fptoui(arguments[0], context.get_value_type(types.uintp))
         kind = context.call_conv.get_function_type(signature.return_type, signature.args)
         pointer = builder.inttoptr(address, kind.as_pointer())
-        status, _ = context.call_conv.call_function(
+        status, result = context.call_conv.call_function(
             builder, pointer, signature.return_type, signature.args, arguments[1:]
         )
         with builder.if_then(status.is_error, likely=False):
             context.call_conv.return_status_propagate(builder, status)
-        return context.get_dummy_value()
+        return context.get_dummy_value() if signature.return_type == types.void else result
 
     return generate
 
 
-def _predictor_step_call(  # the names are those of the call's arguments
-    _context: Any,
-    address: Any,
-    slot: Any,
-    now: Any,
-    runtime: Any,
-    specs: Any,
-    model: Any,
-    users: Any,
-    jobs: Any,
-    summaries: Any,
-) -> Any:
-    del address, slot, now, runtime, specs, model, users, jobs, summaries
-    return types.void(types.float64, *PREDICTOR_STEP.args), _call(PREDICTOR_STEP)
+def step_caller(signature: Any) -> Any:
+    """In kernels: a function that calls a step of this signature, by address and record."""
+
+    def one_record(_context: Any, address: Any, inputs: Any) -> Any:
+        del address, inputs
+        return signature.return_type(types.float64, *signature.args), _call(signature)
+
+    return intrinsic(one_record)
 
 
-def _belief_step_call(
-    _context: Any,
-    address: Any,
-    slot: Any,
-    specs: Any,
-    model: Any,
-    users: Any,
-    jobs: Any,
-    summary: Any,
-    belief: Any,
-) -> Any:
-    del address, slot, specs, model, users, jobs, summary, belief
+def _belief_step_call(_context: Any, address: Any, inputs: Any, belief: Any) -> Any:
+    del address, inputs, belief
     return types.void(types.float64, *BELIEF_STEP.args), _call(BELIEF_STEP)
 
 
-call_predictor_step: Final[Any] = intrinsic(_predictor_step_call)
-"""In kernels: call the ``PREDICTOR_STEP`` at an address, with its arguments behind the address."""
+call_predictor_step: Final[Any] = step_caller(PREDICTOR_STEP)
+"""In kernels: call the ``PREDICTOR_STEP`` at an address, with a ``PredictorInputs``."""
 
 call_belief_step: Final[Any] = intrinsic(_belief_step_call)
-"""In kernels: call the ``BELIEF_STEP`` at an address, with its arguments behind the address."""
+"""In kernels: call the ``BELIEF_STEP`` at an address, with a ``PredictorInputs`` and a row."""
+
+call_correction_step: Final[Any] = step_caller(CORRECTION_STEP)
+"""In kernels: call the ``CORRECTION_STEP`` at an address, with a ``CorrectionInputs``."""
+
+call_pass_step: Final[Any] = step_caller(PASS_STEP)
+"""In kernels: call the ``PASS_STEP`` at an address, with a ``PassInputs``."""
+
+
+@bare_kernel
+def take_predictor_step(
+    address: float,
+    slot: int,
+    now: float,
+    runtime: float,
+    specs: Floats,
+    model: Floats,
+    users: Floats,
+    jobs: Floats,
+    summaries: Floats,
+) -> None:
+    """Let a predictor take the step at an address; see ``PredictorInputs``."""
+    inputs = PredictorInputs(slot, now, runtime, specs, model, users, jobs, summaries)
+    call_predictor_step(address, inputs)
+
+
+@bare_kernel
+def fill_belief(
+    address: float,
+    slot: int,
+    specs: Floats,
+    model: Floats,
+    users: Floats,
+    jobs: Floats,
+    summaries: Floats,
+    belief: Floats,
+) -> None:
+    """Fill a row with the belief about a slot that the step at an address tells."""
+    inputs = PredictorInputs(slot, np.nan, np.nan, specs, model, users, jobs, summaries)
+    call_belief_step(address, inputs, belief)
+
+
+@bare_kernel
+def corrected_estimate(
+    address: float,
+    initial: float,
+    current: float,
+    requested: float,
+    corrections: int,
+    summary: Floats,
+    parameters: Floats,
+) -> float:
+    """The next estimate (seconds) by the step at an address; see ``CorrectionInputs``."""
+    inputs = CorrectionInputs(initial, current, requested, corrections, summary, parameters)
+    return float(call_correction_step(address, inputs))
+
+
+@bare_kernel
+def run_pass(
+    address: float,
+    now: float,
+    free: float,
+    waiting: int,
+    releases: int,
+    order: Floats,
+    candidates: int,
+    jobs: Floats,
+    release: Floats,
+    parameters: Floats,
+    starts: Integers,
+) -> int:
+    """Run the pass at an address; see ``PassInputs``."""
+    inputs = PassInputs(
+        now, free, waiting, releases, order, candidates, jobs, release, parameters, starts
+    )
+    return int(call_pass_step(address, inputs))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import inlined, kernel
+from foresail.kernels.compile import kernel, part
 
 
 @kernel
@@ -133,7 +133,7 @@ def shortfall_after(
     return short
 
 
-@inlined
+@part
 def _multiply(masses: NDArray[np.float64], step: int, up: float, last: int) -> None:
     """Multiply by a group's factor in place, for capacities up to ``last``."""
     for k in range(last, step - 1, -1):
@@ -142,7 +142,7 @@ def _multiply(masses: NDArray[np.float64], step: int, up: float, last: int) -> N
         masses[k] *= 1.0 - up
 
 
-@inlined
+@part
 def _log_sum(first: float, second: float) -> float:
     larger, smaller = max(first, second), min(first, second)
     if smaller == -np.inf:

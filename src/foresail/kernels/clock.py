@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 _CLOCK: Final = int(time.CLOCK_THREAD_CPUTIME_ID)
 _NANOSECONDS: Final = 1_000_000_000
@@ -36,7 +36,7 @@ def nanoseconds(_context: Any) -> Any:
     return types.int64(), generate
 
 
-@kernel
+@bare_kernel
 def nanoseconds_to_read() -> int:
     """What reading the clock takes itself: the least of many tries."""
     least = _NANOSECONDS

@@ -24,32 +24,28 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    BELIEF_LEVELS,
-    REQUESTED,
-)
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.belief import summarise_belief
+from foresail.kernels.borrowed import block, room
+from foresail.kernels.calling import call_belief_step, call_predictor_step
+from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED
+from foresail.kernels.compile import bare_step, part
 from foresail.kernels.members import (
     ANCHOR_COUNT,
     ANCHORS,
-    FIRST_MEMBER,
-    MEMBER_COLUMNS,
+    BELIEF,
     MEMBERS,
     OBSERVE,
     OWN_JOB_COLUMNS,
     OWN_USER_COLUMNS,
     PREDICT,
     REFRESH,
-    block,
     cut_and_sort,
+    inputs_of,
     interpolated,
-    read_belief,
-    take_step,
+    member_place,
 )
 from foresail.kernels.request import user_row
-from foresail.kernels.signatures import PREDICTOR_STEP
-from foresail.kernels.summary import summarise_piecewise
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 
 EAGERNESS: Final = 0
 PATIENCE: Final = 1
@@ -61,7 +57,6 @@ all jobs."""
 
 STRETCH: Final = 1.5
 
-_LEVELS = np.array(BELIEF_LEVELS)
 _SMALLEST_WEIGHT: Final = 1e-3
 
 
@@ -88,7 +83,7 @@ def job_columns(members: int) -> int:
     return BELIEF_COLUMNS + ANCHOR_COUNT * (1 + members)
 
 
-@kernel
+@part
 def _write_weights(
     anchor: int,
     record: NDArray[np.float64],
@@ -116,48 +111,49 @@ def _write_weights(
         weights[k] /= total
 
 
-@kernel
-def _combine(
-    slot: int,
-    specs: NDArray[np.float64],
-    own: NDArray[np.float64],
-    user: NDArray[np.float64],
-    beliefs: NDArray[np.float64],
-    job: NDArray[np.float64],
-) -> None:
-    """Fill the job's own columns from the members' beliefs (a row each)."""
-    members = beliefs.shape[0]
-    record = own[PRIORS + members :]
-    patience = own[PATIENCE]
-    trust = user[0] / (user[0] + patience) if user[0] > 0.0 else 0.0
-    general = np.empty(members)
-    personal = np.empty(members)
-    anchored = np.empty((members, ANCHOR_COUNT))
+@part
+def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
+    """Fill the job's own columns and its summary from the members' beliefs, in a row."""
+    model, slot = inputs.model, inputs.slot
+    members = beliefs.size // BELIEF_COLUMNS
+    job = block(inputs.jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
+    user = block(inputs.users, 0, int(model[OWN_USER_COLUMNS]))[user_row(inputs.specs, slot)]
+    own = model[member_place(members) :]
+    prior = own[PRIORS : PRIORS + members]
+    record = own[PRIORS + members : PRIORS + members + user.size]
+    trust = user[0] / (user[0] + own[PATIENCE]) if user[0] > 0.0 else 0.0
+    general = room(members)
+    personal = room(members)
+    anchored = room(members * ANCHOR_COUNT)
+    weights = room(BELIEF_COLUMNS)
     for a in range(ANCHOR_COUNT):
-        _write_weights(a, record, own[PRIORS : PRIORS + members], own[EAGERNESS], general)
+        _write_weights(a, record, prior, own[EAGERNESS], general)
         for k in range(members):
             general[k] = max(general[k], _SMALLEST_WEIGHT / members)
         _write_weights(a, user, general, own[EAGERNESS], personal)
         for k in range(members):
-            anchored[k, a] = (1.0 - trust) * general[k] + trust * personal[k]
+            mixed = (1.0 - trust) * general[k] + trust * personal[k]
+            anchored[k * ANCHOR_COUNT + a] = mixed
     belief = job[:BELIEF_COLUMNS]
-    belief[:] = 0.0
-    weights = np.empty(BELIEF_COLUMNS)
+    for i in range(BELIEF_COLUMNS):
+        belief[i] = 0.0
     for k in range(members):
-        interpolated(anchored[k], weights)
+        interpolated(anchored[k * ANCHOR_COUNT : (k + 1) * ANCHOR_COUNT], weights)
         for i in range(BELIEF_COLUMNS):
-            belief[i] += weights[i] * math.sqrt(max(beliefs[k, i], 0.0))
+            belief[i] += weights[i] * math.sqrt(max(beliefs[k * BELIEF_COLUMNS + i], 0.0))
     for i in range(BELIEF_COLUMNS):
         belief[i] *= belief[i]
-    cut_and_sort(belief, specs[slot, REQUESTED])
+    cut_and_sort(belief, inputs.specs[slot, REQUESTED])
+    summarise_belief(belief, inputs.summaries[slot])
     for a in range(ANCHOR_COUNT):
         at = BELIEF_COLUMNS + a * (1 + members)
         job[at] = math.sqrt(belief[ANCHORS[a]])
         for k in range(members):
-            job[at + 1 + k] = math.sqrt(max(beliefs[k, ANCHORS[a]], 0.0))
+            quantile = beliefs[k * BELIEF_COLUMNS + ANCHORS[a]]
+            job[at + 1 + k] = math.sqrt(max(quantile, 0.0))
 
 
-@kernel
+@part
 def _bound(belief: NDArray[np.float64], longest: float) -> None:
     """Bring quantiles down to ``longest``, if anything has been seen yet."""
     if longest > 0.0:
@@ -165,12 +161,12 @@ def _bound(belief: NDArray[np.float64], longest: float) -> None:
             belief[i] = min(belief[i], longest)
 
 
-@kernel
-def _recall(
-    member: int, members: int, job: NDArray[np.float64], belief: NDArray[np.float64]
-) -> None:
+@part
+def _recall(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
     """A member's belief as far as the job's row keeps it: at the anchors."""
-    roots = np.empty(ANCHOR_COUNT)
+    members = int(inputs.model[MEMBERS])
+    job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
+    roots = room(ANCHOR_COUNT)
     for a in range(ANCHOR_COUNT):
         roots[a] = job[BELIEF_COLUMNS + a * (1 + members) + 1 + member]
     interpolated(roots, belief)
@@ -178,35 +174,16 @@ def _recall(
         belief[i] *= belief[i]
 
 
-@kernel
-def _believe(
-    which: int,
-    slot: int,
-    now: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
-    """Let the members predict (or refresh, those that do) and combine what they believe."""
-    members = int(model[MEMBERS])
-    beliefs = np.empty((members, BELIEF_COLUMNS))
-    first = FIRST_MEMBER + members * MEMBER_COLUMNS
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
-    for k in range(members):
-        if which == PREDICT or model[FIRST_MEMBER + k * MEMBER_COLUMNS + REFRESH] != 0.0:
-            take_step(which, k, slot, now, math.nan, specs, model, users, jobs, summaries)
-            read_belief(k, slot, specs, model, users, jobs, summaries[slot], beliefs[k])
-            _bound(beliefs[k], STRETCH * model[first + LONGEST])
-        else:
-            _recall(k, members, job, beliefs[k])
-    user = block(users, 0, int(model[OWN_USER_COLUMNS]))[user_row(specs, slot)]
-    _combine(slot, specs, model[first:], user, beliefs, job)
-    summarise_piecewise(_LEVELS, job[:BELIEF_COLUMNS], summaries[slot])
+@part
+def _ask(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+    """Fill ``belief`` with what a member believes, its quantiles bounded."""
+    model = inputs.model
+    call_belief_step(model[member_place(member) + BELIEF], inputs_of(member, inputs), belief)
+    longest = model[member_place(int(model[MEMBERS])) + LONGEST]
+    _bound(belief, STRETCH * longest)
 
 
-@kernel
+@part
 def _regret(
     runtime: float, members: int, job: NDArray[np.float64], record: NDArray[np.float64]
 ) -> None:
@@ -225,56 +202,45 @@ def _regret(
             record[into + 1 + 2 * k + 1] += regret * regret
 
 
-@step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
     """Combine what the members predict."""
-    _believe(PREDICT, slot, now, specs, model, users, jobs, summaries)
+    members = int(inputs.model[MEMBERS])
+    beliefs = room(members * BELIEF_COLUMNS)
+    for k in range(members):
+        call_predictor_step(inputs.model[member_place(k) + PREDICT], inputs_of(k, inputs))
+        _ask(k, inputs, beliefs[k * BELIEF_COLUMNS : (k + 1) * BELIEF_COLUMNS])
+    _combine(inputs, beliefs)
 
 
-@step(PREDICTOR_STEP)
-def refresh(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def refresh(inputs: PredictorInputs) -> None:
     """Combine anew, with the members that refresh; the others stay with what they predicted."""
-    _believe(REFRESH, slot, now, specs, model, users, jobs, summaries)
+    members = int(inputs.model[MEMBERS])
+    beliefs = room(members * BELIEF_COLUMNS)
+    for k in range(members):
+        belief = beliefs[k * BELIEF_COLUMNS : (k + 1) * BELIEF_COLUMNS]
+        address = inputs.model[member_place(k) + REFRESH]
+        if address != 0.0:
+            call_predictor_step(address, inputs_of(k, inputs))
+            _ask(k, inputs, belief)
+        else:
+            _recall(k, inputs, belief)
+    _combine(inputs, beliefs)
 
 
-@step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
     """Tell the members, and learn how good they were."""
+    slot, runtime, model = inputs.slot, inputs.runtime, inputs.model
     members = int(model[MEMBERS])
     for k in range(members):
-        take_step(OBSERVE, k, slot, now, runtime, specs, model, users, jobs, summaries)
+        call_predictor_step(model[member_place(k) + OBSERVE], inputs_of(k, inputs))
     if math.isnan(runtime) or runtime < 0.0:
         return
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
-    user = block(users, 0, int(model[OWN_USER_COLUMNS]))[user_row(specs, slot)]
-    own = FIRST_MEMBER + members * MEMBER_COLUMNS
+    job = block(inputs.jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
+    user = block(inputs.users, 0, int(model[OWN_USER_COLUMNS]))[user_row(inputs.specs, slot)]
+    own = member_place(members)
     model[own + LONGEST] = max(model[own + LONGEST], runtime)
     general = own + PRIORS + members
     _regret(runtime, members, job, model[general : general + user.size])

@@ -7,14 +7,16 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 import numba
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _BARE: Final[Mapping[str, Any]] = MappingProxyType({"error_model": "numpy", "_nrt": False})
 """Options of what is compiled without Numba's runtime, which counts references to arrays."""
+
+_UNWRAPPED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+)
+"""Options of what only other kernels call."""
 
 
 def kernel(function: Function) -> Function:
@@ -35,51 +37,59 @@ def unlocked_kernel(function: Function) -> Function:
     return cast("Function", numba.njit(cache=True, nogil=True, **_BARE)(function))
 
 
-def inlined(function: Function) -> Function:
-    """A part of one kernel, written into it where it is called.
+def unlocked_entry(signature: Any) -> Callable[[Function], Function]:
+    """As ``unlocked_kernel``, with its types: it can be compiled before it is called."""
 
-    For a loop over records of many arrays: a call would copy every array's header.
+    def mark(function: Function) -> Function:
+        dispatcher = unlocked_kernel(function)
+        dispatcher.step_signature = signature  # type: ignore[attr-defined]
+        return dispatcher
+
+    return mark
+
+
+def part(function: Function) -> Function:
+    """A part of kernels, which Python itself never calls: half as long to compile as a kernel.
+
+    It makes no arrays (see ``bare_kernel``), and has no wrapper for calls from Python.
     """
-    return cast("Function", numba.njit(inline="always", error_model="numpy")(function))
+    return cast("Function", numba.njit(cache=True, **_BARE, **_UNWRAPPED)(function))
+
+
+def making_part(function: Function) -> Function:
+    """As ``part``, for one that makes arrays."""
+    return cast("Function", numba.njit(cache=True, error_model="numpy", **_UNWRAPPED)(function))
+
+
+def merged_part(function: Function) -> Function:
+    """As ``part``, for one with a single caller and many arrays: its machine code goes there.
+
+    A call would copy every array's header.
+    """
+    return cast("Function", numba.njit(forceinline=True, **_BARE, **_UNWRAPPED)(function))
 
 
 def step(signature: Any) -> Callable[[Function], Function]:
-    """Compile at import against one of ``foresail.kernels.signatures``: usable as a pointer."""
+    """A part that is called by its address (``foresail.kernels.calling``).
 
-    def compile_step(function: Function) -> Function:
-        return cast("Function", numba.njit(signature, cache=True, error_model="numpy")(function))
+    ``signature`` is one of ``foresail.kernels.signatures``. Nothing is compiled before somebody
+    asks for the address: a policy compiles its own steps and no others.
+    """
 
-    return compile_step
+    def mark(function: Function) -> Function:
+        dispatcher = making_part(function)
+        dispatcher.step_signature = signature  # type: ignore[attr-defined]
+        return dispatcher
+
+    return mark
 
 
 def bare_step(signature: Any) -> Callable[[Function], Function]:
     """As ``step``, for a function that makes no arrays: see ``bare_kernel``."""
 
-    def compile_step(function: Function) -> Function:
-        return cast("Function", numba.njit(signature, cache=True, **_BARE)(function))
+    def mark(function: Function) -> Function:
+        dispatcher = part(function)
+        dispatcher.step_signature = signature  # type: ignore[attr-defined]
+        return dispatcher
 
-    return compile_step
-
-
-@intrinsic
-def borrowed(_context: Any, record: Any) -> Any:
-    """The same named tuple, its arrays no longer reference-counted (for use inside kernels).
-
-    A replay touches some thirty arrays per event; counting references to them atomically costs
-    several times the work itself. The caller of the kernel holds the arrays, so none can vanish.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        fields = []
-        for index, field_type in enumerate(kind.types):
-            value = builder.extract_value(arguments[0], index)
-            if isinstance(field_type, types.Array):
-                array = context.make_array(field_type)(context, builder, value=value)
-                array.meminfo = cgutils.get_null_value(array.meminfo.type)
-                array.parent = cgutils.get_null_value(array.parent.type)
-                value = array._getvalue()
-            fields.append(value)
-        return context.make_tuple(builder, signature.return_type, fields)
-
-    return record(record), generate
+    return mark

@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import Q10, QUANTILE_LEVELS
-from foresail.kernels.compile import bare_kernel, bare_step
-from foresail.kernels.signatures import CORRECTION_STEP
+from foresail.kernels.compile import bare_step, part
+from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
 
 _QUANTILES = len(QUANTILE_LEVELS)
 _SHORTEST_SECONDS = 1.0
@@ -24,7 +21,7 @@ CUMULATIVE: Final = 0.0
 ABSOLUTE: Final = 1.0
 
 
-@bare_kernel
+@part
 def _within_request(estimate: float, current: float, requested: float) -> float:
     """The estimate, at most the request, and more than the current one in any case."""
     allowed = min(estimate, requested)
@@ -34,76 +31,43 @@ def _within_request(estimate: float, current: float, requested: float) -> float:
 
 
 @bare_step(CORRECTION_STEP)
-def to_request(
-    initial: float,
-    current: float,
-    requested: float,
-    count: int,
-    summary: NDArray[np.float64],
-    parameters: NDArray[np.float64],
-) -> float:
+def to_request(inputs: CorrectionInputs) -> float:
     """The request; without one twice the current estimate. No parameters."""
-    return _within_request(requested, current, requested)
+    return _within_request(inputs.requested, inputs.current, inputs.requested)
 
 
 @bare_step(CORRECTION_STEP)
-def by_increments(
-    initial: float,
-    current: float,
-    requested: float,
-    count: int,
-    summary: NDArray[np.float64],
-    parameters: NDArray[np.float64],
-) -> float:
+def by_increments(inputs: CorrectionInputs) -> float:
     """A longer and longer increment. Parameters: the reading, then the increments (seconds)."""
-    increments = parameters[1:]
-    last = increments.size - 1
-    increment = increments[min(count, last)]
-    if parameters[0] == ABSOLUTE and count <= last:
-        estimate = initial + increment
+    last = inputs.parameters.size - 2
+    increment = inputs.parameters[1 + min(inputs.corrections, last)]
+    if inputs.parameters[0] == ABSOLUTE and inputs.corrections <= last:
+        estimate = inputs.initial + increment
     else:
-        estimate = current + increment
-    return _within_request(estimate, current, requested)
+        estimate = inputs.current + increment
+    return _within_request(estimate, inputs.current, inputs.requested)
 
 
 @bare_step(CORRECTION_STEP)
-def by_factor(
-    initial: float,
-    current: float,
-    requested: float,
-    count: int,
-    summary: NDArray[np.float64],
-    parameters: NDArray[np.float64],
-) -> float:
+def by_factor(inputs: CorrectionInputs) -> float:
     """A multiple of the current estimate. Parameter: the factor."""
-    return _within_request(parameters[0] * current, current, requested)
+    estimate = inputs.parameters[0] * inputs.current
+    return _within_request(estimate, inputs.current, inputs.requested)
 
 
 @bare_step(CORRECTION_STEP)
-def to_quantile(
-    initial: float,
-    current: float,
-    requested: float,
-    count: int,
-    summary: NDArray[np.float64],
-    parameters: NDArray[np.float64],
-) -> float:
+def to_quantile(inputs: CorrectionInputs) -> float:
     """The next quantile of the belief at submission; twice the current estimate after the last."""
+    estimate = 2.0 * inputs.current
     for i in range(_QUANTILES):
-        if summary[Q10 + i] > current:
-            return _within_request(summary[Q10 + i], current, requested)
-    return _within_request(2.0 * current, current, requested)
+        if inputs.summary[Q10 + i] > inputs.current:
+            estimate = inputs.summary[Q10 + i]
+            break
+    return _within_request(estimate, inputs.current, inputs.requested)
 
 
 @bare_step(CORRECTION_STEP)
-def by_growing_steps(
-    initial: float,
-    current: float,
-    requested: float,
-    count: int,
-    summary: NDArray[np.float64],
-    parameters: NDArray[np.float64],
-) -> float:
+def by_growing_steps(inputs: CorrectionInputs) -> float:
     """A step that grows by a factor each time. Parameters: the first step (seconds), the factor."""
-    step = parameters[0] * parameters[1] ** count
-    return _within_request(current + step, current, requested)
+    step = inputs.parameters[0] * inputs.parameters[1] ** inputs.corrections
+    return _within_request(inputs.current + step, inputs.current, inputs.requested)

@@ -7,57 +7,61 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, bare_step
-from foresail.kernels.ordered import hold
-from foresail.kernels.signatures import PASS_STEP
+from foresail.kernels.compile import bare_step, merged_part, part
+from foresail.kernels.signatures import PASS_STEP, PassInputs
+from foresail.kernels.waiting_jobs import (
+    EXPECTED_END,
+    HELD,
+    PLANNED,
+    QUEUE,
+    RESERVATION,
+    WIDTH,
+    hold,
+)
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
-@bare_kernel
-def start_in_order(
-    now: float,
-    free: float,
-    queue: Integers,
-    waiting: int,
-    width: Floats,
-    planned: Floats,
-    release_time: Floats,
-    release_width: Floats,
-    release_slot: Integers,
-    releases: int,
-    reservation: Floats,
-    starts: Integers,
-) -> int:
-    """Start from the front of the queue while the head fits; returns how many were started."""
+@merged_part
+def start(inputs: PassInputs, slot: int, count: int) -> None:
+    """Start a job now, as the one behind ``count`` others that this pass started."""
+    job = inputs.jobs[slot]
+    end = inputs.now + job[PLANNED]
+    hold(inputs.release, inputs.releases + count, end, job[WIDTH], slot)
+    job[RESERVATION] = -math.inf
+    inputs.starts[count] = slot
+
+
+@merged_part
+def start_in_order(inputs: PassInputs) -> tuple[int, float]:
+    """Start from the front of the queue while the head fits.
+
+    Returns how many were started, and how many cpus are left.
+    """
+    free = inputs.free
     count = 0
-    while count < waiting:
-        slot = queue[count]
-        if width[slot] > free:
+    while count < inputs.waiting:
+        slot = int(inputs.order[count, QUEUE])
+        needed = inputs.jobs[slot, WIDTH]
+        if needed > free:
             break
-        free -= width[slot]
-        end = now + planned[slot]
-        hold(release_time, release_width, release_slot, releases + count, end, width[slot], slot)
-        reservation[slot] = -math.inf
-        starts[count] = slot
+        free -= needed
+        start(inputs, slot, count)
         count += 1
-    return count
+    return count, free
 
 
-@bare_kernel
-def shadow_of(
-    free: float, needed: float, release_time: Floats, release_width: Floats, releases: int
-) -> tuple[float, float]:
+@part
+def shadow_of(free: float, needed: float, release: Floats, releases: int) -> tuple[float, float]:
     """First time at which ``needed`` cpus are expected to be free, and how many more then are.
 
     All releases of the same time count together. Without enough releases: (inf, 0).
     """
     i = 0
     while i < releases:
-        time = release_time[i]
-        while i < releases and release_time[i] == time:
-            free += release_width[i]
+        time = release[i, EXPECTED_END]
+        while i < releases and release[i, EXPECTED_END] == time:
+            free += release[i, HELD]
             i += 1
         if free >= needed:
             return time, free - needed
@@ -65,97 +69,33 @@ def shadow_of(
 
 
 @bare_step(PASS_STEP)
-def in_order_pass(
-    now: float,
-    free: float,
-    queue: Integers,
-    candidates: Integers,
-    waiting: int,
-    width: Floats,
-    submit: Floats,
-    planned: Floats,
-    likely: Floats,
-    release_time: Floats,
-    release_width: Floats,
-    release_slot: Integers,
-    releases: int,
-    reservation: Floats,
-    parameters: Floats,
-    starts: Integers,
-) -> int:
+def in_order_pass(inputs: PassInputs) -> int:
     """Start from the front of the queue; nobody overtakes."""
-    return start_in_order(
-        now,
-        free,
-        queue,
-        waiting,
-        width,
-        planned,
-        release_time,
-        release_width,
-        release_slot,
-        releases,
-        reservation,
-        starts,
-    )
+    return start_in_order(inputs)[0]
 
 
 @bare_step(PASS_STEP)
-def easy_pass(
-    now: float,
-    free: float,
-    queue: Integers,
-    candidates: Integers,
-    waiting: int,
-    width: Floats,
-    submit: Floats,
-    planned: Floats,
-    likely: Floats,
-    release_time: Floats,
-    release_width: Floats,
-    release_slot: Integers,
-    releases: int,
-    reservation: Floats,
-    parameters: Floats,
-    starts: Integers,
-) -> int:
+def easy_pass(inputs: PassInputs) -> int:
     """Start in order; reserve for the head; start candidates that do not delay it."""
-    count = start_in_order(
-        now,
-        free,
-        queue,
-        waiting,
-        width,
-        planned,
-        release_time,
-        release_width,
-        release_slot,
-        releases,
-        reservation,
-        starts,
-    )
-    if count == waiting:
+    count, free = start_in_order(inputs)
+    if count == inputs.waiting:
         return count
-    for i in range(count):
-        free -= width[starts[i]]
-    head = queue[count]
-    shadow, extra = shadow_of(free, width[head], release_time, release_width, releases + count)
-    reservation[head] = shadow
-    for i in range(waiting):
+    jobs, release = inputs.jobs, inputs.release
+    head = int(inputs.order[count, QUEUE])
+    shadow, extra = shadow_of(free, jobs[head, WIDTH], release, inputs.releases + count)
+    jobs[head, RESERVATION] = shadow
+    for i in range(inputs.waiting):
         if free <= 0:
             break
-        slot = candidates[i]
-        needed = width[slot]
-        if needed > free or slot == head or reservation[slot] == -math.inf:
+        slot = int(inputs.order[i, inputs.candidates])
+        needed = jobs[slot, WIDTH]
+        if needed > free or slot == head or jobs[slot, RESERVATION] == -math.inf:
             continue
-        end = now + planned[slot]
-        if end > shadow:
+        if inputs.now + jobs[slot, PLANNED] > shadow:
             if needed > extra:
                 continue
             extra -= needed
         free -= needed
-        hold(release_time, release_width, release_slot, releases + count, end, needed, slot)
-        reservation[slot] = -math.inf
-        starts[count] = slot
+        start(inputs, slot, count)
         count += 1
     return count

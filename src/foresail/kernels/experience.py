@@ -23,10 +23,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.feature_values import KEY_COLUMNS
 from foresail.kernels.history_table import TABLE_HEAD
-from foresail.kernels.streaming_histogram import CENTROIDS, COUNT, count_up_to, fade, insert
+from foresail.kernels.sorting import first_not_below
+from foresail.kernels.streaming_histogram import (
+    CENTROIDS,
+    COUNT,
+    count_up_to,
+    fade,
+    histogram_columns,
+    insert,
+)
 
 MEAN: Final = 0
 MEDIAN: Final = 1
@@ -82,60 +90,54 @@ _LEAST_WEIGHT: Final = 1e-6
 
 def row_columns(bins: int, recent: int, panes: int) -> int:
     """Length of a row."""
-    return VALUES + 3 * recent + panes * _pane_columns(bins)
+    return VALUES + 3 * recent + panes * (HISTOGRAM + histogram_columns(bins))
 
 
-@kernel
-def _pane_columns(bins: int) -> int:
-    """Length of a pane: its histogram has room for one bin more than it keeps."""
-    return HISTOGRAM + CENTROIDS + 2 * (bins + 1)
+@part
+def histogram_size(model: NDArray[np.float64]) -> int:
+    """Length of a histogram, with room for one bin more than it keeps."""
+    return CENTROIDS + 2 * (int(model[BINS]) + 1)
 
 
-@kernel
-def pane_of(
-    model: NDArray[np.float64], row: NDArray[np.float64], number: int
-) -> NDArray[np.float64]:
-    """One of a row's panes."""
-    width = _pane_columns(int(model[BINS]))
-    at = VALUES + 3 * int(model[RECENT]) + number * width
-    return row[at : at + width]
+@part
+def _first_pane(model: NDArray[np.float64]) -> int:
+    """Where in a row its first pane begins."""
+    return VALUES + 3 * int(model[RECENT])
 
 
-@kernel
-def _epoch(model: NDArray[np.float64], now: float) -> float:
-    """Which half window this is."""
-    return float(math.floor(now / model[PANE_SECONDS]))
+@part
+def pane_place(model: NDArray[np.float64], number: int) -> int:
+    """Where in a row one of its panes begins."""
+    return _first_pane(model) + number * (HISTOGRAM + histogram_size(model))
 
 
-@kernel
+@part
 def begin_panes(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
     """Clear the panes whose time is over."""
     if model[PANES] < 2.0:
         return
-    epoch = _epoch(model, now)
-    for back in range(2):
-        begun = epoch - back
-        pane = pane_of(model, row, int(begun) % 2)
-        if pane[EPOCH] != begun:
-            pane[:] = 0.0
-            pane[EPOCH] = begun
+    half_window = math.floor(now / model[PANE_SECONDS])
+    for begun in range(half_window, half_window - 2, -1):
+        pane = pane_place(model, begun % 2)
+        if row[pane + EPOCH] != begun:
+            for place in range(pane, pane + HISTOGRAM + histogram_size(model)):
+                row[place] = 0.0
+            row[pane + EPOCH] = begun
 
 
-@kernel
-def speaking_pane(
-    model: NDArray[np.float64], row: NDArray[np.float64], now: float
-) -> NDArray[np.float64]:
-    """The pane that beliefs come from; panes whose time is over were cleared before."""
+@bare_kernel
+def speaking_pane(model: NDArray[np.float64], now: float) -> int:
+    """Where in a row the pane begins that beliefs come from; see ``begin_panes``."""
     if model[PANES] < 2.0:
-        return pane_of(model, row, 0)
-    return pane_of(model, row, int(_epoch(model, now) - 1.0) % 2)
+        return _first_pane(model)
+    return pane_place(model, (math.floor(now / model[PANE_SECONDS]) - 1) % 2)
 
 
-@kernel
-def estimate(row: NDArray[np.float64], pane: NDArray[np.float64], estimator: int) -> float:
-    """An estimator's value; needs a value in the pane."""
+@part
+def estimate(row: NDArray[np.float64], pane: int, estimator: int) -> float:
+    """An estimator's value; needs a value in the pane that begins at this place."""
     if estimator == MEAN:
-        return float(pane[SUM] / pane[HISTOGRAM + COUNT])
+        return float(row[pane + SUM] / row[pane + HISTOGRAM + COUNT])
     if estimator == MEDIAN:
         return float(row[MEDIAN_VALUE])
     if estimator == ROLLING:
@@ -143,18 +145,18 @@ def estimate(row: NDArray[np.float64], pane: NDArray[np.float64], estimator: int
     return float(row[FEW_MEAN])
 
 
-@kernel
-def score(pane: NDArray[np.float64], estimator: int) -> float:
+@part
+def score(row: NDArray[np.float64], pane: int, estimator: int) -> float:
     """Normalised mean absolute error: summed errors over summed values; nan before any."""
-    if pane[SCORED] == 0.0:
+    if row[pane + SCORED] == 0.0:
         return math.nan
-    error = pane[ERRORS + estimator]
-    if pane[ACTUAL] <= 0.0:
+    error = row[pane + ERRORS + estimator]
+    if row[pane + ACTUAL] <= 0.0:
         return 0.0 if error == 0.0 else math.inf
-    return float(error / pane[ACTUAL])
+    return float(error / row[pane + ACTUAL])
 
 
-@kernel
+@part
 def mark(
     model: NDArray[np.float64],
     row: NDArray[np.float64],
@@ -165,56 +167,64 @@ def mark(
     if math.isnan(estimates[0]):
         return
     for number in range(int(model[PANES])):
-        pane = pane_of(model, row, number)
-        pane[ACTUAL] += value
-        pane[SCORED] += 1.0
+        pane = pane_place(model, number)
+        row[pane + ACTUAL] += value
+        row[pane + SCORED] += 1.0
         for estimator in range(ESTIMATORS):
-            pane[ERRORS + estimator] += abs(estimates[estimator] - value)
+            row[pane + ERRORS + estimator] += abs(estimates[estimator] - value)
 
 
-@kernel
+@part
 def take(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
-    """Add a value; panes whose time is over were cleared before."""
-    _fade(model, row, now)
-    if math.isfinite(model[ALARM_LEVEL]):
-        _watch(model, row, now, value)
+    """Add a value to a row that has aged; panes whose time is over were cleared before."""
     for number in range(int(model[PANES])):
-        pane = pane_of(model, row, number)
-        pane[SUM] += value
-        insert(pane[HISTOGRAM:], value, 1.0)
+        _add(model, row, number, value)
     _hold(model, row, now, value)
     row[LATEST] = now
 
 
-@kernel
-def _fade(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
+@part
+def age(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
     """Let what was seen count for less, by the time since the last value."""
     if not math.isfinite(model[HALF_LIFE_SECONDS]) or row[TAKEN] == 0.0:
         return
     factor = 0.5 ** (max(now - row[LATEST], 0.0) / model[HALF_LIFE_SECONDS])
-    fade_pane(pane_of(model, row, 0), factor)
+    fade_pane(model, row, factor)
 
 
-@kernel
-def fade_pane(pane: NDArray[np.float64], factor: float) -> None:
-    """Multiply all that a pane has counted; what is next to nothing then is cleared."""
+@part
+def _add(model: NDArray[np.float64], row: NDArray[np.float64], number: int, value: float) -> None:
+    """Add a value to a pane's sum and histogram."""
+    pane = pane_place(model, number)
+    row[pane + SUM] += value
+    begin = pane + HISTOGRAM
+    insert(row[begin : begin + histogram_size(model)], value, 1.0)
+
+
+@part
+def fade_pane(model: NDArray[np.float64], row: NDArray[np.float64], factor: float) -> None:
+    """Multiply all that the only pane has counted; what is next to nothing then is cleared."""
     if factor >= 1.0:
         return
-    if pane[HISTOGRAM + COUNT] * factor < _LEAST_WEIGHT:
-        pane[SUM:] = 0.0
+    pane = _first_pane(model)
+    begin = pane + HISTOGRAM
+    end = begin + histogram_size(model)
+    if row[begin + COUNT] * factor < _LEAST_WEIGHT:
+        for place in range(pane + SUM, end):
+            row[place] = 0.0
         return
-    for i in range(SUM, HISTOGRAM):
-        pane[i] *= factor
-    fade(pane[HISTOGRAM:], factor)
+    for place in range(pane + SUM, begin):
+        row[place] *= factor
+    fade(row[begin:end], factor)
 
 
-@kernel
+@part
 def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
     """Put a value into the ring, drop those that the window has passed, and estimate anew."""
     size = int(model[RECENT])
     if model[PANES] == 2.0:
         oldest = now - 2.0 * model[PANE_SECONDS]
-        while row[HELD] > 0.0 and row[VALUES + size + ring_place(model, row, 0)] < oldest:
+        while row[HELD] > 0.0 and row[VALUES + size + _oldest_place(model, row)] < oldest:
             _drop_oldest(model, row)
     if row[HELD] == 0.0:
         row[ROLLING_VALUE] = value
@@ -227,54 +237,62 @@ def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, valu
     row[VALUES + at] = value
     row[VALUES + size + at] = now
     row[TAKEN] += 1.0
-    _add_in_order(_in_order(model, row), int(row[HELD]), value)
+    _add_in_order(model, row, int(row[HELD]), value)
     row[HELD] += 1.0
     _estimate(model, row)
 
 
-@kernel
+@part
+def _oldest_place(model: NDArray[np.float64], row: NDArray[np.float64]) -> int:
+    """Where in the ring the oldest of the held values is."""
+    return (int(row[TAKEN]) - int(row[HELD])) % int(model[RECENT])
+
+
+@part
 def ring_place(model: NDArray[np.float64], row: NDArray[np.float64], i: int) -> int:
     """Where in the ring the ``i``-th of the held values is, the oldest first."""
-    return (int(row[TAKEN]) - int(row[HELD]) + i) % int(model[RECENT])
+    return (_oldest_place(model, row) + i) % int(model[RECENT])
 
 
-@kernel
-def _in_order(model: NDArray[np.float64], row: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The held values in ascending order, and room for more."""
-    size = int(model[RECENT])
-    return row[VALUES + 2 * size : VALUES + 3 * size]
-
-
-@kernel
+@part
 def _drop_oldest(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
     """Hold the oldest value no longer."""
-    value = row[VALUES + ring_place(model, row, 0)]
-    ordered, held = _in_order(model, row), int(row[HELD])
-    for i in range(np.searchsorted(ordered[:held], value), held - 1):
-        ordered[i] = ordered[i + 1]
+    value = row[VALUES + _oldest_place(model, row)]
+    ordered, held = _ordered_place(model), int(row[HELD])
+    first = first_not_below(row[ordered : ordered + held], held, value)
+    for i in range(ordered + first, ordered + held - 1):
+        row[i] = row[i + 1]
     row[HELD] -= 1.0
 
 
-@kernel
-def _add_in_order(ordered: NDArray[np.float64], held: int, value: float) -> None:
-    """Add a value to the first ``held``, which ascend."""
-    i = held
-    while i > 0 and ordered[i - 1] > value:
-        ordered[i] = ordered[i - 1]
+@part
+def _ordered_place(model: NDArray[np.float64]) -> int:
+    """Where in a row the held values are in ascending order."""
+    return VALUES + 2 * int(model[RECENT])
+
+
+@part
+def _add_in_order(
+    model: NDArray[np.float64], row: NDArray[np.float64], held: int, value: float
+) -> None:
+    """Add a value to the first ``held`` of those in ascending order."""
+    first = _ordered_place(model)
+    i = first + held
+    while i > first and row[i - 1] > value:
+        row[i] = row[i - 1]
         i -= 1
-    ordered[i] = value
+    row[i] = value
 
 
-@kernel
+@part
 def estimate_anew(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
     """Estimate from another ring than before; it holds a value."""
-    ordered = _in_order(model, row)
     for i in range(int(row[HELD])):
-        _add_in_order(ordered, i, row[VALUES + ring_place(model, row, i)])
+        _add_in_order(model, row, i, row[VALUES + ring_place(model, row, i)])
     _estimate(model, row)
 
 
-@kernel
+@part
 def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
     """Median of the held values, and mean of the last few of them."""
     size, held, place = int(model[RECENT]), int(row[HELD]), int(row[TAKEN]) % int(model[RECENT])
@@ -284,14 +302,15 @@ def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
         place = place - 1 if place > 0 else size - 1
         total += row[VALUES + place]
     row[FEW_MEAN] = total / few
-    ordered = _in_order(model, row)
-    row[MEDIAN_VALUE] = 0.5 * (ordered[(held - 1) // 2] + ordered[held // 2])
+    first = _ordered_place(model)
+    row[MEDIAN_VALUE] = 0.5 * (row[first + (held - 1) // 2] + row[first + held // 2])
 
 
-@kernel
-def _watch(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+@part
+def watch(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
     """Add a value's rank to the cumulative sums; if one has risen too high, begin the row anew."""
-    histogram = speaking_pane(model, row, now)[HISTOGRAM:]
+    begin = speaking_pane(model, now) + HISTOGRAM
+    histogram = row[begin : begin + histogram_size(model)]
     count = histogram[COUNT]
     if count == 0.0:
         return
@@ -309,7 +328,7 @@ def _watch(model: NDArray[np.float64], row: NDArray[np.float64], now: float, val
         _begin_anew(model, row, int(row[DOWNWARDS_SINCE]) - 1)
 
 
-@kernel
+@part
 def _begin_anew(model: NDArray[np.float64], row: NDArray[np.float64], kept: int) -> None:
     """Forget all but the last ``kept`` values; scores stay, but count for as many jobs only."""
     kept = min(kept, int(row[HELD]))
@@ -317,17 +336,16 @@ def _begin_anew(model: NDArray[np.float64], row: NDArray[np.float64], kept: int)
     if kept > 0:
         estimate_anew(model, row)
     for number in range(int(model[PANES])):
-        pane = pane_of(model, row, number)
-        share = min(1.0, kept / pane[SCORED]) if pane[SCORED] > 0.0 else 1.0
-        pane[SUM] = 0.0
+        pane = pane_place(model, number)
+        scored = row[pane + SCORED]
+        share = min(1.0, kept / scored) if scored > 0.0 else 1.0
+        row[pane + SUM] = 0.0
         for i in range(ACTUAL, HISTOGRAM):
-            pane[i] *= share
-        histogram = pane[HISTOGRAM:]
-        histogram[:] = 0.0
+            row[pane + i] *= share
+        for i in range(HISTOGRAM, HISTOGRAM + histogram_size(model)):
+            row[pane + i] = 0.0
         for i in range(kept):
-            value = row[VALUES + ring_place(model, row, i)]
-            pane[SUM] += value
-            insert(histogram, value, 1.0)
+            _add(model, row, number, row[VALUES + ring_place(model, row, i)])
     row[UPWARDS] = row[DOWNWARDS] = 0.0
     row[UPWARDS_SINCE] = row[DOWNWARDS_SINCE] = 0.0
     row[ALARMS] += 1.0

@@ -15,31 +15,38 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import PREDICTED, REQUESTED
-from foresail.kernels.compile import kernel, step
-from foresail.kernels.cut_histogram import cut_histogram
+from foresail.kernels.belief import point_belief
+from foresail.kernels.borrowed import room
+from foresail.kernels.columns import REQUESTED
+from foresail.kernels.compile import bare_kernel, bare_step, part
+from foresail.kernels.cut_histogram import REMOVED, cut_histogram, uncut_histogram
 from foresail.kernels.experience import (
+    ALARM_LEVEL,
     ESTIMATORS,
     EXPERIENCE_HEAD,
     HISTOGRAM,
     MEAN,
+    age,
     begin_panes,
     estimate,
+    histogram_size,
     mark,
     score,
     speaking_pane,
     take,
+    watch,
 )
-from foresail.kernels.feature_values import KEY_COLUMNS, fill_key
+from foresail.kernels.feature_values import FEATURE_COLUMNS, KEY_COLUMNS, fill_key
 from foresail.kernels.history_table import (
     FEATURES,
-    feature_row,
+    ROW_COLUMNS,
+    feature_place,
     find_row,
     make_row,
-    table_row,
+    row_place,
     touch,
 )
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.streaming_histogram import (
     COUNT,
     fill_histogram_belief,
@@ -72,14 +79,14 @@ def job_columns(features: int) -> int:
     return ESTIMATES + features * ESTIMATORS
 
 
-@kernel
+@part
 def _clock(model: NDArray[np.float64], now: float) -> float:
     """Time that never goes backwards."""
     model[CLOCK] = max(model[CLOCK], now)
     return float(model[CLOCK])
 
 
-@kernel
+@part
 def _ask(
     model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.float64], now: float
 ) -> None:
@@ -90,34 +97,36 @@ def _ask(
     known of all jobs.
     """
     job[EXPERT] = NOBODY
-    job[ESTIMATES:] = math.nan
     everybody = int(model[FEATURES]) - 1
-    key = np.empty(KEY_COLUMNS)
+    for i in range(ESTIMATES, job.size):
+        job[i] = math.nan
+    key = room(KEY_COLUMNS)
     least, most_values = math.inf, 0.0
     most_attributes = 0.0
     scored = False
     for number in range(everybody + 1):
-        feature = feature_row(model, number)
-        if not fill_key(number, feature, spec, key):
+        place = feature_place(model, number)
+        if not fill_key(number, model[place : place + FEATURE_COLUMNS], spec, key):
             continue
         at = find_row(model, key)
         if at < 0:
             continue
         touch(model, at)
-        row = table_row(model, at)
+        begin = row_place(model, at)
+        row = model[begin : begin + int(model[ROW_COLUMNS])]
         begin_panes(model, row, now)
-        pane = speaking_pane(model, row, now)
-        values = pane[HISTOGRAM + COUNT]
+        pane = speaking_pane(model, now)
+        values = row[pane + HISTOGRAM + COUNT]
         if values == 0.0:
             continue
-        if not scored and feature[0] > most_attributes:
-            most_attributes = feature[0]
+        if not scored and model[place] > most_attributes:
+            most_attributes = model[place]
             job[EXPERT], job[ROW] = number * ESTIMATORS + MEAN, at
         if number == everybody and job[EXPERT] == NOBODY:
             job[EXPERT], job[ROW] = number * ESTIMATORS + MEAN, at
         for estimator in range(ESTIMATORS):
             job[ESTIMATES + number * ESTIMATORS + estimator] = estimate(row, pane, estimator)
-            error = score(pane, estimator)
+            error = score(row, pane, estimator)
             if number == everybody or math.isnan(error):
                 continue
             better = error < least or (error == least and values > most_values)
@@ -127,91 +136,107 @@ def _ask(
                 job[EXPERT], job[ROW] = number * ESTIMATORS + estimator, at
 
 
-@kernel
-def winner_histogram(
-    model: NDArray[np.float64], job: NDArray[np.float64], limit: float
-) -> NDArray[np.float64]:
-    """History of the winning feature-value, cut at the limit; the job has one."""
-    row = table_row(model, int(job[ROW]))
-    histogram = speaking_pane(model, row, model[CLOCK])[HISTOGRAM:]
-    return cut_histogram(histogram, limit)
+@bare_kernel
+def winner_histogram(model: NDArray[np.float64], job: NDArray[np.float64]) -> int:
+    """Where in the model the history of the winning feature-value begins; the job has one."""
+    return row_place(model, int(job[ROW])) + speaking_pane(model, model[CLOCK]) + HISTOGRAM
 
 
-@kernel
+@bare_kernel
 def belief_end(model: NDArray[np.float64], spec: NDArray[np.float64]) -> float:
     """Where beliefs about a job end."""
     return spec[REQUESTED] if model[LIMITED] != 0.0 else math.inf
 
 
-@step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
     """Follow the best expert; without any, the limit or what stands for it."""
-    job, spec = jobs[slot], specs[slot]
-    _ask(model, spec, job, _clock(model, now))
+    model, job, spec = inputs.model, inputs.jobs[inputs.slot], inputs.specs[inputs.slot]
+    summary = inputs.summaries[inputs.slot]
+    _ask(model, spec, job, _clock(model, inputs.now))
     limit = belief_end(model, spec)
     if job[EXPERT] == NOBODY:
-        summarise_point(limit if math.isfinite(limit) else model[UNKNOWN], summaries[slot])
+        summarise_point(limit if math.isfinite(limit) else model[UNKNOWN], summary)
     elif model[POINT_ONLY] != 0.0:
-        summarise_point(min(job[ESTIMATES + int(job[EXPERT])], limit), summaries[slot])
+        summarise_point(min(job[ESTIMATES + int(job[EXPERT])], limit), summary)
     else:
-        summarise_histogram(winner_histogram(model, job, limit), summaries[slot])
+        begin = winner_histogram(model, job)
+        histogram = model[begin : begin + histogram_size(model)]
+        removed = room(REMOVED)
+        cut_histogram(histogram, limit, removed)
+        summarise_histogram(histogram, summary)
+        uncut_histogram(histogram, removed)
 
 
-@step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@part
+def _row_to_learn(inputs: PredictorInputs, number: int, key: NDArray[np.float64]) -> int:
+    """Where the row of one of the job's feature-values begins, its experts scored; -1: no value.
+
+    ``key`` is room to work in.
+    """
+    model = inputs.model
+    place = feature_place(model, number)
+    feature = model[place : place + FEATURE_COLUMNS]
+    if not fill_key(number, feature, inputs.specs[inputs.slot], key):
+        return -1
+    at = find_row(model, key)
+    if at < 0:
+        at = make_row(model, key)
+    else:
+        touch(model, at)
+    begin = row_place(model, at)
+    row = model[begin : begin + int(model[ROW_COLUMNS])]
+    begin_panes(model, row, model[CLOCK])
+    first = ESTIMATES + number * ESTIMATORS
+    estimates = inputs.jobs[inputs.slot, first : first + ESTIMATORS]
+    mark(model, row, estimates, inputs.runtime)
+    return begin
+
+
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
     """Score the job's experts, and add the runtime to the history of all its feature-values."""
+    model, runtime = inputs.model, inputs.runtime
     if not math.isfinite(runtime) or runtime < 0.0:
         return
-    time = _clock(model, now)
-    key = np.empty(KEY_COLUMNS)
+    now = _clock(model, inputs.now)
+    key = room(KEY_COLUMNS)
     for number in range(int(model[FEATURES])):
-        if not fill_key(number, feature_row(model, number), specs[slot], key):
-            continue
-        at = find_row(model, key)
-        if at < 0:
-            at = make_row(model, key)
-        else:
-            touch(model, at)
-        row = table_row(model, at)
-        begin_panes(model, row, time)
-        first = ESTIMATES + number * ESTIMATORS
-        mark(model, row, jobs[slot, first : first + ESTIMATORS], runtime)
-        take(model, row, time, runtime)
+        begin = _row_to_learn(inputs, number, key)
+        if begin >= 0:
+            take(model, model[begin : begin + int(model[ROW_COLUMNS])], now, runtime)
     model[LEARNED] += 1.0
 
 
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
-    """The quantiles of the winner's history, to be asked before another event changes that."""
-    job = jobs[slot]
-    if job[EXPERT] == NOBODY or model[POINT_ONLY] != 0.0:
-        row[:] = summary[PREDICTED]
+@bare_step(PREDICTOR_STEP)
+def observe_and_forget(inputs: PredictorInputs) -> None:
+    """As ``observe``, for a model with a half-life or a level of alarms."""
+    model, runtime = inputs.model, inputs.runtime
+    if not math.isfinite(runtime) or runtime < 0.0:
         return
-    limit = belief_end(model, specs[slot])
-    fill_histogram_belief(winner_histogram(model, job, limit), row)
+    now = _clock(model, inputs.now)
+    key = room(KEY_COLUMNS)
+    for number in range(int(model[FEATURES])):
+        begin = _row_to_learn(inputs, number, key)
+        if begin >= 0:
+            row = model[begin : begin + int(model[ROW_COLUMNS])]
+            age(model, row, now)
+            if math.isfinite(model[ALARM_LEVEL]):
+                watch(model, row, now, runtime)
+            take(model, row, now, runtime)
+    model[LEARNED] += 1.0
+
+
+@bare_step(BELIEF_STEP)
+def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+    """The quantiles of the winner's history, to be asked before another event changes that."""
+    model, job = inputs.model, inputs.jobs[inputs.slot]
+    if job[EXPERT] == NOBODY or model[POINT_ONLY] != 0.0:
+        point_belief(inputs, row)
+        return
+    begin = winner_histogram(model, job)
+    histogram = model[begin : begin + histogram_size(model)]
+    removed = room(REMOVED)
+    cut_histogram(histogram, belief_end(model, inputs.specs[inputs.slot]), removed)
+    fill_histogram_belief(histogram, row)
+    uncut_histogram(histogram, removed)

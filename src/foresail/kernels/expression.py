@@ -1,7 +1,7 @@
 """Evaluates an order expression for one job: a small stack machine, so that any order is compiled.
 
-``foresail.schedulers._expression`` writes the programs. An instruction is two integers: an opcode
-and an operand (a field, or an index into the constants).
+``foresail.schedulers._expression`` writes the programs. An instruction is two numbers: an opcode
+and an operand (a field's column, or a constant).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import bare_kernel, kernel
+from foresail.kernels.compile import kernel, part
 
 CONSTANT: Final = 0
 SPEC: Final = 1
@@ -46,68 +46,62 @@ class Program(NamedTuple):
     Parameters
     ----------
     code
-        Pairs of opcode and operand, int64.
-    constants
-        The numbers in the expression.
+        Pairs of opcode and operand: a field's column, or the number itself of a constant.
     changes_with_time
         Whether the value for a waiting job may change from one pass to the next.
     follows_pilots
         Whether the value depends on which other jobs wait and run.
     """
 
-    code: NDArray[np.int64]
-    constants: NDArray[np.float64]
+    code: NDArray[np.float64]
     changes_with_time: bool
     follows_pilots: bool
 
 
-@bare_kernel
+@part
 def evaluate(
-    program: NDArray[np.int64],
-    constants: NDArray[np.float64],
-    slot: int,
-    now: float,
-    specs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-    pilots: NDArray[np.float64],
+    code: NDArray[np.float64],
     stack: NDArray[np.float64],
+    spec: NDArray[np.float64],
+    summary: NDArray[np.float64],
+    now: float,
+    informed: float,
 ) -> float:
-    """Value of a program for the job in ``slot`` at time ``now``.
+    """Value of a program for the job with these rows at time ``now``.
 
-    ``pilots`` holds how many waiting jobs each would inform; ``stack`` is a workspace of
-    ``STACK_DEPTH``. A result that is not a number becomes infinite, so
-    that such jobs come last.
+    ``informed`` is how many waiting jobs it would inform; ``stack`` is a workspace of
+    ``STACK_DEPTH``. A result that is not a number becomes infinite, so that such jobs come last.
     """
     top = -1
-    for i in range(0, program.shape[0], 2):
-        code = program[i]
-        operand = program[i + 1]
-        if code < ADD:
+    for i in range(0, code.shape[0], 2):
+        what = int(code[i])
+        operand = code[i + 1]
+        if what < ADD:
             top += 1
-            if code == CONSTANT:
-                stack[top] = constants[operand]
-            elif code == SPEC:
-                stack[top] = specs[slot, operand]
-            elif code == SUMMARY:
-                stack[top] = summaries[slot, operand]
-            elif code == NOW:
+            if what == SPEC:
+                stack[top] = spec[int(operand)]
+            elif what == SUMMARY:
+                stack[top] = summary[int(operand)]
+            elif what == CONSTANT:
+                stack[top] = operand
+            elif what == NOW:
                 stack[top] = now
-            elif code == PILOT:
-                stack[top] = pilots[slot]
+            elif what == PILOT:
+                stack[top] = informed
             else:
-                stack[top] = now - specs[slot, SUBMIT]
-        elif code < NEGATE:
+                stack[top] = now - spec[SUBMIT]
+        elif what < NEGATE:
             top -= 1
-            stack[top] = _binary(code, stack[top], stack[top + 1])
-        elif code < CHOOSE:
-            stack[top] = _unary(code, stack[top])
+            stack[top] = _binary(what, stack[top], stack[top + 1])
+        elif what < CHOOSE:
+            stack[top] = _unary(what, stack[top])
         else:
             top -= 2
             stack[top] = stack[top + 1] if stack[top] != 0.0 else stack[top + 2]
     return math.inf if math.isnan(stack[0]) else stack[0]
 
 
-@bare_kernel
+@part
 def _binary(code: int, left: float, right: float) -> float:
     if code == ADD:
         return left + right
@@ -128,7 +122,7 @@ def _binary(code: int, left: float, right: float) -> float:
     return 1.0 if left <= right else 0.0
 
 
-@bare_kernel
+@part
 def _unary(code: int, value: float) -> float:
     if code == NEGATE:
         return -value
@@ -143,17 +137,15 @@ def _unary(code: int, value: float) -> float:
 
 @kernel
 def evaluate_all(
-    program: NDArray[np.int64],
-    constants: NDArray[np.float64],
-    slots: NDArray[np.int64],
+    code: NDArray[np.float64],
     now: float,
     specs: NDArray[np.float64],
     summaries: NDArray[np.float64],
-    pilots: NDArray[np.float64],
+    informed: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Values for several jobs: shape of ``slots``."""
+    """Values for several jobs, each with a row of ``specs`` and ``summaries``."""
     stack = np.empty(STACK_DEPTH)
-    values = np.empty(slots.shape[0])
-    for i in range(slots.shape[0]):
-        values[i] = evaluate(program, constants, slots[i], now, specs, summaries, pilots, stack)
+    values = np.empty(specs.shape[0])
+    for slot in range(specs.shape[0]):
+        values[slot] = evaluate(code, stack, specs[slot], summaries[slot], now, informed[slot])
     return values

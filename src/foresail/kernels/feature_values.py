@@ -28,7 +28,7 @@ from foresail.kernels.columns import (
     TASKS,
     USER,
 )
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import part
 
 CODE: Final = 0
 NUMBER: Final = 1
@@ -66,7 +66,7 @@ _HOUR_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
 
 
-@kernel
+@part
 def _value(how: int, number: float) -> float:
     """The value of an attribute; nan where it is unknown."""
     if how == CODE:
@@ -82,7 +82,7 @@ def _value(how: int, number: float) -> float:
     return number
 
 
-@kernel
+@part
 def fill_key(
     number: int, feature: NDArray[np.float64], spec: NDArray[np.float64], key: NDArray[np.float64]
 ) -> bool:

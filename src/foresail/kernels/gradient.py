@@ -13,10 +13,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 
 
-@bare_kernel
+@part
 def rescale_weights(
     inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> None:
@@ -26,14 +26,14 @@ def rescale_weights(
         weights[i] *= scales[i] / size if size > scales[i] else 1.0
 
 
-@bare_kernel
+@part
 def raise_scales(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> None:
     """Remember the largest size of each input, in place."""
     for i in range(inputs.size):
         scales[i] = max(scales[i], abs(inputs[i]))
 
 
-@bare_kernel
+@part
 def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """The model's output."""
     total = 0.0
@@ -42,7 +42,7 @@ def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> 
     return total
 
 
-@bare_kernel
+@part
 def safe_inner_product(
     inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
@@ -58,7 +58,7 @@ def safe_inner_product(
     return total
 
 
-@bare_kernel
+@part
 def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
     """Sum of squares of the inputs in units of their scales; inputs never seen count nothing."""
     total = 0.0
@@ -68,7 +68,7 @@ def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) 
     return total
 
 
-@bare_kernel
+@part
 def descend(
     inputs: NDArray[np.float64],
     scales: NDArray[np.float64],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, kernel
 from foresail.kernels.pieces import PIECE_COLUMNS
 from foresail.kernels.streaming_histogram import (
     CENTROIDS,
@@ -20,14 +20,14 @@ from foresail.kernels.streaming_histogram import (
 )
 
 
-@kernel
+@bare_kernel
 def insert_all(row: NDArray[np.float64], values: NDArray[np.float64]) -> None:
     """Add the values to one histogram, in their order."""
     for value in values:
         insert(row, value, 1.0)
 
 
-@kernel
+@bare_kernel
 def insert_each(
     rows: NDArray[np.float64], places: NDArray[np.int64], values: NDArray[np.float64]
 ) -> None:

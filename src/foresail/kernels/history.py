@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import bare_kernel, bare_step
+from foresail.kernels.compile import bare_step, part
 from foresail.kernels.request import limit_or_stand_in, user_row
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 
 FEATURES: Final = 20
 DAY_SECONDS: Final = 86_400.0
@@ -48,7 +48,7 @@ JOB_COLUMNS: Final = FIRST_FEATURE + FEATURES
 (slot + 1, or 0), then the features at submission."""
 
 
-@bare_kernel
+@part
 def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
     """Mean of the last ``count`` (up to three) runtimes, of those there are; 0 without any."""
     seen = min(int(user[COMPLETED]), count)
@@ -60,31 +60,26 @@ def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
     return total / seen
 
 
-@bare_kernel
-def write_features(
-    slot: int,
-    now: float,
-    specs: NDArray[np.float64],
-    user: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    unknown_seconds: float,
-) -> None:
-    """Fill the job's row: a waiting job with its features at ``now``."""
-    job = jobs[slot]
+@part
+def write_features(inputs: PredictorInputs, unknown_seconds: float) -> None:
+    """Fill the job's row: a waiting job with its features by now."""
+    now, jobs, spec = inputs.now, inputs.jobs, inputs.specs[inputs.slot]
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
+    job = jobs[inputs.slot]
     job[START] = math.nan
     job[OLDER] = 0.0
     job[NEWER] = 0.0
     features = job[FIRST_FEATURE : FIRST_FEATURE + FEATURES]
-    cpus = specs[slot, CPUS]
+    cpus = spec[CPUS]
     completed = user[COMPLETED]
     running = user[RUNNING]
     usual_cpus = user[CPUS_SUM] / completed if completed > 0.0 else 0.0
-    features[0] = limit_or_stand_in(specs[slot, REQUESTED], user[LONGEST], unknown_seconds)
+    features[0] = limit_or_stand_in(spec[REQUESTED], user[LONGEST], unknown_seconds)
     features[1] = user[LAST]
     features[2] = user[SECOND]
     features[3] = user[THIRD]
-    features[4] = _mean_of_last(user, 2)
-    features[5] = _mean_of_last(user, 3)
+    for count in range(2, 4):
+        features[2 + count] = _mean_of_last(user, count)
     features[6] = user[RUNTIME_SUM] / completed if completed > 0.0 else 0.0
     features[7] = cpus
     features[8] = usual_cpus
@@ -107,18 +102,10 @@ def write_features(
 
 
 @bare_step(PREDICTOR_STEP)
-def started(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def started(inputs: PredictorInputs) -> None:
     """Enter the job among its user's running jobs, as the newest."""
-    user = users[user_row(specs, slot)]
+    slot, now, jobs = inputs.slot, inputs.now, inputs.jobs
+    user = inputs.users[user_row(inputs.specs, slot)]
     job = jobs[slot]
     job[START] = now
     job[OLDER] = user[NEWEST]
@@ -129,18 +116,18 @@ def started(
         user[OLDEST] = slot + 1
     user[NEWEST] = slot + 1
     user[RUNNING] += 1.0
-    user[RUNNING_CPUS] += specs[slot, CPUS]
+    user[RUNNING_CPUS] += inputs.specs[slot, CPUS]
     user[START_SUM] += now
 
 
-@bare_kernel
-def leave(
-    slot: int, specs: NDArray[np.float64], user: NDArray[np.float64], jobs: NDArray[np.float64]
-) -> None:
+@part
+def leave(inputs: PredictorInputs) -> None:
     """Take the job out of its user's running jobs, if it is among them."""
-    job = jobs[slot]
+    jobs = inputs.jobs
+    job = jobs[inputs.slot]
     if math.isnan(job[START]):
         return
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
     if job[OLDER] > 0.0:
         jobs[int(job[OLDER]) - 1, NEWER] = job[NEWER]
     else:
@@ -151,7 +138,7 @@ def leave(
         user[NEWEST] = job[OLDER]
     user[RUNNING] -= 1.0
     if user[RUNNING] > 0.0:
-        user[RUNNING_CPUS] -= specs[slot, CPUS]
+        user[RUNNING_CPUS] -= inputs.specs[inputs.slot, CPUS]
         user[START_SUM] -= job[START]
     else:  # exact again after fractional cpus and times
         user[RUNNING_CPUS] = 0.0
@@ -159,14 +146,15 @@ def leave(
     job[START] = math.nan
 
 
-@bare_kernel
-def record(now: float, runtime: float, cpus: float, user: NDArray[np.float64]) -> None:
+@part
+def record(inputs: PredictorInputs) -> None:
     """Add an ended job to its user's history."""
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
     user[THIRD] = user[SECOND]
     user[SECOND] = user[LAST]
-    user[LAST] = runtime
+    user[LAST] = inputs.runtime
     user[COMPLETED] += 1.0
-    user[RUNTIME_SUM] += runtime
-    user[LONGEST] = max(user[LONGEST], runtime)
-    user[CPUS_SUM] += cpus
-    user[LAST_END] = now
+    user[RUNTIME_SUM] += inputs.runtime
+    user[LONGEST] = max(user[LONGEST], inputs.runtime)
+    user[CPUS_SUM] += inputs.specs[inputs.slot, CPUS]
+    user[LAST_END] = inputs.now

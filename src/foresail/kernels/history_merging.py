@@ -7,11 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.borrowed import room
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.experience import (
     ALARMS,
     ALPHA,
-    DOWNWARDS,
     DOWNWARDS_SINCE,
     HALF_LIFE_SECONDS,
     HELD,
@@ -23,29 +23,29 @@ from foresail.kernels.experience import (
     SUM,
     TAKEN,
     UPWARDS,
-    UPWARDS_SINCE,
     VALUES,
     begin_panes,
     estimate_anew,
     fade_pane,
-    pane_of,
+    histogram_size,
+    pane_place,
     ring_place,
 )
 from foresail.kernels.experts import CLOCK, LEARNED
-from foresail.kernels.feature_values import CODE, KEY_COLUMNS
+from foresail.kernels.feature_values import CODE, FEATURE_COLUMNS, KEY_COLUMNS
 from foresail.kernels.history_table import (
     AT_ORDER,
     OLDEST,
-    feature_row,
+    ROW_COLUMNS,
+    feature_place,
     find_row,
     make_row,
-    table_row,
+    row_place,
     touch,
 )
 from foresail.kernels.streaming_histogram import merge
 
 
-@kernel
 def absorb(
     model: NDArray[np.float64], other: NDArray[np.float64], codes: NDArray[np.float64]
 ) -> None:
@@ -58,24 +58,43 @@ def absorb(
     codes
         ``codes[column, code]`` is the code here of what has ``code`` in ``other``.
     """
+    width = int(model[ROW_COLUMNS])
+    _absorb(model, other, codes, np.empty(width), np.empty(2 * width))
+
+
+@bare_kernel
+def _absorb(
+    model: NDArray[np.float64],
+    other: NDArray[np.float64],
+    codes: NDArray[np.float64],
+    theirs: NDArray[np.float64],
+    both: NDArray[np.float64],
+) -> None:
+    """As above, with room for a row, and for what is in two rows."""
+    width = theirs.size
     order = int(other[AT_ORDER])
-    key = np.empty(KEY_COLUMNS)
+    key = room(KEY_COLUMNS)
     at = int(other[OLDEST])
     while at > 0:
-        theirs = table_row(other, at - 1).copy()
-        _translate(feature_row(other, int(theirs[0])), theirs, codes, key)
+        begin = row_place(other, at - 1)
+        for i in range(width):
+            theirs[i] = other[begin + i]
+        feature = feature_place(other, int(theirs[0]))
+        _translate(other[feature : feature + FEATURE_COLUMNS], theirs, codes, key)
         row = find_row(model, key)
         if row < 0:
-            row = make_row(model, key)
-            table_row(model, row)[KEY_COLUMNS:] = theirs[KEY_COLUMNS:]
+            begin = row_place(model, make_row(model, key))
+            for i in range(KEY_COLUMNS, width):
+                model[begin + i] = theirs[i]
         else:
             touch(model, row)
-            _join(model, table_row(model, row), theirs)
+            begin = row_place(model, row)
+            _join(model, model[begin : begin + width], theirs, both)
         at = int(other[order + 2 * (at - 1)])
     model[LEARNED] += other[LEARNED]
 
 
-@kernel
+@part
 def _translate(
     feature: NDArray[np.float64],
     row: NDArray[np.float64],
@@ -83,64 +102,77 @@ def _translate(
     key: NDArray[np.float64],
 ) -> None:
     """The key of a row of the other table in the codes of this one."""
-    key[:] = row[:KEY_COLUMNS]
+    for i in range(KEY_COLUMNS):
+        key[i] = row[i]
     for i in range(int(feature[0])):
         if int(feature[1 + 2 * i]) == CODE:
             key[1 + i] = codes[int(feature[2 + 2 * i]), int(row[1 + i])]
 
 
-@kernel
+@part
+def _age(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
+    """Bring a row's panes to the present."""
+    begin_panes(model, row, model[CLOCK])
+    if math.isfinite(model[HALF_LIFE_SECONDS]):
+        age = (now - row[LATEST]) / model[HALF_LIFE_SECONDS]
+        fade_pane(model, row, 0.5**age)
+
+
+@part
 def _join(
-    model: NDArray[np.float64], row: NDArray[np.float64], theirs: NDArray[np.float64]
+    model: NDArray[np.float64],
+    row: NDArray[np.float64],
+    theirs: NDArray[np.float64],
+    both: NDArray[np.float64],
 ) -> None:
     """Add one feature-value's row to another."""
     now = max(row[LATEST], theirs[LATEST])
-    for each in (row, theirs):
-        begin_panes(model, each, model[CLOCK])
-        if math.isfinite(model[HALF_LIFE_SECONDS]):
-            age = (now - each[LATEST]) / model[HALF_LIFE_SECONDS]
-            fade_pane(pane_of(model, each, 0), 0.5**age)
+    _age(model, row, now)
+    _age(model, theirs, now)
     for number in range(int(model[PANES])):
-        pane, added = pane_of(model, row, number), pane_of(model, theirs, number)
-        for i in range(SUM, HISTOGRAM):
-            pane[i] += added[i]
-        merge(pane[HISTOGRAM:], added[HISTOGRAM:])
+        pane = pane_place(model, number)
+        begin = pane + HISTOGRAM
+        end = begin + histogram_size(model)
+        for i in range(pane + SUM, begin):
+            row[i] += theirs[i]
+        merge(row[begin:end], theirs[begin:end], both)
     if theirs[LATEST] > row[LATEST]:
-        for place in (UPWARDS, DOWNWARDS, UPWARDS_SINCE, DOWNWARDS_SINCE):
+        for place in range(UPWARDS, DOWNWARDS_SINCE + 1):
             row[place] = theirs[place]
     row[ALARMS] += theirs[ALARMS]
-    _join_last_values(model, row, theirs)
+    _join_last_values(model, row, theirs, both)
     row[LATEST] = now
 
 
-@kernel
+@part
 def _join_last_values(
-    model: NDArray[np.float64], row: NDArray[np.float64], theirs: NDArray[np.float64]
+    model: NDArray[np.float64],
+    row: NDArray[np.float64],
+    theirs: NDArray[np.float64],
+    both: NDArray[np.float64],
 ) -> None:
     """Hold the last values of both, and average them anew."""
     size = int(model[RECENT])
-    own, added = int(row[HELD]), int(theirs[HELD])
-    both = own + added
-    if both == 0:
-        row[TAKEN] += theirs[TAKEN]
-        return
-    values, times = np.empty(both), np.empty(both)
-    for i in range(own):
-        place = VALUES + ring_place(model, row, i)
-        values[i], times[i] = row[place], row[place + size]
-    for i in range(added):
-        place = VALUES + ring_place(model, theirs, i)
-        values[own + i], times[own + i] = theirs[place], theirs[place + size]
-    order = np.argsort(times, kind="mergesort")
+    own, held = int(row[HELD]), int(row[HELD]) + int(theirs[HELD])
+    i, k = 0, 0
+    while i + k < held:  # both rings are in order of time; of equal times, our own is first
+        ours, other = VALUES + ring_place(model, row, i), VALUES + ring_place(model, theirs, k)
+        first = i < own and (k >= held - own or row[ours + size] <= theirs[other + size])
+        at = 2 * (i + k)
+        both[at] = row[ours] if first else theirs[other]
+        both[at + 1] = row[ours + size] if first else theirs[other + size]
+        i, k = (i + 1, k) if first else (i, k + 1)
     row[TAKEN] += theirs[TAKEN]
-    row[HELD] = min(both, size)
-    rolling = values[order[0]]
-    for i in range(1, both):
-        rolling = model[ALPHA] * values[order[i]] + (1.0 - model[ALPHA]) * rolling
+    if held == 0:
+        return
+    row[HELD] = min(held, size)
+    rolling = both[0]
+    for i in range(1, held):
+        rolling = model[ALPHA] * both[2 * i] + (1.0 - model[ALPHA]) * rolling
     row[ROLLING_VALUE] = rolling
-    first = both - int(row[HELD])
+    begin = held - int(row[HELD])
     for i in range(int(row[HELD])):
         place = VALUES + ring_place(model, row, i)
-        row[place] = values[order[first + i]]
-        row[place + size] = times[order[first + i]]
+        row[place] = both[2 * (begin + i)]
+        row[place + size] = both[2 * (begin + i) + 1]
     estimate_anew(model, row)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import part
 from foresail.kernels.feature_values import FEATURE_COLUMNS, KEY_COLUMNS
 
 FEATURES: Final = 0
@@ -68,29 +68,21 @@ def table_model(
     return model, at_index + slots + 2 * rows + rows * row_columns
 
 
-@kernel
-def feature_row(model: NDArray[np.float64], number: int) -> NDArray[np.float64]:
-    """The row of a feature."""
-    at = int(model[AT_FEATURES]) + number * FEATURE_COLUMNS
-    return model[at : at + FEATURE_COLUMNS]
+@part
+def feature_place(model: NDArray[np.float64], number: int) -> int:
+    """Where in the model the row of a feature begins."""
+    return int(model[AT_FEATURES]) + number * FEATURE_COLUMNS
 
 
-@kernel
-def table_row(model: NDArray[np.float64], row: int) -> NDArray[np.float64]:
-    """The columns of a row of the table."""
-    width = int(model[ROW_COLUMNS])
-    at = int(model[AT_ROWS]) + row * width
-    return model[at : at + width]
+@part
+def row_place(model: NDArray[np.float64], row: int) -> int:
+    """Where in the model a row of the table begins."""
+    return int(model[AT_ROWS]) + row * int(model[ROW_COLUMNS])
 
 
-@kernel
-def _home(model: NDArray[np.float64], at: int) -> int:
-    """Slot of the index at which the search for the key at this place of the model begins."""
-    return _home_of(model[at : at + KEY_COLUMNS], int(model[INDEX_SLOTS]))
-
-
-@kernel
-def _home_of(key: NDArray[np.float64], slots: int) -> int:
+@part
+def _home(key: NDArray[np.float64], slots: int) -> int:
+    """Slot of the index at which the search for a key begins."""
     mixed = _MULTIPLIER
     for i in range(KEY_COLUMNS):
         mixed = (mixed ^ np.float64(key[i] + 0.0).view(np.uint64)) * _MULTIPLIER
@@ -99,12 +91,12 @@ def _home_of(key: NDArray[np.float64], slots: int) -> int:
     return int(np.int64(((mixed >> _HALF_WORD) * np.uint64(slots)) >> _HALF_WORD))
 
 
-@kernel
+@part
 def find_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
     """Number of the row with this key, or -1."""
     slots = int(model[INDEX_SLOTS])
     index, rows, width = int(model[AT_INDEX]), int(model[AT_ROWS]), int(model[ROW_COLUMNS])
-    slot = _home_of(key, slots)
+    slot = _home(key, slots)
     while model[index + slot] != 0.0:
         row = int(model[index + slot]) - 1
         at = rows + row * width
@@ -119,7 +111,7 @@ def find_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
     return -1
 
 
-@kernel
+@part
 def touch(model: NDArray[np.float64], row: int) -> None:
     """Make a row the one used last."""
     if int(model[NEWEST]) == row + 1:
@@ -128,7 +120,7 @@ def touch(model: NDArray[np.float64], row: int) -> None:
     _link(model, row)
 
 
-@kernel
+@part
 def _link(model: NDArray[np.float64], row: int) -> None:
     """Put a row in front of the order of use."""
     order = int(model[AT_ORDER])
@@ -142,7 +134,7 @@ def _link(model: NDArray[np.float64], row: int) -> None:
     model[NEWEST] = row + 1.0
 
 
-@kernel
+@part
 def _unlink(model: NDArray[np.float64], row: int) -> None:
     """Take a row out of the order of use."""
     order = int(model[AT_ORDER])
@@ -157,17 +149,19 @@ def _unlink(model: NDArray[np.float64], row: int) -> None:
         model[OLDEST] = newer
 
 
-@kernel
+@part
 def _forget(model: NDArray[np.float64], row: int) -> None:
     """Take a row's key out of the index, closing the gap that it leaves."""
     slots = int(model[INDEX_SLOTS])
     index, rows, width = int(model[AT_INDEX]), int(model[AT_ROWS]), int(model[ROW_COLUMNS])
-    gap = _home(model, rows + row * width)
+    at = rows + row * width
+    gap = _home(model[at : at + KEY_COLUMNS], slots)
     while int(model[index + gap]) != row + 1:
         gap = (gap + 1) & (slots - 1)
     slot = (gap + 1) & (slots - 1)
     while model[index + slot] != 0.0:
-        home = _home(model, rows + (int(model[index + slot]) - 1) * width)
+        at = rows + (int(model[index + slot]) - 1) * width
+        home = _home(model[at : at + KEY_COLUMNS], slots)
         if ((slot - home) & (slots - 1)) >= ((slot - gap) & (slots - 1)):
             model[index + gap] = model[index + slot]
             gap = slot
@@ -175,7 +169,7 @@ def _forget(model: NDArray[np.float64], row: int) -> None:
     model[index + gap] = 0.0
 
 
-@kernel
+@part
 def make_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
     """A row of zeros behind a key that has none yet; the longest unused one if all are taken."""
     if int(model[USED]) < int(model[ROWS]):
@@ -186,11 +180,14 @@ def make_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
         _forget(model, row)
         _unlink(model, row)
         model[EVICTIONS] += 1.0
-        table_row(model, row)[:] = 0.0
-    table_row(model, row)[:KEY_COLUMNS] = key
+        begin = row_place(model, row)
+        for place in range(begin, begin + int(model[ROW_COLUMNS])):
+            model[place] = 0.0
+    for i in range(KEY_COLUMNS):
+        model[row_place(model, row) + i] = key[i]
     slots = int(model[INDEX_SLOTS])
     index = int(model[AT_INDEX])
-    slot = _home_of(key, slots)
+    slot = _home(key, slots)
     while model[index + slot] != 0.0:
         slot = (slot + 1) & (slots - 1)
     model[index + slot] = row + 1.0

@@ -23,7 +23,7 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, kernel, part
 
 _QUANTILES = len(QUANTILE_LEVELS)
 _ROOT_HALF: Final = math.sqrt(0.5)
@@ -95,21 +95,20 @@ _FAR_BOTTOM: Final = (
 )
 
 
-@kernel
+@part
 def _polynomial(coefficients: tuple[float, ...], x: float) -> float:
-    value = 0.0
-    for coefficient in coefficients:
-        value = value * x + coefficient
-    return value
+    c = coefficients  # a loop over a tuple takes far longer to compile
+    middle = (((c[0] * x + c[1]) * x + c[2]) * x + c[3]) * x + c[4]
+    return ((middle * x + c[5]) * x + c[6]) * x + c[7]
 
 
-@kernel
+@bare_kernel
 def upper_tail(z: float) -> float:
     """Probability that a standard normal variable exceeds ``z``."""
     return 0.5 * math.erfc(z * _ROOT_HALF)
 
 
-@kernel
+@bare_kernel
 def upper_quantile(probability: float) -> float:
     """The value that a standard normal variable exceeds with this probability (AS 241)."""
     if probability <= 0.0:
@@ -130,7 +129,7 @@ def upper_quantile(probability: float) -> float:
     return math.copysign(distance, offset)
 
 
-@kernel
+@part
 def _between(low: float, high: float) -> float:
     """Probability that a standard normal variable lies between two values."""
     if low > 0.0:
@@ -138,7 +137,7 @@ def _between(low: float, high: float) -> float:
     return upper_tail(-high) - upper_tail(-low)
 
 
-@kernel
+@bare_kernel
 def standardised(value: float, mu: float, sigma: float) -> float:
     """Distance of a value (not negative, may be infinite) from the median, in ``sigma``."""
     if value <= 0.0:
@@ -146,13 +145,13 @@ def standardised(value: float, mu: float, sigma: float) -> float:
     return (math.log(value) - mu) / sigma
 
 
-@kernel
+@bare_kernel
 def log_normal_left(mu: float, sigma: float, elapsed: float) -> float:
     """Probability that X exceeds ``elapsed``."""
     return upper_tail(standardised(elapsed, mu, sigma))
 
 
-@kernel
+@bare_kernel
 def log_normal_quantile(mu: float, sigma: float, cap: float, elapsed: float, level: float) -> float:
     """Value that the quantity stays at or below with this probability."""
     if level <= 0.0:
@@ -173,7 +172,7 @@ def log_normal_quantiles(
     return values
 
 
-@kernel
+@bare_kernel
 def log_normal_mean(mu: float, sigma: float, cap: float, elapsed: float) -> float:
     """Expected value: that of X between ``elapsed`` and ``cap``, plus the mass on the cap."""
     first, last = standardised(elapsed, mu, sigma), standardised(cap, mu, sigma)
@@ -183,7 +182,7 @@ def log_normal_mean(mu: float, sigma: float, cap: float, elapsed: float) -> floa
     return min(max(total / upper_tail(first), elapsed), cap)
 
 
-@kernel
+@part
 def log_normal_urgency(mu: float, sigma: float, cap: float, elapsed: float) -> float:
     """E[1 / max(T, bound)]: mass below the bound, E[1 / X] from it to the cap, mass on the cap."""
     low = max(elapsed, SLOWDOWN_BOUND_SECONDS)
@@ -215,7 +214,7 @@ def log_normal_survival(
     return survival
 
 
-@kernel
+@bare_kernel
 def summarise_log_normal(
     mu: float, sigma: float, cap: float, elapsed: float, row: NDArray[np.float64]
 ) -> None:
@@ -226,7 +225,7 @@ def summarise_log_normal(
     row[URGENCY] = log_normal_urgency(mu, sigma, cap, elapsed)
 
 
-@kernel
+@bare_kernel
 def fill_log_normal_belief(
     mu: float, sigma: float, cap: float, elapsed: float, row: NDArray[np.float64]
 ) -> None:
@@ -237,6 +236,6 @@ def fill_log_normal_belief(
     """
     for i in range(BELIEF_COLUMNS - 1):
         row[i] = log_normal_quantile(mu, sigma, cap, elapsed, BELIEF_LEVELS[i])
-    last = row[-2]
+    last = row[BELIEF_COLUMNS - 2]
     beyond = log_normal_mean(mu, sigma, cap, last) if last < cap else cap
-    row[-1] = min(max(2.0 * beyond - last, last), cap)
+    row[BELIEF_COLUMNS - 1] = min(max(2.0 * beyond - last, last), cap)

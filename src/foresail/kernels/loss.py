@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 
 LINEAR: Final = 0
 SQUARED: Final = 1
@@ -31,7 +31,7 @@ WEIGHTS: Final = {
 _SHORTEST_SECONDS = 1.0
 
 
-@bare_kernel
+@part
 def job_weight(kind: int, cpus: float, runtime: float, log_unit: float, smallest: float) -> float:
     """Weight of a job's error.
 
@@ -59,7 +59,7 @@ def job_weight(kind: int, cpus: float, runtime: float, log_unit: float, smallest
     return max(weight, smallest)
 
 
-@bare_kernel
+@part
 def error_loss(error: float, over: int, under: int, over_scale: float, under_scale: float) -> float:
     """Unweighted loss of ``error`` = predicted - real runtime (seconds)."""
     if error >= 0.0:
@@ -67,7 +67,7 @@ def error_loss(error: float, over: int, under: int, over_scale: float, under_sca
     return under_scale * (error * error if under == SQUARED else -error)
 
 
-@bare_kernel
+@part
 def error_slope(
     error: float, over: int, under: int, over_scale: float, under_scale: float
 ) -> float:
@@ -79,7 +79,7 @@ def error_slope(
     return 0.0
 
 
-@bare_kernel
+@part
 def pinball_slope(error: float, level: float) -> float:
     """Derivative of the pinball loss, whose minimum is the quantile at ``level``."""
     if error > 0.0:

@@ -14,10 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.calling import call_belief_step, call_predictor_step
+from foresail.kernels.borrowed import block
+from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.kernels.compile import kernel, step
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.compile import bare_step, part
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.sorting import sort_ascending
 
 MEMBERS: Final = 0
 OWN_USER_COLUMNS: Final = 1
@@ -50,70 +52,31 @@ def first_own_number(members: int) -> int:
     return FIRST_MEMBER + members * MEMBER_COLUMNS
 
 
-@kernel
-def block(matrix: NDArray[np.float64], first: int, columns: int) -> NDArray[np.float64]:
-    """The columns from ``first`` on, which lie together as a matrix of their own."""
-    rows = matrix.shape[0]
-    flat = matrix.reshape(matrix.size)
-    return flat[first * rows : (first + columns) * rows].reshape((rows, columns))
+@part
+def member_place(member: int) -> int:
+    """Where in the model it is said of a member where its steps and its blocks are."""
+    return FIRST_MEMBER + member * MEMBER_COLUMNS
 
 
-@kernel
-def take_step(
-    which: int,
-    member: int,
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
-    """Let a member take one of its steps; its summary goes to ``summaries``."""
-    at = FIRST_MEMBER + member * MEMBER_COLUMNS
+@part
+def inputs_of(member: int, inputs: PredictorInputs) -> PredictorInputs:
+    """What a member is told, and its blocks of the composite's arrays."""
+    model = inputs.model
+    at = member_place(member)
     place = int(model[at + MODEL])
-    call_predictor_step(
-        model[at + which],
-        slot,
-        now,
-        runtime,
-        specs,
+    return PredictorInputs(
+        inputs.slot,
+        inputs.now,
+        inputs.runtime,
+        inputs.specs,
         model[place : place + int(model[at + MODEL_SIZE])],
-        block(users, int(model[at + USERS]), int(model[at + USER_COLUMNS])),
-        block(jobs, int(model[at + JOBS]), int(model[at + JOB_COLUMNS])),
-        summaries,
+        block(inputs.users, int(model[at + USERS]), int(model[at + USER_COLUMNS])),
+        block(inputs.jobs, int(model[at + JOBS]), int(model[at + JOB_COLUMNS])),
+        inputs.summaries,
     )
 
 
-@kernel
-def read_belief(
-    member: int,
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    belief: NDArray[np.float64],
-) -> None:
-    """Fill ``belief`` with a member's belief; ``summary`` is the row its prediction filled."""
-    at = FIRST_MEMBER + member * MEMBER_COLUMNS
-    place = int(model[at + MODEL])
-    call_belief_step(
-        model[at + BELIEF],
-        slot,
-        specs,
-        model[place : place + int(model[at + MODEL_SIZE])],
-        block(users, int(model[at + USERS]), int(model[at + USER_COLUMNS])),
-        block(jobs, int(model[at + JOBS]), int(model[at + JOB_COLUMNS])),
-        summary,
-        belief,
-    )
-
-
-@kernel
+@part
 def interpolated(anchored: NDArray[np.float64], values: NDArray[np.float64]) -> None:
     """Spread numbers given at the anchors over all belief levels."""
     for i in range(ANCHORS[0]):
@@ -128,41 +91,25 @@ def interpolated(anchored: NDArray[np.float64], values: NDArray[np.float64]) -> 
         values[i] = anchored[ANCHOR_COUNT - 1]
 
 
-@kernel
+@part
 def cut_and_sort(belief: NDArray[np.float64], limit: float) -> None:
     """Bring a row of quantiles between 0 and the limit, and into order."""
     for i in range(BELIEF_COLUMNS):
         value = belief[i]
         belief[i] = 0.0 if math.isnan(value) else min(max(value, 0.0), limit)
-    belief.sort()
+    sort_ascending(belief)
 
 
-@step(PREDICTOR_STEP)
-def started(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def started(inputs: PredictorInputs) -> None:
     """A composite's reaction to a start: tell the members."""
-    for k in range(int(model[MEMBERS])):
-        take_step(STARTED, k, slot, now, runtime, specs, model, users, jobs, summaries)
+    for k in range(int(inputs.model[MEMBERS])):
+        call_predictor_step(inputs.model[member_place(k) + STARTED], inputs_of(k, inputs))
 
 
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
+@bare_step(BELIEF_STEP)
+def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
     """A composite's belief: its own columns of the job begin with it."""
-    job = block(jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
-    row[:] = job[:BELIEF_COLUMNS]
+    job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
+    for i in range(BELIEF_COLUMNS):
+        row[i] = job[i]

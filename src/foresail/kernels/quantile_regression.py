@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from foresail.kernels.basis import basis_size, expand
 from foresail.kernels.belief import fill_piecewise_belief
-from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.columns import REQUESTED
+from foresail.kernels.compile import bare_step, part
 from foresail.kernels.gradient import (
     descend,
     inner_product,
@@ -33,8 +33,8 @@ from foresail.kernels.history import (
     write_features,
 )
 from foresail.kernels.loss import pinball_slope
-from foresail.kernels.request import user_row
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.sorting import sort_ascending
 from foresail.kernels.summary import summarise_piecewise
 
 TERMS: Final = basis_size(FEATURES)
@@ -72,44 +72,36 @@ def framed_levels(model: NDArray[np.float64]) -> NDArray[np.float64]:
     return model[_FIRST_LEVEL : _FIRST_LEVEL + int(model[LEVELS]) + 2]
 
 
-@kernel
+@part
 def _frame_and_sort(values: NDArray[np.float64], requested: float) -> None:
     """Complete ``values`` (the inner ones are given) to a quantile function, in place.
 
     The inner values are brought between a second and the limit, and into order. The ends are a
     second and the limit; without one, the highest value stretched.
     """
-    inner = values[1:-1]
+    last = values.size - 1
+    inner = values[1:last]
     for i in range(inner.size):
         inner[i] = min(max(inner[i], SHORTEST_SECONDS), requested)
-    inner.sort()
+    sort_ascending(inner)
     values[0] = min(SHORTEST_SECONDS, requested)
-    if math.isfinite(requested):
-        values[-1] = requested
-    else:
-        values[-1] = inner[-1] * _UNLIMITED_STRETCH
+    values[last] = requested
+    if not math.isfinite(requested):
+        values[last] = values[last - 1] * _UNLIMITED_STRETCH
 
 
-@step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
     """Store the job's features and predict its quantiles from them."""
-    user = users[user_row(specs, slot)]
-    write_features(slot, now, specs, user, jobs, model[UNKNOWN_SECONDS])
-    features = jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
+    slot, model = inputs.slot, inputs.model
+    write_features(inputs, model[UNKNOWN_SECONDS])
+    features = inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
     count = int(model[LEVELS])
-    values = jobs[slot, FIRST_VALUE : FIRST_VALUE + count + 2]
+    values = inputs.jobs[slot, FIRST_VALUE : FIRST_VALUE + count + 2]
     levels = model[_FIRST_LEVEL : _FIRST_LEVEL + count + 2]
     if model[EXAMPLES] < model[WARMUP]:
-        values[:] = features[0]
+        for i in range(values.size):
+            values[i] = features[0]
     else:
         basis = model[_BASIS:_FIRST_LEVEL]
         scales = model[_SCALES:_BASIS]
@@ -121,11 +113,11 @@ def predict(
                 values[1 + i] = safe_inner_product(basis, scales, coefficients)
             else:
                 values[1 + i] = inner_product(basis, coefficients)
-        _frame_and_sort(values, specs[slot, REQUESTED])
-    summarise_piecewise(levels, values, summaries[slot])
+        _frame_and_sort(values, inputs.specs[slot, REQUESTED])
+    summarise_piecewise(levels, values, inputs.summaries[slot])
 
 
-@kernel
+@part
 def _learn(features: NDArray[np.float64], runtime: float, model: NDArray[np.float64]) -> None:
     """Take one gradient step per level (spec section 7, pinball loss)."""
     count = int(model[LEVELS])
@@ -148,39 +140,23 @@ def _learn(features: NDArray[np.float64], runtime: float, model: NDArray[np.floa
         descend(basis, scales, coefficients, squares, slope, model[L2], rate)
 
 
-@step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
     """Learn from the job's features at submission and its runtime; then add it to the history."""
-    user = users[user_row(specs, slot)]
-    leave(slot, specs, user, jobs)
+    slot, runtime, model = inputs.slot, inputs.runtime, inputs.model
+    leave(inputs)
     if math.isnan(runtime):
         return
-    killed = runtime >= specs[slot, REQUESTED]
+    killed = runtime >= inputs.specs[slot, REQUESTED]
     if not (killed and model[SKIP_KILLED] != 0.0):
-        _learn(jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES], runtime, model)
-    record(now, runtime, specs[slot, CPUS], user)
+        _learn(inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES], runtime, model)
+    record(inputs)
 
 
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
+@bare_step(BELIEF_STEP)
+def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
     """The quantiles between those that were predicted, by linear interpolation."""
-    count = int(model[LEVELS]) + 2
-    levels = model[_FIRST_LEVEL : _FIRST_LEVEL + count]
-    fill_piecewise_belief(levels, jobs[slot, FIRST_VALUE : FIRST_VALUE + count], row)
+    count = int(inputs.model[LEVELS]) + 2
+    levels = inputs.model[_FIRST_LEVEL : _FIRST_LEVEL + count]
+    values = inputs.jobs[inputs.slot, FIRST_VALUE : FIRST_VALUE + count]
+    fill_piecewise_belief(levels, values, row)

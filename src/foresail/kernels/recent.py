@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import bare_step
 from foresail.kernels.request import limit_or_stand_in, user_row
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.summary import summarise_point
 
 UNKNOWN_SECONDS: Final = 0
@@ -34,19 +31,10 @@ def user_columns(window: int) -> int:
 
 
 @bare_step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def predict(inputs: PredictorInputs) -> None:
     """Predict the mean of the last runtimes, at most the limit; until there are enough, that."""
-    user = users[user_row(specs, slot)]
-    requested = specs[slot, REQUESTED]
+    model, requested = inputs.model, inputs.specs[inputs.slot, REQUESTED]
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
     predicted = limit_or_stand_in(requested, user[LONGEST], model[UNKNOWN_SECONDS])
     if user[COMPLETED] >= model[ENOUGH]:
         seen = int(min(user[COMPLETED], model[WINDOW]))
@@ -57,24 +45,15 @@ def predict(
         if model[WHOLE_SECONDS] != 0.0:
             mean = math.floor(mean)
         predicted = min(mean, requested)
-    summarise_point(predicted, summaries[slot])
+    summarise_point(predicted, inputs.summaries[inputs.slot])
 
 
 @bare_step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def observe(inputs: PredictorInputs) -> None:
     """Remember the runtime."""
-    if math.isnan(runtime):
+    if math.isnan(inputs.runtime):
         return
-    user = users[user_row(specs, slot)]
-    user[RING + int(user[COMPLETED]) % int(model[WINDOW])] = runtime
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
+    user[RING + int(user[COMPLETED]) % int(inputs.model[WINDOW])] = inputs.runtime
     user[COMPLETED] += 1.0
-    user[LONGEST] = max(user[LONGEST], runtime)
+    user[LONGEST] = max(user[LONGEST], inputs.runtime)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.basis import basis_size, expand
 from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import bare_kernel, bare_step
+from foresail.kernels.compile import bare_step, part
 from foresail.kernels.gradient import (
     descend,
     inner_product,
@@ -24,8 +24,7 @@ from foresail.kernels.gradient import (
 )
 from foresail.kernels.history import FEATURES, FIRST_FEATURE, leave, record, write_features
 from foresail.kernels.loss import error_slope, job_weight
-from foresail.kernels.request import user_row
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.summary import summarise_point
 
 TERMS: Final = basis_size(FEATURES)
@@ -58,22 +57,13 @@ SHORTEST_SECONDS: Final = 1.0
 
 
 @bare_step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def predict(inputs: PredictorInputs) -> None:
     """Store the job's features and predict from them, between one second and the limit."""
-    user = users[user_row(specs, slot)]
-    write_features(slot, now, specs, user, jobs, model[UNKNOWN_SECONDS])
-    features = jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
+    slot, model = inputs.slot, inputs.model
+    write_features(inputs, model[UNKNOWN_SECONDS])
+    features = inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
     if model[EXAMPLES] < model[WARMUP]:
-        summarise_point(features[0], summaries[slot])
+        summarise_point(features[0], inputs.summaries[slot])
         return
     basis = model[_BASIS:MODEL_SIZE]
     scales = model[_SCALES:_SQUARES]
@@ -85,10 +75,11 @@ def predict(
         output = inner_product(basis, coefficients)
     if model[ABSOLUTE] != 0.0:
         output = abs(output)
-    summarise_point(min(max(output, SHORTEST_SECONDS), specs[slot, REQUESTED]), summaries[slot])
+    predicted = min(max(output, SHORTEST_SECONDS), inputs.specs[slot, REQUESTED])
+    summarise_point(predicted, inputs.summaries[slot])
 
 
-@bare_kernel
+@part
 def _learn(
     features: NDArray[np.float64], cpus: float, runtime: float, model: NDArray[np.float64]
 ) -> None:
@@ -110,23 +101,14 @@ def _learn(
 
 
 @bare_step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def observe(inputs: PredictorInputs) -> None:
     """Learn from the job's features at submission and its runtime; then add it to the history."""
-    user = users[user_row(specs, slot)]
-    leave(slot, specs, user, jobs)
+    slot, runtime, model = inputs.slot, inputs.runtime, inputs.model
+    leave(inputs)
     if math.isnan(runtime):
         return
-    killed = runtime >= specs[slot, REQUESTED]
+    killed = runtime >= inputs.specs[slot, REQUESTED]
     if not (killed and model[SKIP_KILLED] != 0.0):
-        features = jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
-        _learn(features, specs[slot, CPUS], runtime, model)
-    record(now, runtime, specs[slot, CPUS], user)
+        features = inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
+        _learn(features, inputs.specs[slot, CPUS], runtime, model)
+    record(inputs)

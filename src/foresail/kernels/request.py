@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import REQUESTED, USER
-from foresail.kernels.compile import bare_kernel, bare_step
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.compile import bare_step, part
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.summary import summarise_point
 
 UNKNOWN_SECONDS: Final = 0
@@ -22,13 +22,13 @@ USER_COLUMNS: Final = 1
 """A user's row: the longest runtime seen (0 before the first)."""
 
 
-@bare_kernel
+@part
 def user_row(specs: NDArray[np.float64], slot: int) -> int:
     """Row of a job's user in the ``users`` array; jobs of unknown users share row 0."""
     return int(specs[slot, USER]) + 1
 
 
-@bare_kernel
+@part
 def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float:
     """The limit; without one the user's longest runtime so far; without that ``unknown``."""
     if math.isfinite(requested):
@@ -37,48 +37,22 @@ def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float
 
 
 @bare_step(PREDICTOR_STEP)
-def ignore(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def ignore(inputs: PredictorInputs) -> None:
     """The step of a predictor that does not react to this kind of event."""
 
 
 @bare_step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def predict(inputs: PredictorInputs) -> None:
     """Predict the limit."""
-    longest = users[user_row(specs, slot), LONGEST]
-    limit = limit_or_stand_in(specs[slot, REQUESTED], longest, model[UNKNOWN_SECONDS])
-    summarise_point(limit, summaries[slot])
+    slot, requested = inputs.slot, inputs.specs[inputs.slot, REQUESTED]
+    longest = inputs.users[user_row(inputs.specs, slot), LONGEST]
+    limit = limit_or_stand_in(requested, longest, inputs.model[UNKNOWN_SECONDS])
+    summarise_point(limit, inputs.summaries[slot])
 
 
 @bare_step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+def observe(inputs: PredictorInputs) -> None:
     """Remember the user's longest runtime."""
-    user = users[user_row(specs, slot)]
-    if runtime > user[LONGEST]:
-        user[LONGEST] = runtime
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
+    if inputs.runtime > user[LONGEST]:
+        user[LONGEST] = inputs.runtime

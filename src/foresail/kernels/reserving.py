@@ -7,200 +7,153 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel, step
-from foresail.kernels.easy import start_in_order
-from foresail.kernels.ordered import hold
-from foresail.kernels.profile import earliest_fit, occupy, timeline
-from foresail.kernels.signatures import PASS_STEP
+from foresail.kernels.compile import merged_part, part, step
+from foresail.kernels.easy import start, start_in_order
+from foresail.kernels.profile import PROFILE_COLUMNS, ROOM, TIME, earliest_fit, occupy, timeline
+from foresail.kernels.signatures import PASS_STEP, PassInputs
+from foresail.kernels.waiting_jobs import PLANNED, QUEUE, RESERVATION, WIDTH
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
+
+@merged_part
+def _reserve_first(
+    inputs: PassInputs, profile: Floats, steps: int, count: int, free: float
+) -> tuple[int, int, float]:
+    """Give the first blocked jobs reservations, or start them; the others have none.
+
+    Returns the number of steps of the profile, of jobs started, and the cpus left.
+    """
+    jobs = inputs.jobs
+    first = count
+    last = first + min(int(inputs.parameters[0]), inputs.waiting - count)
+    for i in range(first, last):
+        slot = int(inputs.order[i, QUEUE])
+        width, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+        at = earliest_fit(profile, steps, 0, width, planned)
+        if at == steps:
+            jobs[slot, RESERVATION] = math.inf
+        elif at == 0 and width <= free:
+            steps = occupy(profile, steps, inputs.now, planned, width)
+            free -= width
+            start(inputs, slot, count)
+            count += 1
+        else:
+            begin = profile[at, TIME]
+            jobs[slot, RESERVATION] = begin
+            steps = occupy(profile, steps, begin, planned, width)
+    for i in range(last, inputs.waiting):
+        jobs[int(inputs.order[i, QUEUE]), RESERVATION] = math.nan
+    return steps, count, free
 
 
 @step(PASS_STEP)
-def reserving_pass(
-    now: float,
-    free: float,
-    queue: Integers,
-    candidates: Integers,
-    waiting: int,
-    width: Floats,
-    submit: Floats,
-    planned: Floats,
-    likely: Floats,
-    release_time: Floats,
-    release_width: Floats,
-    release_slot: Integers,
-    releases: int,
-    reservation: Floats,
-    parameters: Floats,
-    starts: Integers,
-) -> int:
+def reserving_pass(inputs: PassInputs) -> int:
     """Start in order; reserve for the first ``parameters[0]`` blocked jobs; backfill around them.
 
     With one reservation this is EASY; with more, a candidate may delay none of them.
     """
-    count = start_in_order(
-        now,
-        free,
-        queue,
-        waiting,
-        width,
-        planned,
-        release_time,
-        release_width,
-        release_slot,
-        releases,
-        reservation,
-        starts,
-    )
-    if count == waiting:
+    count, free = start_in_order(inputs)
+    if count == inputs.waiting:
         return count
-    for i in range(count):
-        free -= width[starts[i]]
-    steps = 2 * (waiting + 1) + releases + count
-    times = np.empty(steps)
-    room = np.empty(steps)
-    n = timeline(now, free, release_time, release_width, releases + count, times, room)
-    reserved = min(int(parameters[0]), waiting - count)
-    first = count
-    for i in range(first, first + reserved):
-        slot = queue[i]
-        at = earliest_fit(times, room, n, 0, width[slot], planned[slot])
-        if at == n:
-            reservation[slot] = math.inf
-        elif at == 0 and width[slot] <= free:
-            n = occupy(times, room, n, now, planned[slot], width[slot])
-            free -= width[slot]
-            end = now + planned[slot]
-            hold(
-                release_time, release_width, release_slot, releases + count, end, width[slot], slot
-            )
-            reservation[slot] = -math.inf
-            starts[count] = slot
-            count += 1
-        else:
-            reservation[slot] = times[at]
-            n = occupy(times, room, n, times[at], planned[slot], width[slot])
-    for i in range(first + reserved, waiting):
-        reservation[queue[i]] = math.nan
-    for i in range(waiting):
+    jobs = inputs.jobs
+    releases = inputs.releases + count
+    profile = np.empty((2 * (inputs.waiting + 1) + releases, PROFILE_COLUMNS))
+    steps = timeline(inputs.now, free, inputs.release, releases, profile)
+    steps, count, free = _reserve_first(inputs, profile, steps, count, free)
+    for i in range(inputs.waiting):
         if free <= 0:
             break
-        slot = candidates[i]
-        needed = width[slot]
-        if needed > free or not math.isnan(reservation[slot]):
+        slot = int(inputs.order[i, inputs.candidates])
+        needed, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+        if needed > free or not math.isnan(jobs[slot, RESERVATION]):
             continue
-        end = now + planned[slot]
-        k = 0
-        while k < n and times[k] < end and room[k] >= needed:
-            k += 1
-        if k < n and times[k] < end:
+        if not fits_at(profile, steps, 0, inputs.now + planned, needed):
             continue
-        n = occupy(times, room, n, now, planned[slot], needed)
+        steps = occupy(profile, steps, inputs.now, planned, needed)
         free -= needed
-        hold(release_time, release_width, release_slot, releases + count, end, needed, slot)
-        reservation[slot] = -math.inf
-        starts[count] = slot
+        start(inputs, slot, count)
         count += 1
     return count
 
 
-@kernel
-def _fits_at(
-    times: Floats, room: Floats, count: int, start: float, seconds: float, width: float
-) -> bool:
-    i = count - 1
-    while times[i] > start:
-        i -= 1
-    while i < count and times[i] < start + seconds:
-        if room[i] < width:
+@part
+def fits_at(profile: Floats, steps: int, first: int, end: float, width: float) -> bool:
+    """Whether ``width`` cpus are free from step ``first`` until ``end``."""
+    i = first
+    while i < steps and profile[i, TIME] < end:
+        if profile[i, ROOM] < width:
             return False
         i += 1
     return True
 
 
-@kernel
-def _reserve(
-    times: Floats,
-    room: Floats,
-    count: int,
-    slot: int,
-    width: Floats,
-    planned: Floats,
-    reservation: Floats,
-) -> int:
+@part
+def _step_of(profile: Floats, steps: int, time: float) -> int:
+    """The step that ``time`` (not before now) falls into."""
+    i = steps - 1
+    while profile[i, TIME] > time:
+        i -= 1
+    return i
+
+
+@part
+def _reserve(profile: Floats, steps: int, jobs: Floats, slot: int) -> int:
     """Give a job the earliest reservation there is; returns the number of steps."""
-    at = earliest_fit(times, room, count, 0, width[slot], planned[slot])
-    if at == count:
-        reservation[slot] = math.inf
-        return count
-    reservation[slot] = times[at]
-    return occupy(times, room, count, times[at], planned[slot], width[slot])
+    width, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+    at = earliest_fit(profile, steps, 0, width, planned)
+    if at == steps:
+        jobs[slot, RESERVATION] = math.inf
+        return steps
+    begin = profile[at, TIME]
+    jobs[slot, RESERVATION] = begin
+    return occupy(profile, steps, begin, planned, width)
+
+
+@merged_part
+def _keep_reservations(inputs: PassInputs, profile: Floats, steps: int) -> int:
+    """Enter the reservations of the last pass that are still possible, the others anew."""
+    jobs = inputs.jobs
+    for i in range(inputs.waiting):
+        slot = int(inputs.order[i, QUEUE])
+        if not math.isfinite(jobs[slot, RESERVATION]):
+            continue
+        begin = max(inputs.now, jobs[slot, RESERVATION])
+        width, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+        if fits_at(profile, steps, _step_of(profile, steps, begin), begin + planned, width):
+            jobs[slot, RESERVATION] = begin
+            steps = occupy(profile, steps, begin, planned, width)
+        else:
+            steps = _reserve(profile, steps, jobs, slot)
+    for i in range(inputs.waiting):
+        slot = int(inputs.order[i, QUEUE])
+        if math.isnan(jobs[slot, RESERVATION]) or jobs[slot, RESERVATION] == math.inf:
+            steps = _reserve(profile, steps, jobs, slot)
+    return steps
 
 
 @step(PASS_STEP)
-def conservative_pass(
-    now: float,
-    free: float,
-    queue: Integers,
-    candidates: Integers,
-    waiting: int,
-    width: Floats,
-    submit: Floats,
-    planned: Floats,
-    likely: Floats,
-    release_time: Floats,
-    release_width: Floats,
-    release_slot: Integers,
-    releases: int,
-    reservation: Floats,
-    parameters: Floats,
-    starts: Integers,
-) -> int:
+def conservative_pass(inputs: PassInputs) -> int:
     """Every job holds a reservation; early ends let jobs move forward in queue order, never back.
 
     A reservation that an underestimated job has made impossible is made anew; a job without one
     gets the earliest that delays nobody else. A job whose reservation is now starts.
     """
-    steps = 4 * (waiting + 1) + releases
-    times = np.empty(steps)
-    room = np.empty(steps)
-    n = timeline(now, free, release_time, release_width, releases, times, room)
-    for i in range(waiting):
-        slot = queue[i]
-        if not math.isfinite(reservation[slot]):
-            continue
-        start = max(now, reservation[slot])
-        if _fits_at(times, room, n, start, planned[slot], width[slot]):
-            reservation[slot] = start
-            n = occupy(times, room, n, start, planned[slot], width[slot])
-        else:
-            n = _reserve(times, room, n, slot, width, planned, reservation)
-    for i in range(waiting):
-        slot = queue[i]
-        if math.isnan(reservation[slot]) or reservation[slot] == math.inf:
-            n = _reserve(times, room, n, slot, width, planned, reservation)
+    jobs, free = inputs.jobs, inputs.free
+    profile = np.empty((4 * (inputs.waiting + 1) + inputs.releases, PROFILE_COLUMNS))
+    steps = timeline(inputs.now, free, inputs.release, inputs.releases, profile)
+    steps = _keep_reservations(inputs, profile, steps)
     count = 0
-    for i in range(waiting):
-        slot = queue[i]
-        if reservation[slot] == math.inf:
+    for i in range(inputs.waiting):
+        slot = int(inputs.order[i, QUEUE])
+        width, reserved = jobs[slot, WIDTH], jobs[slot, RESERVATION]
+        if reserved == math.inf:
             continue
-        n = occupy(times, room, n, reservation[slot], planned[slot], -width[slot])
-        n = _reserve(times, room, n, slot, width, planned, reservation)
-        if reservation[slot] > now or width[slot] > free:
+        steps = occupy(profile, steps, reserved, jobs[slot, PLANNED], -width)
+        steps = _reserve(profile, steps, jobs, slot)
+        if jobs[slot, RESERVATION] > inputs.now or width > free:
             continue
-        free -= width[slot]
-        hold(
-            release_time,
-            release_width,
-            release_slot,
-            releases + count,
-            now + planned[slot],
-            width[slot],
-            slot,
-        )
-        reservation[slot] = -math.inf
-        starts[count] = slot
+        free -= width
+        start(inputs, slot, count)
         count += 1
     return count

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 
 
-@bare_kernel
+@part
 def tame_belief(belief: NDArray[np.float64]) -> bool:
     """Make a belief row finite and not descending; False if it says nothing.
 
@@ -25,7 +25,7 @@ def tame_belief(belief: NDArray[np.float64]) -> bool:
     return True
 
 
-@bare_kernel
+@part
 def level_at_or_below(belief: NDArray[np.float64], truth: float) -> float:
     """Probability of at most the truth, by the piecewise linear quantile function."""
     if truth >= belief[BELIEF_COLUMNS - 1]:
@@ -39,7 +39,7 @@ def level_at_or_below(belief: NDArray[np.float64], truth: float) -> float:
     return float(BELIEF_LEVELS[i - 1] + share * (BELIEF_LEVELS[i] - BELIEF_LEVELS[i - 1]))
 
 
-@bare_kernel
+@part
 def level_below(belief: NDArray[np.float64], truth: float) -> float:
     """Probability of less than the truth: differs from ``level_at_or_below`` at an atom."""
     if truth > belief[BELIEF_COLUMNS - 1]:
@@ -53,7 +53,7 @@ def level_below(belief: NDArray[np.float64], truth: float) -> float:
     return float(BELIEF_LEVELS[i - 1] + share * (BELIEF_LEVELS[i] - BELIEF_LEVELS[i - 1]))
 
 
-@bare_kernel
+@part
 def _loss_over(begin: float, end: float, low: float, high: float, truth: float) -> float:
     """Twice the pinball loss, integrated over the levels from begin to end.
 
@@ -73,7 +73,7 @@ def _loss_over(begin: float, end: float, low: float, high: float, truth: float) 
     return (end - begin) / 3.0 * (first + 4.0 * centre + last)
 
 
-@bare_kernel
+@part
 def continuous_ranked_probability_score(belief: NDArray[np.float64], truth: float) -> float:
     """CRPS of a belief row: twice the pinball loss integrated over all levels, in the row's unit.
 

@@ -1,8 +1,8 @@
-"""The types of the steps that a compiled replay is handed as function pointers.
+"""The types of a policy's steps: what each is handed, as one record.
 
-A policy's step is compiled once, to machine code that is cached on disk, against one of these
-signatures. The replay calls it through a pointer, so that a new predictor, correction or scheduler
-needs no change to the replay and no new compilation of it.
+A step is compiled once, when a policy first asks for it, to machine code that is cached on disk.
+The replay calls it by its address (``foresail.kernels.calling``), so that a new predictor,
+correction or scheduler needs no change to the replay and no new compilation of it.
 """
 
 from __future__ import annotations
@@ -19,61 +19,127 @@ _VECTOR = types.float64[::1]
 _INDICES = types.int64[::1]
 _MATRIX = types.float64[:, ::1]
 
-PREDICTOR_STEP = types.void(
-    types.int64,  # slot: row of the job in specs, jobs and summaries
-    types.float64,  # now
-    types.float64,  # runtime of the attempt that ended; nan when predicting or starting
-    _MATRIX,  # specs (foresail.kernels.columns)
-    _VECTOR,  # model: state of fixed size
-    _MATRIX,  # users: state, a row per user code
-    _MATRIX,  # jobs: state, a row per slot
-    _MATRIX,  # summaries: the prediction step writes row ``slot``
+
+class PredictorInputs(NamedTuple):
+    """What a predictor's step is told, and the arrays it reads and writes.
+
+    ``slot`` is the job's row in ``specs`` (``foresail.kernels.columns``), ``jobs`` and
+    ``summaries``; ``runtime`` (seconds) is that of the attempt that ended, nan when predicting or
+    starting. ``model`` is state of a fixed size, ``users`` has a row per user code, ``jobs`` a row
+    per slot; a prediction writes row ``slot`` of ``summaries``.
+    """
+
+    slot: int
+    now: float
+    runtime: float
+    specs: NDArray[np.float64]
+    model: NDArray[np.float64]
+    users: NDArray[np.float64]
+    jobs: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+
+
+PREDICTOR_INPUTS = types.NamedTuple(
+    (types.int64, types.float64, types.float64, _MATRIX, _VECTOR, _MATRIX, _MATRIX, _MATRIX),
+    PredictorInputs,
 )
+
+PREDICTOR_STEP = types.void(PREDICTOR_INPUTS)
 """A predictor's reaction to one event: predict at submission, note a start, learn from an end."""
 
 BELIEF_STEP = types.void(
-    types.int64,  # slot, as above
-    _MATRIX,  # specs
-    _VECTOR,  # model
-    _MATRIX,  # users
-    _MATRIX,  # jobs
-    _VECTOR,  # summary row of the slot
+    PREDICTOR_INPUTS,
     _VECTOR,  # filled with the quantiles at foresail.kernels.columns.BELIEF_LEVELS
 )
 """The whole belief that the last prediction step of this slot arrived at; changes nothing else."""
 
-CORRECTION_STEP = types.float64(
-    types.float64,  # initial estimate
-    types.float64,  # current estimate = elapsed seconds
-    types.float64,  # requested seconds (infinite where not given)
-    types.int64,  # corrections so far
-    _VECTOR,  # summary row of the job
-    _VECTOR,  # parameters
+
+class CorrectionInputs(NamedTuple):
+    """A running job whose estimate has expired.
+
+    Seconds: the ``initial`` estimate, the ``current`` one (the time it has run), the ``requested``
+    (infinite where not given); how many ``corrections`` there were, the job's row of ``summaries``
+    and the rule's ``parameters``.
+    """
+
+    initial: float
+    current: float
+    requested: float
+    corrections: int
+    summary: NDArray[np.float64]
+    parameters: NDArray[np.float64]
+
+
+CORRECTION_INPUTS = types.NamedTuple(
+    (types.float64, types.float64, types.float64, types.int64, _VECTOR, _VECTOR),
+    CorrectionInputs,
 )
+
+CORRECTION_STEP = types.float64(CORRECTION_INPUTS)
 """The next estimate of a running job whose current one has expired."""
 
-PASS_STEP = types.int64(
-    types.float64,  # now
-    types.float64,  # free cpus
-    _INDICES,  # queue: slots in queue order
-    _INDICES,  # candidates: the same slots in backfill order (may be the same array)
-    types.int64,  # waiting: how many of them count
-    _VECTOR,  # width by slot: cpus
-    _VECTOR,  # submit by slot: seconds
-    _VECTOR,  # planned runtime by slot: seconds
-    _VECTOR,  # likely runtime by slot: seconds
-    _VECTOR,  # release_time: expected ends of running jobs, ascending, all after now
-    _VECTOR,  # release_width: cpus released then
-    _INDICES,  # release_slot: by whom
-    types.int64,  # releases: how many of them count; there is room for ``waiting`` more
-    _VECTOR,  # reservation by slot: planned start, nan without, -inf once started
-    _VECTOR,  # parameters
-    _INDICES,  # starts: filled with the slots to start now, in order
+
+class PassInputs(NamedTuple):
+    """What one scheduling pass decides on.
+
+    Parameters
+    ----------
+    now
+        Seconds.
+    free
+        Cpus that are free.
+    waiting, releases
+        How many rows of ``order`` and of ``release`` count.
+    order
+        The waiting jobs in queue order, in columns QUEUE_KEY and QUEUE, and in backfill order
+        (columns of ``foresail.kernels.waiting_jobs``).
+    candidates
+        The column of ``order`` that holds the slots in backfill order; it may be QUEUE.
+    jobs
+        A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY (seconds) and RESERVATION, which
+        is the planned start, nan without one, -inf once started.
+    release
+        Expected ends of running jobs, ascending and after now, cpus released then, and by whom;
+        there is room for ``waiting`` more rows.
+    parameters
+        The scheduler's, and as much room to work in as it has put behind them.
+    starts
+        Filled with the slots to start now, in order.
+    """
+
+    now: float
+    free: float
+    waiting: int
+    releases: int
+    order: NDArray[np.float64]
+    candidates: int
+    jobs: NDArray[np.float64]
+    release: NDArray[np.float64]
+    parameters: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+
+PASS_INPUTS = types.NamedTuple(
+    (
+        types.float64,
+        types.float64,
+        types.int64,
+        types.int64,
+        _MATRIX,
+        types.int64,
+        _MATRIX,
+        _MATRIX,
+        _VECTOR,
+        _INDICES,
+    ),
+    PassInputs,
 )
+
+PASS_STEP = types.int64(PASS_INPUTS)
 """One scheduling pass; returns how many slots it put into ``starts``.
 
-The pass enters its starts into the release arrays and marks them in ``reservation``; what it writes
-there for jobs that stay is the plan, and is handed to the next pass unchanged.
+The pass enters its starts into ``release`` and marks them in RESERVATION; what it writes there for
+jobs that stay is the plan, and is handed to the next pass unchanged.
 """
 
 

@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import (
+    BELIEF_COLUMNS,
     CPUS,
     EXECUTABLE,
     REQUESTED,
     USER,
 )
-from foresail.kernels.compile import kernel, step
+from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP
+from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 
 BY_LIMIT: Final = 0
 BY_USER: Final = 1
@@ -87,7 +88,7 @@ def model_size(classes: int) -> int:
     return TABLE + classes * COLUMNS
 
 
-@kernel
+@part
 def _belongs(level: int, slot: int, specs: NDArray[np.float64], model: NDArray[np.float64]) -> bool:
     """Whether the job has a class at this level."""
     if level != BY_EXECUTABLE:
@@ -95,7 +96,7 @@ def _belongs(level: int, slot: int, specs: NDArray[np.float64], model: NDArray[n
     return bool(model[EXECUTABLES] != 0.0 and specs[slot, EXECUTABLE] >= 0.0)
 
 
-@kernel
+@part
 def _key(level: int, slot: int, specs: NDArray[np.float64]) -> tuple[float, float, float]:
     """The job's class at a level: equal for jobs of one class and for no others."""
     limit = specs[slot, REQUESTED]
@@ -113,18 +114,18 @@ def _key(level: int, slot: int, specs: NDArray[np.float64]) -> tuple[float, floa
     return who, limit, specs[slot, CPUS]
 
 
-@kernel
+@part
 def _home(key: tuple[float, float, float], classes: int) -> int:
     """Number of the row at which the search for a class begins."""
     mixed = _MULTIPLIER
-    for part in key:
-        mixed = (mixed ^ np.float64(part).view(np.uint64)) * _MULTIPLIER
+    for number in key:
+        mixed = (mixed ^ np.float64(number).view(np.uint64)) * _MULTIPLIER
         mixed ^= mixed >> _HALF_WORD
     mixed *= _MULTIPLIER
     return int(((mixed >> _HALF_WORD) * np.uint64(classes)) >> _HALF_WORD)
 
 
-@kernel
+@part
 def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float]) -> bool:
     """Whether the table's row at this place of the model is that of the class."""
     return bool(
@@ -135,7 +136,7 @@ def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float])
     )
 
 
-@kernel
+@part
 def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
     """Where in the model the class's row begins, or else that of the row it is to take."""
     classes = int(model[CLASSES])
@@ -150,18 +151,10 @@ def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
     return lightest
 
 
-@step(PREDICTOR_STEP)
-def predict(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
     """Pass the prior down the job's classes, and cut the belief at the limit."""
+    slot, specs, model = inputs.slot, inputs.specs, inputs.model
     mean = model[PRIOR_MEAN]
     square = model[PRIOR_SQUARE]
     for level in range(LEVELS):
@@ -175,27 +168,18 @@ def predict(
             mean = (model[at + _SUM] + strength * mean) / total
             square = (model[at + _SQUARES] + strength * square) / total
     sigma = math.sqrt(max(square - mean * mean, SMALLEST_VARIANCE))
-    jobs[slot, MU] = mean
     cap = specs[slot, REQUESTED]
     if math.isinf(cap):
         cap = STRETCH * model[LONGEST]
-    jobs[slot, SIGMA] = sigma
-    jobs[slot, CAP] = cap
-    summarise_log_normal(mean, sigma, cap, 0.0, summaries[slot])
+    job = inputs.jobs[slot]
+    job[MU], job[SIGMA], job[CAP] = mean, sigma, cap
+    summarise_log_normal(mean, sigma, cap, 0.0, inputs.summaries[slot])
 
 
-@step(PREDICTOR_STEP)
-def observe(
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-) -> None:
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
     """Add the runtime to the sums of the job's classes."""
+    slot, specs, model, runtime = inputs.slot, inputs.specs, inputs.model, inputs.runtime
     if math.isnan(runtime):
         return
     model[LONGEST] = max(model[LONGEST], runtime, model[SHORTEST_SECONDS])
@@ -214,25 +198,18 @@ def observe(
         model[at + _SQUARES] = decay * model[at + _SQUARES] + x * x
 
 
-@step(BELIEF_STEP)
-def belief(
-    slot: int,
-    specs: NDArray[np.float64],
-    model: NDArray[np.float64],
-    users: NDArray[np.float64],
-    jobs: NDArray[np.float64],
-    summary: NDArray[np.float64],
-    row: NDArray[np.float64],
-) -> None:
+@bare_step(BELIEF_STEP)
+def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
     """The quantiles of the log-normal belief."""
-    mu, sigma, cap = jobs[slot, MU], jobs[slot, SIGMA], jobs[slot, CAP]
-    if cap > 0.0:
-        fill_log_normal_belief(mu, sigma, cap, 0.0, row)
-    else:
-        row[:] = 0.0
+    job = inputs.jobs[inputs.slot]
+    if job[CAP] > 0.0:
+        fill_log_normal_belief(job[MU], job[SIGMA], job[CAP], 0.0, row)
+        return
+    for i in range(BELIEF_COLUMNS):
+        row[i] = 0.0
 
 
-@kernel
+@bare_kernel
 def absorb(
     model: NDArray[np.float64], other: NDArray[np.float64], codes: NDArray[np.float64]
 ) -> None:
@@ -260,7 +237,7 @@ def absorb(
             model[at + column] += other[theirs + column]
 
 
-@kernel
+@part
 def _translated(
     who: float, first: float, second: float, codes: NDArray[np.float64]
 ) -> tuple[float, float, float]:

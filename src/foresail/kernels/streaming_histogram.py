@@ -27,7 +27,7 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 
 COUNT: Final = 0
 SMALLEST: Final = 1
@@ -47,13 +47,13 @@ def histogram_columns(bins: int) -> int:
     return CENTROIDS + 2 * (bins + 1)
 
 
-@kernel
+@part
 def _rooms(row: NDArray[np.float64]) -> int:
     """For how many centroids the row has room: one more than it keeps."""
     return (row.size - CENTROIDS) // 2
 
 
-@kernel
+@bare_kernel
 def insert(row: NDArray[np.float64], value: float, amount: float) -> None:
     """Add ``amount`` (above 0) points of one value, merging two bins where there are too many."""
     if row[USED] == 0.0:
@@ -65,64 +65,44 @@ def insert(row: NDArray[np.float64], value: float, amount: float) -> None:
     _insert_bin(row, value, amount)
 
 
-@kernel
-def merge(row: NDArray[np.float64], other: NDArray[np.float64]) -> None:
-    """Add all of another histogram's bins at once; then merge down to the bins of this one."""
-    used = int(other[USED])
-    if used == 0:
+@bare_kernel
+def merge(row: NDArray[np.float64], other: NDArray[np.float64], both: NDArray[np.float64]) -> None:
+    """Add all of another histogram's bins at once; then merge down to the bins of this one.
+
+    ``both`` is room to work in: the row of a histogram with the bins of both, or longer.
+    """
+    if other[USED] == 0.0:
         return
-    kept = _rooms(row) - 1
-    own = int(row[USED])
-    centroids = np.concatenate((row[CENTROIDS : CENTROIDS + own], _centroids(other)))
-    counts = np.concatenate((_counts(row), _counts(other)))
-    both = np.zeros(_columns(centroids.size))
-    if own == 0:
+    for i in range(both.size):
+        both[i] = 0.0
+    if row[USED] == 0.0:
         both[SMALLEST], both[LARGEST] = other[SMALLEST], other[LARGEST]
     else:
         both[SMALLEST] = min(row[SMALLEST], other[SMALLEST])
         both[LARGEST] = max(row[LARGEST], other[LARGEST])
     both[MERGED] = max(row[MERGED], other[MERGED])
-    for i in range(centroids.size):
-        _insert_bin(both, centroids[i], counts[i])
+    _insert_bins(both, row)
+    _insert_bins(both, other)
+    kept = _rooms(row) - 1
     while both[USED] > kept:
         _merge_nearest(both)
-    total = row[COUNT] + other[COUNT]
-    row[:CENTROIDS] = both[:CENTROIDS]
-    row[COUNT] = total
-    _write_bins(row, _centroids(both), _counts(both))
+    both[COUNT] = row[COUNT] + other[COUNT]
+    for i in range(row.size):
+        row[i] = both[i] if i < CENTROIDS else 0.0
+    counts, counts_of_both = CENTROIDS + _rooms(row), CENTROIDS + _rooms(both)
+    for i in range(int(both[USED])):
+        row[CENTROIDS + i] = both[CENTROIDS + i]
+        row[counts + i] = both[counts_of_both + i]
 
 
-@kernel
-def _columns(bins: int) -> int:
-    """``histogram_columns`` for kernels."""
-    return CENTROIDS + 2 * (bins + 1)
+@part
+def _insert_bins(row: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+    """Add the bins of another row; there is room for them."""
+    for i in range(int(other[USED])):
+        _insert_bin(row, other[CENTROIDS + i], other[CENTROIDS + _rooms(other) + i])
 
 
-@kernel
-def _centroids(row: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The centroids in use."""
-    return row[CENTROIDS : CENTROIDS + int(row[USED])]
-
-
-@kernel
-def _counts(row: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The counts of the bins in use."""
-    first = CENTROIDS + _rooms(row)
-    return row[first : first + int(row[USED])]
-
-
-@kernel
-def _write_bins(
-    row: NDArray[np.float64], centroids: NDArray[np.float64], counts: NDArray[np.float64]
-) -> None:
-    """Replace all bins; the row has room for them."""
-    rooms = _rooms(row)
-    row[CENTROIDS:] = 0.0
-    row[CENTROIDS : CENTROIDS + centroids.size] = centroids
-    row[CENTROIDS + rooms : CENTROIDS + rooms + counts.size] = counts
-
-
-@kernel
+@part
 def _insert_bin(row: NDArray[np.float64], value: float, amount: float) -> None:
     """Add a bin, or to the bin of exactly this value; merge two if all rooms are taken."""
     rooms = _rooms(row)
@@ -148,7 +128,7 @@ def _insert_bin(row: NDArray[np.float64], value: float, amount: float) -> None:
         _merge_nearest(row)
 
 
-@kernel
+@part
 def _merge_nearest(row: NDArray[np.float64]) -> None:
     """Merge the two neighbouring bins with the smallest gap; of equal gaps, the lowest."""
     counts = CENTROIDS + _rooms(row)
@@ -173,7 +153,7 @@ def _merge_nearest(row: NDArray[np.float64]) -> None:
     row[MERGED] = 1.0
 
 
-@kernel
+@bare_kernel
 def fade(row: NDArray[np.float64], factor: float) -> None:
     """Multiply all counts by a factor above 0: what was seen before counts for less from now on."""
     row[COUNT] *= factor
@@ -182,7 +162,7 @@ def fade(row: NDArray[np.float64], factor: float) -> None:
         row[counts + i] *= factor
 
 
-@kernel
+@part
 def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
     """Place and count of bin ``i``; -1 and the number of bins are the ends, without a count."""
     used = int(row[USED])
@@ -193,7 +173,7 @@ def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
     return row[CENTROIDS + i], row[CENTROIDS + _rooms(row) + i]
 
 
-@kernel
+@bare_kernel
 def count_up_to(row: NDArray[np.float64], value: float) -> float:
     """Estimated number of points at or below a value (``sum`` of the source)."""
     used = int(row[USED])
@@ -222,7 +202,7 @@ def count_up_to(row: NDArray[np.float64], value: float) -> float:
     return below + 0.5 * amount + 0.5 * (amount + here) * z
 
 
-@kernel
+@bare_kernel
 def value_at(row: NDArray[np.float64], level: float) -> float:
     """Smallest value that a share ``level`` of the points stays at or below; needs a point."""
     if level >= 1.0:
@@ -237,18 +217,19 @@ def value_at(row: NDArray[np.float64], level: float) -> float:
             if below >= wanted:
                 return float(row[CENTROIDS + i])
         return float(row[CENTROIDS + used - 1])
-    place, amount = _edge(row, -1)
+    place, amount = row[SMALLEST], 0.0
     for i in range(used + 1):
         after, next_amount = _edge(row, i)
         piece = 0.5 * (amount + next_amount)
         if after > place and below + piece >= wanted:
-            return place + (after - place) * _share_of_piece(amount, next_amount, wanted - below)
+            share = _share_of_piece(amount, next_amount, wanted - below)
+            return float(place + (after - place) * share)
         below += piece
         place, amount = after, next_amount
     return float(row[LARGEST])
 
 
-@kernel
+@part
 def _share_of_piece(amount: float, next_amount: float, wanted: float) -> float:
     """Where between two bins so much of the piece's count is reached, from 0 to 1."""
     if wanted <= 0.0:
@@ -258,7 +239,7 @@ def _share_of_piece(amount: float, next_amount: float, wanted: float) -> float:
     return min(2.0 * wanted / (amount + root), 1.0)
 
 
-@kernel
+@part
 def _mean_inverse(place: float, after: float, amount: float, next_amount: float) -> float:
     """Integral of 1/x over the points between two bins above the bound, by their density."""
     width = after - place
@@ -270,7 +251,7 @@ def _mean_inverse(place: float, after: float, amount: float, next_amount: float)
     return (amount * log + rise * (1.0 - log) / ratio) / place
 
 
-@kernel
+@part
 def _urgency(row: NDArray[np.float64]) -> float:
     """E[1 / max(T, bound)]."""
     bound = SLOWDOWN_BOUND_SECONDS
@@ -281,7 +262,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
         for i in range(used):
             total += row[counts + i] / max(row[CENTROIDS + i], bound)
         return float(total / row[COUNT])
-    place, amount = _edge(row, -1)
+    place, amount = row[SMALLEST], 0.0
     for i in range(used + 1):
         after, next_amount = _edge(row, i)
         piece = 0.5 * (amount + next_amount)
@@ -300,7 +281,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
     return float(total / row[COUNT])
 
 
-@kernel
+@bare_kernel
 def histogram_mean(row: NDArray[np.float64]) -> float:
     """Mean of the distribution; needs a point."""
     used = int(row[USED])
@@ -310,7 +291,7 @@ def histogram_mean(row: NDArray[np.float64]) -> float:
         for i in range(used):
             total += row[counts + i] * row[CENTROIDS + i]
     else:
-        place, amount = _edge(row, -1)
+        place, amount = row[SMALLEST], 0.0
         for i in range(used + 1):
             after, next_amount = _edge(row, i)
             total += 0.5 * (amount + next_amount) * place
@@ -319,7 +300,7 @@ def histogram_mean(row: NDArray[np.float64]) -> float:
     return float(min(max(total / row[COUNT], row[SMALLEST]), row[LARGEST]))
 
 
-@kernel
+@bare_kernel
 def summarise_histogram(row: NDArray[np.float64], summary: NDArray[np.float64]) -> None:
     """Fill a summary row (``foresail.kernels.columns``); needs a point."""
     summary[PREDICTED] = histogram_mean(row)
@@ -328,7 +309,7 @@ def summarise_histogram(row: NDArray[np.float64], summary: NDArray[np.float64]) 
     summary[URGENCY] = _urgency(row)
 
 
-@kernel
+@part
 def fill_histogram_belief(row: NDArray[np.float64], belief: NDArray[np.float64]) -> None:
     """Fill a belief row (``foresail.kernels.columns``); needs a point."""
     for i in range(BELIEF_COLUMNS):

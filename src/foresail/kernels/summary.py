@@ -19,7 +19,8 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import bare_kernel, kernel
+from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.sorting import first_not_below
 
 _QUANTILES = len(QUANTILE_LEVELS)
 
@@ -33,7 +34,7 @@ def summarise_point(value: float, row: NDArray[np.float64]) -> None:
     row[URGENCY] = 1.0 / max(value, SLOWDOWN_BOUND_SECONDS)
 
 
-@kernel
+@bare_kernel
 def piecewise_quantile(
     levels: NDArray[np.float64], values: NDArray[np.float64], level: float
 ) -> float:
@@ -41,7 +42,7 @@ def piecewise_quantile(
 
     ``levels`` ascend strictly from 0 to 1; ``values`` do not descend.
     """
-    upper = int(np.searchsorted(levels, level))
+    upper = first_not_below(levels, levels.size, level)
     if upper == 0:
         return float(values[0])
     below, above = levels[upper - 1], levels[upper]
@@ -50,7 +51,7 @@ def piecewise_quantile(
     return float(min(between, values[upper]))  # rounding may pass the end
 
 
-@kernel
+@bare_kernel
 def piecewise_mean(levels: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     """Mean of the distribution whose quantile function runs through (levels, values)."""
     mean = 0.0
@@ -59,7 +60,7 @@ def piecewise_mean(levels: NDArray[np.float64], values: NDArray[np.float64]) -> 
     return float(min(max(mean, values[0]), values[-1]))  # rounding may leave the range
 
 
-@kernel
+@part
 def _uniform_urgency(low: float, high: float) -> float:
     """E[1 / max(T, bound)] for T uniform on [low, high]."""
     if high <= SLOWDOWN_BOUND_SECONDS:
@@ -71,7 +72,7 @@ def _uniform_urgency(low: float, high: float) -> float:
     return (bounded + math.log1p((high - floor) / floor)) / (high - low)
 
 
-@kernel
+@bare_kernel
 def summarise_piecewise(
     levels: NDArray[np.float64], values: NDArray[np.float64], row: NDArray[np.float64]
 ) -> None:
@@ -85,7 +86,7 @@ def summarise_piecewise(
     row[URGENCY] = urgency
 
 
-@kernel
+@bare_kernel
 def atom_mean(values: NDArray[np.float64], probabilities: NDArray[np.float64]) -> float:
     """Mean of weighted atoms."""
     mean = 0.0
@@ -94,16 +95,16 @@ def atom_mean(values: NDArray[np.float64], probabilities: NDArray[np.float64]) -
     return float(min(max(mean, values[0]), values[-1]))  # rounding may leave the range
 
 
-@kernel
+@bare_kernel
 def atom_quantile(
     values: NDArray[np.float64], cumulative: NDArray[np.float64], level: float
 ) -> float:
     """Smallest atom whose cumulative probability reaches the level; ``values`` ascend."""
-    reached = int(np.searchsorted(cumulative, level))
+    reached = first_not_below(cumulative, cumulative.size, level)
     return float(values[min(reached, values.size - 1)])
 
 
-@kernel
+@bare_kernel
 def summarise_atoms(
     values: NDArray[np.float64],
     probabilities: NDArray[np.float64],

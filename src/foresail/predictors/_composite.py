@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels import members
 from foresail.kernels.belief import point_belief
-from foresail.kernels.calling import step_address
+from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.signatures import (
-    BELIEF_STEP,
-    PREDICTOR_STEP,
     CompiledPredictor,
     PredictorState,
     PredictorSteps,
@@ -95,6 +93,13 @@ class CompositePredictor(SteppedPredictor):
     def restore(self, known: Snapshot) -> None:
         """As ``SteppedPredictor.restore``; the addresses of steps are those of this process."""
         super().restore(known)
+        self._write_addresses()
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        super().__setstate__(known)
+        self._write_addresses()
+
+    def _write_addresses(self) -> None:
         fresh = self._fresh_state(2, 1).model
         places = self._address_places()
         self._state.model[places] = fresh[places]
@@ -158,17 +163,15 @@ class CompositePredictor(SteppedPredictor):
 
     def _belief(self, slot: int) -> Distribution:
         row = np.empty(len(BELIEF_LEVELS))
-        fill: Any = self._steps.belief
-        fill(slot, self._specs, *self._state, self._summaries[slot], row)
+        address = step_address(self._steps.belief)
+        fill_belief(address, slot, self._specs, *self._state, self._summaries, row)
         return Quantiles(BELIEF_LEVELS, row)
 
 
 def _addresses(steps: PredictorSteps) -> list[float]:
-    known = [
-        step_address(step, PREDICTOR_STEP) for step in (steps.predict, steps.started, steps.observe)
-    ]
-    belief = step_address(steps.belief or point_belief, BELIEF_STEP)
-    refresh = 0.0 if steps.refresh is None else step_address(steps.refresh, PREDICTOR_STEP)
+    known = [step_address(step) for step in (steps.predict, steps.started, steps.observe)]
+    belief = step_address(steps.belief or point_belief)
+    refresh = 0.0 if steps.refresh is None else step_address(steps.refresh)
     return [*known, belief, refresh]
 
 

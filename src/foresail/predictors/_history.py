@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from foresail.distributions.histogram import Histogram
 from foresail.kernels import experience, experts
 from foresail.kernels.columns import SPEC_COLUMNS
+from foresail.kernels.cut_histogram import REMOVED, cut_histogram
 from foresail.kernels.feature_values import ATTRIBUTES, CODE, FEATURE_COLUMNS, MOST_ATTRIBUTES
 from foresail.kernels.history_merging import absorb
 from foresail.kernels.history_table import (
@@ -29,6 +30,7 @@ from foresail.kernels.history_table import (
 )
 from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.streaming_histogram import histogram_columns
 from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
@@ -184,7 +186,9 @@ class HistoryPredictor(SteppedPredictor):
         model[experts.POINT_ONLY] = point_only
         model[experts.LIMITED] = limited
         job_columns = experts.job_columns(len(self.feature_names))
-        steps = PredictorSteps(experts.predict, ignore, experts.observe, belief=experts.belief)
+        told = (parameters.half_life_days, parameters.false_alarm_jobs)
+        observe = experts.observe if told == (None, None) else experts.observe_and_forget
+        steps = PredictorSteps(experts.predict, ignore, observe, belief=experts.belief)
         super().__init__(steps, Layout(model, _NO_USER_COLUMNS, job_columns, size, sources))
 
     def compiled(
@@ -217,8 +221,11 @@ class HistoryPredictor(SteppedPredictor):
         model, job = self._state.model, self._state.jobs[slot]
         if job[experts.EXPERT] == experts.NOBODY or model[experts.POINT_ONLY] != 0.0:
             return super()._belief(slot)
+        begin = experts.winner_histogram(model, job)
+        row = model[begin : begin + histogram_columns(int(model[experience.BINS]))].copy()
         limit = experts.belief_end(model, self._specs[slot])
-        return Histogram(experts.winner_histogram(model, job, limit))
+        cut_histogram(row, limit, np.empty(REMOVED))
+        return Histogram(row)
 
     def memory(self) -> HistoryMemory:
         """What the state holds, and how much memory that takes."""
@@ -240,14 +247,12 @@ class HistoryPredictor(SteppedPredictor):
         """By feature, which estimator scores best for the most of its values, and for how many."""
         model = self._state.model
         rows = self.rows()
+        begin = experience.speaking_pane(model, model[experts.CLOCK])
         most: dict[str, str] = {}
         for number, feature in enumerate(self.feature_names):
-            panes = [
-                experience.speaking_pane(model, row, model[experts.CLOCK])
-                for row in rows[rows[:, 0] == number]
-            ]
-            scored = [pane for pane in panes if pane[experience.SCORED] > 0.0]
-            errors = np.array([pane[experience.ERRORS : experience.HISTOGRAM] for pane in scored])
+            panes = rows[rows[:, 0] == number, begin : begin + experience.HISTOGRAM]
+            scored = panes[panes[:, experience.SCORED] > 0.0]
+            errors = scored[:, experience.ERRORS :]
             if errors.size:
                 wins = np.bincount(np.argmin(errors, axis=1), minlength=experience.ESTIMATORS)
                 best = int(np.argmax(wins))

@@ -3,14 +3,17 @@
 How to add a predictor that also runs in the compiled replay, in one file here (and its kernels in
 ``foresail.kernels``):
 
-1. Write ``predict``, ``started`` and ``observe`` as functions compiled with
-   ``@step(PREDICTOR_STEP)``; ``foresail.kernels.request.ignore`` stands for a step that does
-   nothing. They keep what they learn in three arrays: ``model`` (a fixed size of your choice, with
-   the parameters in front), ``users`` (a row per user, zeros at first; find it with
-   ``foresail.kernels.request.user_row``) and ``jobs`` (a row per slot; slots are used again, so
-   ``predict`` writes whatever the later steps read). ``predict`` fills the job's summary row with a
-   function of ``foresail.kernels.summary``. An end that teaches nothing (the attempt was preempted,
-   lost or cancelled) arrives with a runtime of nan: only forget that the job runs.
+1. Write ``predict``, ``started`` and ``observe`` as functions of one record, ``PredictorInputs``,
+   marked ``@bare_step(PREDICTOR_STEP)``; ``foresail.kernels.request.ignore`` stands for a step that
+   does nothing. They keep what they learn in three arrays: ``inputs.model`` (a fixed size of your
+   choice, with the parameters in front), ``inputs.users`` (a row per user, zeros at first; find it
+   with ``foresail.kernels.request.user_row``) and ``inputs.jobs`` (a row per slot; slots are used
+   again, so ``predict`` writes whatever the later steps read). ``predict`` fills the job's row of
+   ``inputs.summaries`` with a function of ``foresail.kernels.summary``. An end that teaches nothing
+   (the attempt was preempted, lost or cancelled) arrives with a runtime of nan: only forget that
+   the job runs. Functions that the steps call are marked ``@part``. Neither makes arrays; for a few
+   numbers there is ``foresail.kernels.borrowed.room``. (A step that must make some is marked
+   ``@step``, what it calls ``@making_part``; a ``@part`` must not return an array to such.)
 2. Derive from ``SteppedPredictor``, hand it the steps and the layout, and register it. Where the
    belief is more than a point, override ``_belief`` and build the distribution from the job's row;
    its summary must be the row that ``predict`` wrote (``tests/predictors`` checks every registered
@@ -21,6 +24,7 @@ How to add a predictor that also runs in the compiled replay, in one file here (
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.point import Point
+from foresail.kernels.calling import step_address, take_predictor_step
 from foresail.kernels.columns import (
     CODED,
     CPUS,
@@ -68,6 +73,15 @@ def require(holds: bool, field: str, value: object, expected: str) -> None:
     """
     if not holds:
         raise InputError("parameter out of range", field=field, value=value, expected=expected)
+
+
+def _name_of(step: Any) -> tuple[str, str]:
+    """Module and name of a step."""
+    return step.py_func.__module__, step.py_func.__name__
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,15 @@ class SteppedPredictor:
         self._slots: dict[str, int] = {}
         self._free_slots: list[int] = list(range(_FIRST_ROWS))
         self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With its steps by name: their machine code is this process's."""
+        names = [None if step is None else _name_of(step) for step in self._steps]
+        return {**self.__dict__, "_steps": names}
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        steps = [None if name is None else _named(*name) for name in known["_steps"]]
+        self.__dict__.update(known, _steps=PredictorSteps(*steps))
 
     @property
     def source_features(self) -> tuple[str, ...]:
@@ -289,7 +312,8 @@ class SteppedPredictor:
         )
 
     def _take(self, step: Any, slot: int, now: float, runtime: float) -> None:
-        step(slot, now, runtime, self._specs, *self._state, self._summaries)
+        arrays = (self._specs, *self._state, self._summaries)
+        take_predictor_step(step_address(step), slot, float(now), float(runtime), *arrays)
 
     def _enter(self, job: Job) -> int:
         """Slot of the job, with its specification row written."""

@@ -84,8 +84,7 @@ def compile_expression(text: str) -> Program:
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise InputError("not an expression", value=text, expected=_EXPECTED) from error
     return Program(
-        code=np.array(compiler.code, dtype=np.int64),
-        constants=np.array(compiler.constants or [0.0], dtype=np.float64),
+        code=np.array(compiler.code, dtype=np.float64),
         changes_with_time=compiler.changes_with_time,
         follows_pilots=compiler.follows_pilots,
     )
@@ -96,8 +95,7 @@ class _Compiler:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.code: list[int] = []
-        self.constants: list[float] = []
+        self.code: list[float] = []
         self.changes_with_time = False
         self.follows_pilots = False
 
@@ -105,8 +103,7 @@ class _Compiler:
         if depth > machine.STACK_DEPTH - 2:
             raise InputError("expression is nested too deeply", value=self.text)
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            self.constants.append(float(node.value))
-            self._emit(machine.CONSTANT, len(self.constants) - 1)
+            self._emit(machine.CONSTANT, float(node.value))
         elif isinstance(node, ast.Name):
             self._field(node.id)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -126,7 +123,7 @@ class _Compiler:
         else:
             raise self._refused(ast.unparse(node))
 
-    def _emit(self, code: int, operand: int = 0) -> None:
+    def _emit(self, code: int, operand: float = 0.0) -> None:
         self.code += [code, operand]
 
     def _operands(self, left: ast.expr, right: ast.expr, depth: int) -> None:

@@ -18,10 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.summary import summarise
+from foresail.kernels.calling import run_pass, step_address
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
 from foresail.kernels.expression import Program, evaluate_all
 from foresail.kernels.grains import nearest_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    EXPECTED_END,
+    HELD,
+    LIKELY,
+    ORDER_COLUMNS,
+    PASS_COLUMNS,
+    PLANNED,
+    QUEUE,
+    RELEASE_COLUMNS,
+    RESERVATION,
+    SUBMITTED,
+    WIDTH,
+)
 from foresail.model.cluster import Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.distribution import Distribution
@@ -189,8 +204,7 @@ def _values(
     summaries: NDArray[np.float64],
     pilots: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    slots = np.arange(len(specs), dtype=np.int64)
-    return evaluate_all(program.code, program.constants, slots, now, specs, summaries, pilots)
+    return evaluate_all(program.code, now, specs, summaries, pilots)
 
 
 def _rows(
@@ -266,23 +280,27 @@ class _Desk:
         self._scheduler = scheduler
         self._now = view.now
         self._pending = pending
-        specs, summaries, self._planned = rows
-        self._width = whole_grains(specs[:, CPUS])
-        self._submit = specs[:, SUBMIT].copy()
+        specs, summaries, planned = rows
+        self._jobs = np.empty((len(pending), PASS_COLUMNS))
+        self._jobs[:, WIDTH] = whole_grains(specs[:, CPUS])
+        self._jobs[:, SUBMITTED] = specs[:, SUBMIT]
+        self._jobs[:, PLANNED] = planned
+        self._jobs[:, RESERVATION] = math.nan
+        if plan:
+            self._jobs[:, RESERVATION] = [plan.get(each.job.job_id, math.nan) for each in pending]
         aged = self._aged()
         pilots = np.ones(len(pending))
         if scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots:
             pilots = _pilots(pending, view.running, aged)
-        self._likely = _values(scheduler.likely, self._now, specs, summaries, pilots)
+        self._jobs[:, LIKELY] = _values(scheduler.likely, self._now, specs, summaries, pilots)
+        self._order = np.empty((len(pending), ORDER_COLUMNS))
         queue_keys = _values(scheduler.queue, self._now, specs, summaries, pilots)
-        self._queue = _ordered(queue_keys, aged)
-        self._candidates = self._queue
+        self._order[:, QUEUE] = _ordered(queue_keys, aged)
+        self._candidates = QUEUE
         if scheduler.candidates is not scheduler.queue:
             candidate_keys = _values(scheduler.candidates, self._now, specs, summaries, pilots)
-            self._candidates = _ordered(candidate_keys, aged)
-        self.reservation = np.full(len(pending), math.nan)
-        if plan:
-            self.reservation[:] = [plan.get(each.job.job_id, math.nan) for each in pending]
+            self._order[:, CANDIDATE] = _ordered(candidate_keys, aged)
+            self._candidates = CANDIDATE
         soonest = math.nextafter(view.now, math.inf)  # a wake-up may come late on a live cluster
         releases = sorted(
             [
@@ -292,18 +310,16 @@ class _Desk:
             ]
         )
         self._releases = len(releases)
-        room = len(releases) + len(pending)
-        self._release_time = np.zeros(room)
-        self._release_width = np.zeros(room)
-        self._release_time[: len(releases)] = [time for time, _, _ in releases]
+        self._release = np.zeros((len(releases) + len(pending), RELEASE_COLUMNS))
+        self._release[: len(releases), EXPECTED_END] = [time for time, _, _ in releases]
         held = np.array([cpus for _, _, cpus in releases])
-        self._release_width[: len(releases)] = whole_grains(held)
+        self._release[: len(releases), HELD] = whole_grains(held)
         total = nearest_grain(view.free[partition.name].cpus + held.sum())
-        self._free = total - float(self._release_width.sum())
+        self._free = total - float(self._release[: len(releases), HELD].sum())
 
     def _aged(self) -> NDArray[np.bool_]:
         """Who goes first for having waited long; arrivals are in order, the first is the oldest."""
-        wait = self._now - self._submit
+        wait = self._now - self._jobs[:, SUBMITTED]
         aged: NDArray[np.bool_] = wait >= self._scheduler.age_limit_seconds
         aged[0] |= wait[0] >= self._scheduler.oldest_limit_seconds
         return aged
@@ -311,21 +327,16 @@ class _Desk:
     def run_pass(self) -> list[int]:
         """Slots to start, in order."""
         starts = np.empty(len(self._pending), dtype=np.int64)
-        count = self._scheduler.one_pass(
+        count = run_pass(
+            step_address(self._scheduler.one_pass),
             self._now,
             self._free,
-            self._queue,
-            self._candidates,
             len(self._pending),
-            self._width,
-            self._submit,
-            self._planned,
-            self._likely,
-            self._release_time,
-            self._release_width,
-            np.zeros(len(self._release_time), dtype=np.int64),
             self._releases,
-            self.reservation,
+            self._order,
+            self._candidates,
+            self._jobs,
+            self._release,
             self._scheduler.parameters,
             starts,
         )
@@ -333,14 +344,23 @@ class _Desk:
 
     def reservations(self) -> list[tuple[Job, float]]:
         """Jobs with a reservation and its start (seconds), in queue order."""
-        reserved = self._queue[np.isfinite(self.reservation[self._queue])].tolist()
-        return [(self._pending[slot].job, float(self.reservation[slot])) for slot in reserved]
+        queue = self._queue()
+        start_seconds = self._jobs[queue, RESERVATION]
+        return [
+            (self._pending[slot].job, start)
+            for slot, start in zip(queue.tolist(), start_seconds.tolist(), strict=True)
+            if math.isfinite(start)
+        ]
+
+    def _queue(self) -> NDArray[np.int64]:
+        """Slots in queue order."""
+        return self._order[:, QUEUE].astype(np.int64)
 
     def reasons(self, starts: Sequence[int]) -> dict[str, Reason]:
         """Why each of the others waits."""
         started = set(starts)
-        free = self._free - sum(float(self._width[slot]) for slot in starts)
-        waiting = [int(slot) for slot in self._queue if int(slot) not in started]
+        free = self._free - sum(float(self._jobs[slot, WIDTH]) for slot in starts)
+        waiting = [slot for slot in self._queue().tolist() if slot not in started]
         head = waiting[0] if waiting else None
         return {
             self._pending[slot].job.job_id: self._reason(slot, ahead, head, free)
@@ -348,18 +368,18 @@ class _Desk:
         }
 
     def _reason(self, slot: int, ahead: int, head: int | None, free: float) -> Reason:
-        cpus = float(self._width[slot])
-        reserved = float(self.reservation[slot])
+        cpus = float(self._jobs[slot, WIDTH])
+        reserved = float(self._jobs[slot, RESERVATION])
         if math.isfinite(reserved):
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved})
         if cpus > free:
             return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
-        if head is not None and math.isfinite(self.reservation[head]):
+        if head is not None and math.isfinite(self._jobs[head, RESERVATION]):
             return Reason(
                 ReasonCode.WOULD_DELAY,
                 {
                     "head": self._pending[head].job.job_id,
-                    "start": float(self.reservation[head]),
+                    "start": float(self._jobs[head, RESERVATION]),
                 },
             )
         return Reason(ReasonCode.BEHIND, {"ahead": ahead})
@@ -374,10 +394,10 @@ def _held(job: Job, placement: Placement, partition: str) -> float:
     return job.cpus * tasks / job.tasks
 
 
-def _ordered(keys: NDArray[np.float64], aged: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _ordered(keys: NDArray[np.float64], aged: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Slots in order: the aged ones by arrival, the others by value, ties by arrival."""
     keys[aged] = -math.inf
-    return np.argsort(keys, kind="stable").astype(np.int64)
+    return np.argsort(keys, kind="stable")
 
 
 def _kind(job: Job) -> tuple[str | None, float | None]:

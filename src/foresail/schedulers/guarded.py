@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foresail.kernels.guarded import guarded_pass
+from foresail.kernels.guarded import GUARD_COLUMNS, guarded_pass
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
@@ -75,4 +75,5 @@ class Guarded(QueueScheduler):
             parameters.protected,
             parameters.age_limit_seconds,
             parameters.oldest_limit_seconds,
+            *[0.0] * (GUARD_COLUMNS * parameters.protected),
         )

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, SUMMARY_COLUMNS, USER
+from foresail.kernels.calling import step_address
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90
 from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import (
     CompiledCorrection,
@@ -102,65 +103,35 @@ def replay_arrays(
     steps, state = _compiled_predictor(predictor, specs, workload.feature_names)
     correct, correction_parameters = cast("CompiledCorrection", correction).compiled()
     compiled = cast("Any", scheduler).compiled()
-    shared = compiled.candidates is compiled.queue
-    queue = _loop.waiting_lane(compiled.queue, len(specs))
-    candidates = queue if shared else _loop.waiting_lane(compiled.candidates, len(specs))
-    users = int(specs[:, USER].max()) + 1
-    machine = _loop.idle_machine(workload.processors, whole_grains(specs[:, CPUS]), users)
-    kinds = _loop.no_jobs_of(workload.kinds)
-    summaries = np.zeros((len(specs), SUMMARY_COLUMNS))
-    settings = _loop.Settings(
-        correction_parameters,
-        compiled.parameters,
-        compiled.plan.code,
-        compiled.plan.constants,
-        compiled.likely.code,
-        compiled.likely.constants,
-        shared,
-        compiled.age_limit_seconds,
-        compiled.oldest_limit_seconds,
-        conventions.passes == "per_event",
-        conventions.free == "expected",
-        steps.refresh is not None,
+    addresses = _loop.Steps(
+        predict=step_address(steps.predict),
+        started=step_address(steps.started),
+        observe=step_address(steps.observe),
+        refresh=0.0 if steps.refresh is None else step_address(steps.refresh),
+        correct=step_address(correct),
+        one_pass=step_address(compiled.one_pass),
     )
-    submitted = summaries if steps.refresh is None else np.empty_like(summaries)
-    book = _loop.Book(
-        specs,
-        summaries,
-        submitted,
-        state.model,
-        state.users,
-        state.jobs,
-        runtime,
-        specs[:, SUBMIT].copy(),
+    numbers = _loop.policy_numbers(workload.processors, addresses, compiled, correction_parameters)
+    numbers[_loop.PASS_PER_EVENT] = conventions.passes == "per_event"
+    numbers[_loop.EXPECTED_IS_FREE] = conventions.free == "expected"
+    tables = _loop.idle(
+        specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, numbers, state
     )
     begin = time.perf_counter()
-    _loop.replay_loop(
-        queue,
-        candidates,
-        machine,
-        kinds,
-        book,
-        settings,
-        steps.predict,
-        steps.started,
-        steps.observe,
-        correct,
-        compiled.one_pass,
-        steps.refresh or steps.predict,
-    )
+    _loop.replay_loop(tables)
     seconds = time.perf_counter() - begin
-    counters = machine.counters
+    jobs = tables.jobs[: len(specs)]
+    counters = tables.counters
     return Replayed(
-        machine.start,
-        machine.end,
-        machine.initial,
-        machine.corrections,
-        machine.backfilled,
-        submitted,
+        jobs[:, _loop.START].copy(),
+        jobs[:, _loop.END].copy(),
+        jobs[:, _loop.INITIAL].copy(),
+        jobs[:, _loop.CORRECTIONS].astype(np.int64),
+        jobs[:, _loop.BACKFILLED] != 0.0,
+        tables.submitted,
         {
             "passes": int(counters[_loop.PASSES]),
-            "corrections": int(counters[_loop.CORRECTIONS]),
+            "corrections": int(counters[_loop.CORRECTED]),
             "delayed_heads": int(counters[_loop.DELAYED_HEADS]),
         },
         seconds,
