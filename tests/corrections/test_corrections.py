@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import summarise
+from foresail.kernels.calling import corrected_estimate, step_address
 from foresail.kernels.signatures import CompiledCorrection
 from foresail.model.job import Job
 from foresail.model.protocols import Correction
@@ -103,6 +104,7 @@ def test_object_and_step_agree(name, changes):
     belief = Quantiles([0.0, 0.5, 1.0], [1.0, 900.0, 4000.0])
     job = Job.gang("job", 0.0, 1, 5000.0)
     for count, current in enumerate((250.0, 777.7, 1999.0, 4999.0, 5000.0)):
-        assert correction.correct(job, belief, 250.0, current, count) == step(
-            250.0, current, 5000.0, count, summarise(belief), parameters
+        summary = summarise(belief)
+        assert correction.correct(job, belief, 250.0, current, count) == corrected_estimate(
+            step_address(step), 250.0, current, 5000.0, count, summary, parameters
         )
