@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from foresail import __version__
+from foresail.cli.telling import telling
 from foresail.model.errors import ForesailError
 
 COMMANDS: Final = {
@@ -78,7 +79,8 @@ def main() -> None:
     """
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        app()
+        with telling(sys.argv):
+            app()
     except ForesailError as error:
         typer.echo(f"foresail: {error}", err=True)
         sys.exit(2)

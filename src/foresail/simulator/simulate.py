@@ -10,6 +10,7 @@ from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth, Predictor
+from foresail.model.watching import Watch
 from foresail.simulator.replay import is_compiled, replay
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.simulator.truth import real_runtimes
@@ -27,14 +28,18 @@ def simulate(
     conventions: Conventions = FORESAIL,
     *,
     enforce_limits: bool = False,
+    watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened; both ways give the same schedule, job by job.
 
     Parameters and errors are those of ``foresail.simulator.replay.replay``, but any policy will do.
+    ``watch`` is given a measure of the seconds of the log that are simulated.
     """
     if is_compiled(policy) and not workload.has_dependencies:
         return replay(workload, policy, conventions, enforce_limits=enforce_limits)
-    return simulate_by_events(workload, policy, conventions, enforce_limits=enforce_limits)
+    return simulate_by_events(
+        workload, policy, conventions, enforce_limits=enforce_limits, watch=watch
+    )
 
 
 def simulate_by_events(
@@ -44,6 +49,7 @@ def simulate_by_events(
     *,
     enforce_limits: bool = False,
     log: EventLog | None = None,
+    watch: Watch | None = None,
 ) -> Schedule:
     """As ``simulate``, through the controller that also drives live clusters.
 
@@ -56,7 +62,9 @@ def simulate_by_events(
     controller = Controller(
         Cluster.of_processors(workload.processors), *policy.build(), conventions, log=log
     )
-    return simulate_events(workload, controller, policy.label, enforce_limits=enforce_limits)
+    return simulate_events(
+        workload, controller, policy.label, enforce_limits=enforce_limits, watch=watch
+    )
 
 
 def simulate_on_nodes(
@@ -66,6 +74,7 @@ def simulate_on_nodes(
     *,
     teach: Callable[[Predictor], object] | None = None,
     log: EventLog | None = None,
+    watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened on the workload's own nodes, event by event.
 
@@ -96,7 +105,9 @@ def simulate_on_nodes(
         teach(predictor)
     conventions = _conventions(surroundings)
     controller = Controller(cluster, scheduler, predictor, correction, conventions, log=log)
-    return simulate_events(workload, controller, policy.label, surroundings=surroundings)
+    return simulate_events(
+        workload, controller, policy.label, surroundings=surroundings, watch=watch
+    )
 
 
 def _in_cycles(policy: Policy, surroundings: Surroundings) -> Policy:
