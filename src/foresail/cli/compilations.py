@@ -26,14 +26,14 @@ class Compilations:
 
         noting = self
 
-        class Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
+        class Listener(event.Listener):
             def on_start(self, event: Any) -> None:
                 noting.begun(event.data["dispatcher"].py_func.__module__)
 
             def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
                 noting.ended()
 
-        event.register("numba:compile", Listener())
+        event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
         self._listening = True
 
     def begun(self, module: str) -> None:

@@ -62,6 +62,12 @@ class Doing:
         """Take note of how far it is."""
         self.done, self.total = done, total
 
+    def begin(self, what: str, done: float, total: float | None) -> None:
+        """Go on with something else, unless it is the same."""
+        if what != self.what:
+            self.what, self.seen_at = what, None
+        self.told(done, total)
+
     def watch(self, measure: Measure) -> None:
         """Ask this how far it is, whenever somebody wants to know."""
         self.measure = measure
