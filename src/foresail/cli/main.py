@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import sys
@@ -78,11 +79,10 @@ def main() -> None:
     once more at the end, would take a fifth of the time of a short command.
     """
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    atexit.register(gc.freeze)
     try:
         with telling(sys.argv):
             app()
     except ForesailError as error:
         typer.echo(f"foresail: {error}", err=True)
         sys.exit(2)
-    finally:
-        gc.freeze()

@@ -136,6 +136,7 @@ class _Running:
         """Say nothing more, and give the streams back."""
         self._over.set()
         self._thread.join()
+        self._compilations.stop()
         self._teller.clear()
         for name, each in self._replaced:
             setattr(sys, name, each)
