@@ -107,6 +107,12 @@ def test_what_is_within_what_and_how_long_it_takes():
     assert progress.sentence(0.0, 0.0) == "working (0 s)"
 
 
+def test_a_narrow_terminal_keeps_the_times():
+    """What is done gives way."""
+    with progress.doing("reading a log with a long name"):
+        assert progress.sentence(0.0, 12.0, 20) == "reading a ... (12 s)"
+
+
 def test_bytes_of_a_file_are_counted(tmp_path):
     """A file's size is known, a folder's is not."""
     path = tmp_path / "log.swf"

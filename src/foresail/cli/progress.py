@@ -15,6 +15,7 @@ from typing import Final
 from foresail.model.watching import Measure
 from foresail.model.words import duration, number
 
+_CUT: Final = "..."
 _DAY: Final = 86_400.0
 _MEGABYTE: Final = 1e6
 
@@ -22,6 +23,11 @@ _MEGABYTE: Final = 1e6
 def in_counts(done: float, total: float | None) -> str:
     """As ``3 of 11``."""
     return number(done) if total is None else f"{number(done)} of {number(total)}"
+
+
+def in_shares(done: float, total: float | None) -> str:
+    """As ``45 %``."""
+    return in_counts(done, total) if not total else f"{100.0 * done / total:.0f} %"
 
 
 def in_bytes(done: float, total: float | None) -> str:
@@ -121,11 +127,17 @@ def reading(path: Path) -> Iterator[Callable[[int], None]]:
         yield advance
 
 
-def sentence(now: float, elapsed: float) -> str:
-    """What is being done, since when, and how long it may still take."""
+def sentence(now: float, elapsed: float, width: int | None = None) -> str:
+    """What is being done, since when, and how long it may still take.
+
+    No longer than the width: what is done gives way to how long it takes.
+    """
     entered = list(_stack)
     words = ", ".join(each.words() for each in entered) or "working"
     estimates = [each.seconds_left(now) for each in entered]
     left = next((seconds for seconds in reversed(estimates) if seconds is not None), None)
-    rest = "" if left is None else f", about {duration(round(left))} left"
-    return f"{words} ({duration(round(elapsed))}{rest})"
+    rest = "" if left is None else f", about {duration(max(1, round(left)))} left"
+    times = f" ({duration(round(elapsed))}{rest})"
+    if width is not None and len(words) + len(times) > width:
+        words = words[: max(0, width - len(times) - len(_CUT))] + _CUT
+    return words + times

@@ -20,12 +20,15 @@ from foresail.cli.progress import sentence
 PATIENCE_SECONDS = 2.0
 """How long a command may be silent."""
 
-PLAIN_SECONDS = 10.0
+_PLAIN_SECONDS: Final = 10.0
 _PLAIN_SHARE: Final = 0.1
 """A plain line comes after so many seconds, or this share of the time so far if that is more."""
 
 _REDRAWN_SECONDS: Final = 0.125
 _WHEEL: Final = "|/-\\"
+_BESIDE: Final = 3
+"""Columns of the wheel, a space, and the last one, in which a terminal may break the line."""
+
 _CLEARED: Final = "\r\x1b[2K"
 _FORMATS_OF_PROGRAMS: Final = ("json", "csv")
 
@@ -51,19 +54,19 @@ class Teller:
         with self._lock:
             if now < self._next or self._line_is_open:
                 return
-            line = sentence(now, now - self._began)
+            elapsed = now - self._began
             if self._moving:
                 self._next = now + _REDRAWN_SECONDS
-                self._draw(line)
+                self._draw(sentence(now, elapsed, _width(self._stream) - _BESIDE))
             else:
-                self._next = now + max(PLAIN_SECONDS, _PLAIN_SHARE * (now - self._began))
+                line = sentence(now, elapsed)
+                self._next = now + max(_PLAIN_SECONDS, _PLAIN_SHARE * elapsed)
                 self._stream.write(f"{line}\n")
                 self._stream.flush()
 
     def _draw(self, line: str) -> None:
         self._turns += 1
-        text = f"{_WHEEL[self._turns % len(_WHEEL)]} {line}"
-        self._stream.write(_CLEARED + text[: _width(self._stream) - 1])
+        self._stream.write(f"{_CLEARED}{_WHEEL[self._turns % len(_WHEEL)]} {line}")
         self._stream.flush()
         self._drawn = True
 
