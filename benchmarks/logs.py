@@ -24,9 +24,14 @@ def generated(jobs: int) -> Workload:
     return generate("lublin", parameters, seed=1)
 
 
+def path_of(name: str) -> Path:
+    """Where a log of the published study is, if it is beside this checkout."""
+    return _REAL / f"{name}.filtered.swf.gz"
+
+
 def real() -> Iterator[tuple[str, Workload]]:
     """The logs of the published study, as far as they are beside this checkout."""
     for name in _REAL_NAMES:
-        path = _REAL / f"{name}.filtered.swf.gz"
+        path = path_of(name)
         if path.exists():
             yield name, load_workload(path)

@@ -1,4 +1,4 @@
-"""From the shell's prompt to the table: ``foresail simulate`` against importing what it needs."""
+"""From the shell's prompt to the table: warm commands against importing what they need."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks import logs
@@ -21,15 +22,23 @@ def _run(program: str, *arguments: str | Path) -> None:
 
 @benchmark("start-up")
 def measure() -> Iterator[Measurement]:
-    """A log of 2,000 jobs, so that little else than starting is measured."""
+    """A log of 2,000 jobs, so that little else than starting is measured, and a real one."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.swf"
         write_swf(logs.generated(2_000), log)
-        whole, help_page, reference = best_in_turns(
-            4.0,
-            lambda: _run("foresail", "simulate", log, "--with", "easy"),
-            lambda: _run("foresail", "--help"),
+        commands: dict[str, tuple[str | Path, ...]] = {
+            "help": ("--help",),
+            "simulate": ("simulate", log, "--with", "easy"),
+            "compare": ("compare", log),
+            "inspect": ("trace", "inspect", log),
+        }
+        real = logs.path_of("KTH-SP2")
+        if real.exists():
+            commands["simulate KTH-SP2"] = ("simulate", real, "--with", "easy")
+        *ours, reference = best_in_turns(
+            4.0 * len(commands),
+            *(partial(_run, "foresail", *arguments) for arguments in commands.values()),
             lambda: _run("python", "-c", "import numba, polars, pydantic, typer, rich"),
         )
-    yield Measurement("start-up simulate", whole, "importing libraries", reference, 1, "start")
-    yield Measurement("start-up help", help_page, "importing libraries", reference, 1, "start")
+    for name, seconds in zip(commands, ours, strict=True):
+        yield Measurement(f"start-up {name}", seconds, "importing libraries", reference, 1, "start")

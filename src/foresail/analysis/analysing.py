@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from foresail.analysis.finding import Analysis, Finding, Unavailable
@@ -39,7 +39,12 @@ class Analysed:
         return None
 
 
-def analyse(workload: Workload, log: str, names: Sequence[str] = ()) -> Analysed:
+def analyse(
+    workload: Workload,
+    log: str,
+    names: Sequence[str] = (),
+    told: Callable[[int, int], None] | None = None,
+) -> Analysed:
     """Ask a workload everything, or what is named.
 
     Parameters
@@ -50,18 +55,26 @@ def analyse(workload: Workload, log: str, names: Sequence[str] = ()) -> Analysed
         What to call it.
     names
         Analyses to make, in this order; none of them stands for all.
+    told
+        Called with how many are done, and of how many.
 
     Raises
     ------
     UnknownNameError
         If there is no analysis of a name.
     """
+    asked = chosen(names)
+    findings = []
+    for done, entry in enumerate(asked):
+        if told is not None:
+            told(done, len(asked))
+        findings.append(_ask(entry, workload))
     submit = workload.jobs["submit_seconds"].drop_nulls().to_numpy()
     return Analysed(
         log=log,
         jobs=len(workload),
         span_seconds=float(submit.max() - submit.min()) if submit.size else 0.0,
-        findings=tuple(_ask(entry, workload) for entry in chosen(names)),
+        findings=tuple(findings),
     )
 
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from foresail.cli.progress import doing, in_days, reading
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from foresail.control.conventions import Conventions
     from foresail.control.log import EventLog
     from foresail.control.policy import Policy
     from foresail.control.records import Manifest
     from foresail.model.protocols import Predictor
+    from foresail.model.watching import Watch
     from foresail.reports.plan_page import RunCourse
     from foresail.simulator.surroundings import Surroundings
     from foresail.traces.schedule import Schedule
@@ -123,7 +123,6 @@ def load_cleaned(
 ) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
     from foresail.cli.trace._options import reader_options
-    from foresail.cli.trace._progress import reading_progress
     from foresail.model.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
     from foresail.traces.reading import read
@@ -132,7 +131,7 @@ def load_cleaned(
     for text in filters:
         part = part_of("filter", text)
         choices.append(Choice(part.entry.name, part.parameters))
-    with reading_progress(log) as advance:
+    with reading(log) as advance:
         workload = read(
             log,
             reader,
@@ -142,7 +141,8 @@ def load_cleaned(
             **reader_options(mapping),
         )
     before = len(workload.meta.filters)
-    workload = apply_filters(workload, choices)
+    with doing(f"cleaning {log.name}"):
+        workload = apply_filters(workload, choices)
     counts = [*workload.meta.repairs.items(), *workload.meta.filters[before:]]
     touched = [f"{name} {count:,}" for name, count in counts if count]
     if touched:
@@ -154,25 +154,27 @@ def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
     """A schedule per policy, as ``foresail.simulator.simulate`` gives it."""
     from foresail.simulator import simulate as simulator
 
-    def simulate(policy: Policy) -> Schedule:
+    def simulate(policy: Policy, watch: Watch) -> Schedule:
         return simulator.simulate(
-            workload, policy, asked.conventions, enforce_limits=asked.enforce_limits
+            workload,
+            policy,
+            asked.conventions,
+            enforce_limits=asked.enforce_limits,
+            watch=watch,
         )
 
     return _one_by_one(asked.policies, simulate)
 
 
 def _one_by_one(
-    policies: Sequence[Policy], simulate: Callable[[Policy], Schedule]
+    policies: Sequence[Policy], simulate: Callable[[Policy, Watch], Schedule]
 ) -> list[Schedule]:
-    """A schedule per policy, with progress where somebody looks."""
+    """A schedule per policy."""
     schedules = []
-    with spinner() as progress:
-        task = progress.add_task("", total=len(policies))
-        for number, policy in enumerate(policies, start=1):
-            progress.update(task, description=f"{number} of {len(policies)}: {policy.text}")
-            schedules.append(simulate(policy))
-            progress.advance(task)
+    for number, policy in enumerate(policies, start=1):
+        of_how_many = f"policy {number} of {len(policies)}: " if len(policies) > 1 else ""
+        with doing(f"{of_how_many}{policy.label}", said=in_days) as entered:
+            schedules.append(simulate(policy, entered.watch))
     return schedules
 
 
@@ -182,9 +184,14 @@ def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedu
 
     (policy,) = asked.policies
 
-    def simulate(log: EventLog) -> Schedule:
+    def simulate(log: EventLog, watch: Watch) -> Schedule:
         return simulate_by_events(
-            workload, policy, asked.conventions, enforce_limits=asked.enforce_limits, log=log
+            workload,
+            policy,
+            asked.conventions,
+            enforce_limits=asked.enforce_limits,
+            log=log,
+            watch=watch,
         )
 
     return _logged(simulate, manifest(workload, policy, asked.conventions), events)
@@ -199,8 +206,8 @@ def simulate_all_on_nodes(
     """A schedule per policy on the workload's own nodes, in the same surroundings."""
     from foresail.simulator.simulate import simulate_on_nodes
 
-    def simulate(policy: Policy) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings, teach=teach)
+    def simulate(policy: Policy, watch: Watch) -> Schedule:
+        return simulate_on_nodes(workload, policy, surroundings, teach=teach, watch=watch)
 
     return _one_by_one(asked.policies, simulate)
 
@@ -217,21 +224,25 @@ def simulate_logged_on_nodes(
 
     (policy,) = asked.policies
 
-    def simulate(log: EventLog) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings, teach=teach, log=log)
+    def simulate(log: EventLog, watch: Watch) -> Schedule:
+        return simulate_on_nodes(workload, policy, surroundings, teach=teach, log=log, watch=watch)
 
     return _logged(simulate, manifest_on_nodes(workload, policy, surroundings), events)
 
 
-def _logged(simulate: Callable[[EventLog], Schedule], first: Manifest, events: Path) -> Schedule:
+def _logged(
+    simulate: Callable[[EventLog, Watch], Schedule], first: Manifest, events: Path
+) -> Schedule:
     """A simulation whose event log becomes a file once it is whole."""
     from foresail.control.log import JsonLinesLog
 
     unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
     try:
-        with spinner() as progress, JsonLinesLog(unfinished, first) as log:
-            progress.add_task(first.policy)
-            schedule = simulate(log)
+        with (
+            doing(f"{first.policy}, event by event", said=in_days) as entered,
+            JsonLinesLog(unfinished, first) as log,
+        ):
+            schedule = simulate(log, entered.watch)
         try:
             unfinished.replace(events)
         except OSError as error:
@@ -239,16 +250,6 @@ def _logged(simulate: Callable[[EventLog], Schedule], first: Manifest, events: P
     finally:
         unfinished.unlink(missing_ok=True)
     return schedule
-
-
-def spinner() -> Progress:
-    """What a long computation shows on standard error where somebody looks."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def show(
@@ -266,8 +267,10 @@ def show(
     from foresail.reports.table import as_csv, as_json, terminal_tables
 
     if folder is not None:
-        _write(schedules, folder, png, None if course is None else course())
-    summaries = [summary(schedule) for schedule in schedules]
+        with doing("writing the report"):
+            _write(schedules, folder, png, None if course is None else course())
+    with doing("measuring the schedules"):
+        summaries = [summary(schedule) for schedule in schedules]
     if output is TableFormat.JSON:
         typer.echo(as_json(summaries))
     elif output is TableFormat.CSV:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import (
     Format,
     FormatOption,
@@ -67,16 +68,14 @@ def analyse(
     chosen(only or [])
     if output is not None:
         make_folder(output)
-    found = [
-        analyse(
-            replaying.load_cleaned(path, reader, mapping, processors, strict, filters or []),
-            name,
-            only or [],
-        )
-        for path, name in zip(logs, _names(logs), strict=True)
-    ]
+    found = []
+    for path, name in zip(logs, _names(logs), strict=True):
+        workload = replaying.load_cleaned(path, reader, mapping, processors, strict, filters or [])
+        with doing(f"analysing {name}") as entered:
+            found.append(analyse(workload, name, only or [], entered.told))
     if output is not None:
-        _write(found, output)
+        with doing("writing the report"):
+            _write(found, output)
     if output_format is Format.JSON:
         _print_json(found)
     else:

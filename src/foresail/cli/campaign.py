@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,7 +114,8 @@ def report(
 
     rule = _rule(normalised, longest_wait, baseline)
     command = shlex.join(["foresail", *sys.argv[1:]])
-    written = write_report(Results(folder), rule, command=command)
+    with doing("writing the report"):
+        written = write_report(Results(folder), rule, command=command)
     rows = [
         (row["log"], *(number(row[column]) for column in HEADINGS))
         for row in written.headline.iter_rows(named=True)
@@ -143,7 +145,8 @@ def choose(
     rule = _rule(normalised, longest_wait, baseline)
     results = Results(folder).table()
     policies = [parse_policy(text).text for text in among or candidates(results)]
-    chosen = leave_one_out(results, rule, policies)
+    with doing("choosing"):
+        chosen = leave_one_out(results, rule, policies)
     rows = [
         (
             row["log"],
@@ -224,40 +227,28 @@ def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> Rule:
 def _progress(
     plan: Plan, results: Results
 ) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
-    """What to call for a log that is read and a run that is done: a bar, or lines when piped."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.progress import TimeRemainingColumn as Remaining
-
+    """What to call for a log that is read and a run that is done; lines for who reads lines."""
     from foresail.experiments.results import runs_of
     from foresail.model.words import number
 
     runs = runs_of(plan)
     before = sum(results.is_finished(each) for each in runs)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns,
-        Elapsed(),
-        Remaining(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("replaying", total=len(runs), completed=before)
+    lines = not sys.stderr.isatty()
+    with doing("replaying") as entered:
+        entered.told(before, len(runs))
         done = before
 
         def preparing(log: LogSource) -> None:
-            progress.update(task, description=f"reading {log.name}")
-            if not console.is_terminal:
+            entered.what = f"reading {log.name}"
+            if lines:
                 typer.echo(f"reading {log.name}", err=True)
 
         def finished(run: Run, measured: Any) -> None:
             nonlocal done
             done += 1
-            progress.update(task, description=f"replaying {run.log}", completed=done)
-            if not console.is_terminal:
+            entered.what = f"replaying {run.log}"
+            entered.told(done, len(runs))
+            if lines:
                 score = number(measured.average_bounded_slowdown)
                 typer.echo(f"{done} of {len(runs)}: {run.log}: {run.policy}: {score}", err=True)
 

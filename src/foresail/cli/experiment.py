@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from foresail.experiments.study import Case, Study
@@ -98,49 +99,38 @@ def run(
     study: Study = part.build()
     results = StudyResults(output)
     pool = partial(in_processes, workers=workers or os.cpu_count() or 1)
-    with _progress(study, results) as finished:
+    with _progress(study, results, output_format) as finished:
         done = carry_out_study(study, results, pool, finished)
     command = shlex.join(["foresail", *sys.argv[1:]])
-    report = report_of(name, part.text, study, results, command)
     folder = output / name
-    write_study_report(report, folder)
-    if png:
-        write_images(report.figures, folder)
+    with doing("writing the report"):
+        report = report_of(name, part.text, study, results, command)
+        write_study_report(report, folder)
+        if png:
+            write_images(report.figures, folder)
     _print(report, output_format)
     typer.echo(f"{done:,} runs; report: {folder / 'report.html'}", err=True)
 
 
 @contextmanager
-def _progress(study: Study, results: StudyResults) -> Iterator[Finished]:
-    """What to call when a run is done: a bar, or lines when piped."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.progress import TimeRemainingColumn as Remaining
-
+def _progress(
+    study: Study, results: StudyResults, output_format: replaying.TableFormat
+) -> Iterator[Finished]:
+    """What to call when a run is done; who reads lines gets one for each."""
     from foresail.experiments.study_results import key_of
 
     tasks = {key_of(case.task): case.task for case in study.cases}
     done = sum(results.is_finished(task) for task in tasks.values())
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Elapsed(),
-        Remaining(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        bar = progress.add_task("running", total=len(tasks), completed=done)
+    lines = output_format is replaying.TableFormat.TABLE and not sys.stderr.isatty()
+    with doing("runs of the study") as entered:
+        entered.told(done, len(tasks))
 
         def finished(case: Case, measured: Mapping[str, float]) -> None:
             nonlocal done
             done += 1
-            told = _told(study, case, measured)
-            progress.update(bar, description=told, completed=done)
-            if not console.is_terminal:
+            entered.told(done, len(tasks))
+            if lines:
+                told = _told(study, case, measured)
                 typer.echo(f"{done} of {len(tasks)}: {told}", err=True)
 
         yield finished

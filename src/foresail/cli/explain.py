@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _moments as moments
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def _tell(log: Path, job_id: str) -> None:
     from foresail.control.log_text import read_log
     from foresail.explain.story import story
 
-    told = story(read_log(log), job_id)
+    with doing(f"reading {log.name}"):
+        told = story(read_log(log), job_id)
     if not told.lines:
         raise InputError("the log does not know this job", source=log, value=job_id)
     typer.echo(told.heading)
@@ -91,15 +93,17 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
     from foresail.control.log_text import read_log
     from foresail.reports.plan_page import PlanPart, write_plan
 
-    records = list(read_log(log))
+    with doing(f"reading {log.name}"):
+        records = list(read_log(log))
     part = PlanPart.of(moments.moment_at(records, at, log, "--at"))
     if output is not None:
         command = shlex.join(["foresail", *sys.argv[1:]])
-        write_plan(part, output, run.name or str(run), command)
-        if png:
-            from foresail.reports.images import write_images
+        with doing("writing the page"):
+            write_plan(part, output, run.name or str(run), command)
+            if png:
+                from foresail.reports.images import write_images
 
-            write_images([part.figure], output)
+                write_images([part.figure], output)
     _print(part)
     if output is not None:
         typer.echo(f"plan: {output / 'plan.html'}", err=True)

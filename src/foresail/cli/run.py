@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from foresail.cli.telling import stop_telling
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def run(
             history=None if no_history else _history_path(history),
             learned=None if learned is None else learned.absolute(),
         )
+    stop_telling()
     with observer_for(place) as observer:
         result = supervise(place, observer, lines)
     typer.echo(summarise(result, place))

@@ -15,7 +15,7 @@ from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import Correction, Predictor, Scheduler
-from foresail.model.registry import Entry, entries, find
+from foresail.model.registry import Entry, entries, find, find_quickly
 from foresail.model.short_form import Part, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
@@ -122,10 +122,15 @@ def parse_policy(text: str) -> Policy:
 
 def _entry(name: str, taken: Mapping[str, Part]) -> Entry:
     """The plug-in of this name in the first family that has none yet."""
+    open_families = [family for family in PARTS if family not in taken]
+    for family in open_families:
+        entry = find_quickly(family, name)
+        if entry is not None:
+            return entry
     known: list[str] = []
     for family in PARTS:
         here = {entry.name: entry for entry in entries(family)}
-        if name in here and family not in taken:
+        if name in here and family in open_families:
             return here[name]
         known += here
     if name in known:

@@ -10,11 +10,19 @@ from foresail.kernels.feature_values import ATTRIBUTES
 from foresail.model.errors import UnknownNameError
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor, WatchesStarts
+from foresail.model.watching import Watch
 from foresail.traces.workload import Workload
 
 
-def train(workload: Workload, predictor: Predictor, learning: Learning = "on_completion") -> int:
+def train(
+    workload: Workload,
+    predictor: Predictor,
+    learning: Learning = "on_completion",
+    watch: Watch | None = None,
+) -> int:
     """Tell a predictor every submission, start and end of the jobs whose runtime is known.
+
+    ``watch`` is given a measure of how many of these it was told.
 
     Returns
     -------
@@ -36,7 +44,10 @@ def train(workload: Workload, predictor: Predictor, learning: Learning = "on_com
     watcher = predictor if isinstance(predictor, WatchesStarts) else None
     course = course_of(workload, known, learning)
     events = zip(course.kind.tolist(), course.slot.tolist(), course.time.tolist(), strict=True)
-    for kind, slot, time in events:
+    position = 0
+    if watch is not None:
+        watch(lambda: (position, len(course.kind)))
+    for position, (kind, slot, time) in enumerate(events):  # noqa: B007 - others look at it
         job = jobs[slot]
         if kind == SUBMISSION:
             predictor.predict(job, time)

@@ -1,1 +1,15 @@
 """Hot loops over arrays, compiled with Numba; one step of a policy each, never a whole policy."""
+
+import importlib
+import sys
+
+_WANTED_BY_NUMBA = "scipy"
+
+if _WANTED_BY_NUMBA not in sys.modules:
+    # Numba imports this, a third of a second on slow machines, only to see whether it is there;
+    # no kernel multiplies matrices.
+    sys.modules[_WANTED_BY_NUMBA] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[_WANTED_BY_NUMBA]

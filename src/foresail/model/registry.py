@@ -1,8 +1,10 @@
 """The one table of plug-ins. A plug-in is one file in its family's package, found by name.
 
 A file registers what it defines with ``@register(family, name, parameters=Record)``. Nothing lists
-the files: a family's package is walked the first time somebody asks for a name. Files outside the
-package come in through the entry point group ``foresail.plugins`` or ``load_plugin``.
+the files. Who asks for one name gets it without the cost of importing the others: the names that a
+file registers are read in its text. Who asks for all of a family, or for a name that no text shows,
+makes the whole package be imported. Files outside the package come in through the entry point group
+``foresail.plugins`` or ``load_plugin``.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import FileFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -88,12 +92,37 @@ def register(family: str, name: str, parameters: type = NoParameters) -> Callabl
     return enter
 
 
+_REGISTRATION: Final = re.compile(r"^@register\(\s*\"\w+\",\s*(\"[^\"]+\"|\w+)", re.MULTILINE)
+_CONSTANT: Final = re.compile(r"^(\w+)[^=\n]*= (\"[^\"]+\")$", re.MULTILINE)
+
+
+@cache
+def _modules(family: str) -> Mapping[str, Path]:
+    """The files of a family's package by the dotted name of their module."""
+    package = importlib.import_module(FAMILIES[family])
+    return {
+        f"{package.__name__}.{module.name}": Path(module.module_finder.path, f"{module.name}.py")
+        for module in pkgutil.iter_modules(package.__path__)
+        if isinstance(module.module_finder, FileFinder) and not module.name.startswith("_")
+    }
+
+
 @cache
 def _discover(family: str) -> None:
-    package = importlib.import_module(FAMILIES[family])
-    for module in pkgutil.iter_modules(package.__path__):
-        if not module.name.startswith("_"):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+    for module in _modules(family):
+        importlib.import_module(module)
+
+
+@cache
+def _named_in_text(family: str) -> Mapping[str, str]:
+    """The modules of a family by the names that their text says they register."""
+    found = {}
+    for module, path in _modules(family).items():
+        text = path.read_text("utf-8") if path.is_file() else ""
+        constants = dict(_CONSTANT.findall(text))
+        for name in _REGISTRATION.findall(text):
+            found[constants.get(name, name).strip('"')] = module
+    return found
 
 
 @cache
@@ -131,6 +160,16 @@ def entries(family: str) -> Iterator[Entry]:
             yield _ENTRIES[key]
 
 
+def find_quickly(family: str, name: str) -> Entry | None:
+    """The plug-in of this name if the text of a file shows it, importing that file alone."""
+    module = _named_in_text(family).get(name)
+    if module is None:
+        _load_entry_points()
+    else:
+        importlib.import_module(module)
+    return _ENTRIES.get((family, name))
+
+
 def find(family: str, name: str) -> Entry:
     """The plug-in of this name.
 
@@ -139,6 +178,9 @@ def find(family: str, name: str) -> Entry:
     UnknownNameError
         If there is none; the message offers the nearest known names.
     """
+    entry = find_quickly(family, name)
+    if entry is not None:
+        return entry
     known = {entry.name: entry for entry in entries(family)}
     if name not in known:
         raise UnknownNameError(family, name, known)

@@ -128,6 +128,8 @@ def make_part(entry: Entry, settings: Sequence[str]) -> Part:
         if name in values:
             raise InputError(f"parameter of {entry.name} given twice", field=name)
         values[name] = _value(name, value.strip("\"'"))
+    if not values and all(_default(each) is not dataclasses.MISSING for each in known.values()):
+        return Part(entry, entry.parameters())
     try:
         parameters: Any = TypeAdapter(entry.parameters).validate_python(values)
     except ValidationError as error:

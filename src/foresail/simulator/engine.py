@@ -39,6 +39,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
+from foresail.model.watching import Measure, Watch
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -102,6 +103,7 @@ class _SimulatedCluster:
     pushed: int = 0
     too_wide: list[Job] = field(default_factory=list)
     withdrawn: list[Job] = field(default_factory=list)
+    now: float = 0.0
     next_tick: float = -math.inf
     vain_ticks: int = 0
     capacity: Capacity = field(init=False)
@@ -130,7 +132,7 @@ class _SimulatedCluster:
 
     def happened(self) -> tuple[float, list[Event]]:
         """The next instant at which anything happens, and all that does."""
-        now = self.heap[0][0]
+        self.now = now = self.heap[0][0]
         events: list[Event] = []
         while self.heap and self.heap[0][0] == now:
             event = heapq.heappop(self.heap)[3]
@@ -304,6 +306,7 @@ def simulate_events(
     enforce_limits: bool = False,
     surroundings: Surroundings = IDEAL,
     elsewhere: Callable[[], Iterable[Event]] = tuple,
+    watch: Watch | None = None,
 ) -> Schedule:
     """Run a workload under the controller, event by event, and say what happened.
 
@@ -325,6 +328,8 @@ def simulate_events(
         What the cluster does that an ideal one does not.
     elsewhere
         Asked after every step for what is going to happen that is not the cluster's doing.
+    watch
+        Is given a measure of the seconds of the log that are simulated.
 
     Returns
     -------
@@ -352,6 +357,8 @@ def simulate_events(
         surroundings=surroundings,
         reservations=controller.reservations,
     )
+    if watch is not None:
+        watch(_measure(cluster, workload))
     while cluster.heap:
         now, events = cluster.happened()
         if not events:
@@ -374,6 +381,17 @@ def simulate_events(
             replay_seconds=time.perf_counter() - began,
         ),
     )
+
+
+def _measure(cluster: _SimulatedCluster, workload: Workload) -> Measure:
+    """Seconds from the first submission, and to the last; what comes after it counts no more."""
+    submit = workload.jobs["submit_seconds"].to_numpy()
+    first, last = (float(submit.min()), float(submit.max())) if submit.size else (0.0, 0.0)
+
+    def measure() -> tuple[float, float]:
+        return min(cluster.now, last) - first, last - first
+
+    return measure
 
 
 def placement_text(placement: Placement) -> str:

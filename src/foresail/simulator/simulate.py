@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from foresail import __version__
 from foresail.control.conventions import FORESAIL, IN_CYCLES, Conventions
-from foresail.control.log import EventLog
-from foresail.control.loop import Controller
 from foresail.control.policy import Policy
-from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth, Predictor
-from foresail.simulator.engine import simulate_events
+from foresail.model.watching import Watch
 from foresail.simulator.replay import is_compiled, replay
 from foresail.simulator.surroundings import IDEAL, Surroundings
 from foresail.simulator.truth import real_runtimes
-from foresail.traces.nodes import cluster_of, require_known_preferences
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
+
+if TYPE_CHECKING:  # what only simulation by events needs is imported there: replays begin sooner
+    from foresail.control.log import EventLog
+    from foresail.control.records import Manifest
 
 
 def simulate(
@@ -30,14 +28,18 @@ def simulate(
     conventions: Conventions = FORESAIL,
     *,
     enforce_limits: bool = False,
+    watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened; both ways give the same schedule, job by job.
 
     Parameters and errors are those of ``foresail.simulator.replay.replay``, but any policy will do.
+    ``watch`` is given a measure of the seconds of the log that are simulated.
     """
     if is_compiled(policy) and not workload.has_dependencies:
         return replay(workload, policy, conventions, enforce_limits=enforce_limits)
-    return simulate_by_events(workload, policy, conventions, enforce_limits=enforce_limits)
+    return simulate_by_events(
+        workload, policy, conventions, enforce_limits=enforce_limits, watch=watch
+    )
 
 
 def simulate_by_events(
@@ -47,16 +49,22 @@ def simulate_by_events(
     *,
     enforce_limits: bool = False,
     log: EventLog | None = None,
+    watch: Watch | None = None,
 ) -> Schedule:
     """As ``simulate``, through the controller that also drives live clusters.
 
     Its records go to the log, if there is one; ``manifest`` says how that log begins.
     """
+    from foresail.control.loop import Controller
+    from foresail.simulator.engine import simulate_events
+
     real_runtimes(workload)
     controller = Controller(
         Cluster.of_processors(workload.processors), *policy.build(), conventions, log=log
     )
-    return simulate_events(workload, controller, policy.label, enforce_limits=enforce_limits)
+    return simulate_events(
+        workload, controller, policy.label, enforce_limits=enforce_limits, watch=watch
+    )
 
 
 def simulate_on_nodes(
@@ -66,6 +74,7 @@ def simulate_on_nodes(
     *,
     teach: Callable[[Predictor], object] | None = None,
     log: EventLog | None = None,
+    watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened on the workload's own nodes, event by event.
 
@@ -78,6 +87,10 @@ def simulate_on_nodes(
     InputError
         If the workload has no nodes table, a runtime is unknown, or a job prefers what no node has.
     """
+    from foresail.control.loop import Controller
+    from foresail.simulator.engine import simulate_events
+    from foresail.traces.nodes import cluster_of, require_known_preferences
+
     real_runtimes(workload)
     if workload.nodes is None:
         raise InputError(
@@ -92,7 +105,9 @@ def simulate_on_nodes(
         teach(predictor)
     conventions = _conventions(surroundings)
     controller = Controller(cluster, scheduler, predictor, correction, conventions, log=log)
-    return simulate_events(workload, controller, policy.label, surroundings=surroundings)
+    return simulate_events(
+        workload, controller, policy.label, surroundings=surroundings, watch=watch
+    )
 
 
 def _in_cycles(policy: Policy, surroundings: Surroundings) -> Policy:
@@ -106,6 +121,10 @@ def _conventions(surroundings: Surroundings) -> Conventions:
 
 def manifest_on_nodes(workload: Workload, policy: Policy, surroundings: Surroundings) -> Manifest:
     """The first record of the event log of ``simulate_on_nodes``; raises what that raises."""
+    from dataclasses import replace
+
+    from foresail.traces.nodes import cluster_of
+
     if workload.nodes is None:
         raise InputError("the workload has no nodes table", source=workload.meta.source)
     told = _in_cycles(policy, surroundings)
@@ -127,6 +146,11 @@ def manifest(workload: Workload, policy: Policy, conventions: Conventions = FORE
 def _manifest(
     workload: Workload, policy: Policy, cluster: Cluster, conventions: Conventions
 ) -> Manifest:
+    import platform
+
+    from foresail import __version__
+    from foresail.control.records import Manifest
+
     meta = workload.meta
     return Manifest(
         policy=policy.text,

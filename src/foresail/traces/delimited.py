@@ -10,7 +10,7 @@ import polars as pl
 
 from foresail.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.model.errors import InputError
-from foresail.traces.mapping import nearest
+from foresail.traces.nearest import nearest
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import Source
 

@@ -22,8 +22,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -31,6 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from foresail.model.errors import InputError
 from foresail.traces import schema
+from foresail.traces.nearest import nearest
 
 UNITS: Final = {
     "microseconds": 1e-6,
@@ -161,10 +160,3 @@ def load_mapping(path: Path) -> Mapping:
         if name not in mapping.columns:
             raise InputError("a required column is not mapped", source=path, field=name)
     return mapping
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to expect instead of an unknown name: the most similar one, or all of them."""
-    known = list(known)
-    near = get_close_matches(name, known, n=1, cutoff=0.4)
-    return f"{near[0]!r}, perhaps" if near else "one of " + ", ".join(known)

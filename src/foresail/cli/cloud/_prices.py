@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -115,12 +116,14 @@ def write_page(page: CloudPage, folder: Path, png: bool) -> None:
     from foresail.reports.cloud_page import write_cloud_page
     from foresail.reports.figure import Figure
 
-    path = write_cloud_page(page, folder, command=made_by())
+    with doing("writing the report"):
+        path = write_cloud_page(page, folder, command=made_by())
     typer.echo(f"report: {path}", err=True)
     if png:
         from foresail.reports.images import write_images
 
-        write_images([part for part in page.parts if isinstance(part, Figure)], folder)
+        with doing("drawing the pictures"):
+            write_images([part for part in page.parts if isinstance(part, Figure)], folder)
 
 
 def numbers_of(texts: Sequence[str], field: str) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ import typer
 
 from foresail.cli.cloud._waiting_question import Owning, Question, Told
 from foresail.cli.cloud._waiting_queue import Line, queue_of, warn_of_time
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def answer_on_log(
     family = rented_family(owning.catalogue)
     if question.customised:
         family += customised_of(owning.catalogue, jobs.requests)
-    believed = believed_runtimes(workload, told.runtimes)
+    with doing(f"runtimes by {told.runtimes}"):
+        believed = believed_runtimes(workload, told.runtimes)
     worth = question.worth(usual_hour_value(jobs, family))
     own_values = None
     if question.hour_values is not None:
@@ -135,17 +137,10 @@ def _by_user(worth: Worth, path: Path, workload: Workload) -> tuple[Worth, Float
 
 @contextmanager
 def _progress(kept: Path | None) -> Iterator[Callable[[int, int], None]]:
-    """How many settings are done, where somebody looks; how to go on, if they are interrupted."""
-    from foresail.cli._replaying import spinner
-
-    with spinner() as progress:
-        task = progress.add_task("simulating")
-
-        def done(number: int, total: int) -> None:
-            progress.update(task, description=f"{number} of {total} settings")
-
+    """How many settings are done; how to go on, if they are interrupted."""
+    with doing("simulating settings") as entered:
         try:
-            yield done
+            yield entered.told
         except KeyboardInterrupt:
             if kept is not None:
                 typer.echo(f"what is done is kept in {kept}; the same command goes on", err=True)

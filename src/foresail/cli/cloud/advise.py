@@ -26,6 +26,7 @@ from foresail.cli.cloud._prices import (
     times_of,
     write_page,
 )
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
@@ -213,7 +214,8 @@ def command(
             advice = advise(workload, catalogue, question, believed, by, transient, told)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if output is not None:
-        _write(advice, around, output, png)
+        with doing("writing the report"):
+            _write(advice, around, output, png)
     _show(advice, around, output_format)
     if advice.missed:
         raise typer.Exit(_UNMET)
@@ -287,14 +289,10 @@ def _options_named() -> Iterator[None]:
 
 @contextmanager
 def _progress() -> Iterator[Told]:
-    """What is being done, where somebody looks."""
-    from foresail.cli._replaying import spinner
-
-    with spinner() as progress:
-        task = progress.add_task("")
+    """What is being done."""
+    with doing("advising") as entered:
 
         def told(what: str, done: int, of: int) -> None:
-            words = f"{what}: {done} of {of}" if of > 1 else what
-            progress.update(task, description=words)
+            entered.begin(what, done, of if of > 1 else None)
 
         yield told

@@ -25,6 +25,7 @@ from foresail.cli.cloud._prices import (
     write_page,
 )
 from foresail.cli.cloud._transient_naming import told_by_options
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
@@ -193,7 +194,8 @@ def command(
         transient_terms=lives,
         training_hours=request.training_hours or _third(workload),
     )
-    with told_by_options({**_OPTIONS, "training_hours": "--train"}):
+    options = {**_OPTIONS, "training_hours": "--train"}
+    with told_by_options(options), doing("choosing what to buy"):
         report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,

@@ -19,6 +19,7 @@ from foresail.cli.cloud._prices import (
     trace_jobs,
     write_page,
 )
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
@@ -99,10 +100,12 @@ def command(
     jobs = trace_jobs(workload, log)
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))
-    believed = believed_runtimes(workload, runtimes)
-    answer = green_hours(
-        jobs, series, believed, patiences, watts / 1000.0, hour_grams, gpu_watts / 1000.0
-    )
+    with doing(f"runtimes by {runtimes}"):
+        believed = believed_runtimes(workload, runtimes)
+    with doing("green hours"):
+        answer = green_hours(
+            jobs, series, believed, patiences, watts / 1000.0, hour_grams, gpu_watts / 1000.0
+        )
     around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
     _show(answer, around, output_format)
     if output is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 
 from foresail.cli.cloud._options import Config, Format, FormatOption, Output, made_by
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def command(
     given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
     how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
     make_output(output)
-    found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
+    with doing("costs of synchronisation"):
+        found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
     if output_format is Format.JSON:
         _print_json(found)
     else:

@@ -15,6 +15,7 @@ from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
 from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
 from foresail.cli.cloud._transient_showing import show, show_tiers
+from foresail.cli.progress import doing
 from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 
@@ -152,11 +153,13 @@ def command(
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")
-        with told_by_options({**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}):
+        options = {**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}
+        with told_by_options(options), doing("planning tiers"):
             tiered = tiered_answer(offers, tiers, availability, method, extra_nines, learned)
         show_tiers(tiered, output_format, output)
         return
-    with told_by_options({**_OPTIONS, "capacity": "--capacity"}):
+    options = {**_OPTIONS, "capacity": "--capacity"}
+    with told_by_options(options), doing("planning capacity"):
         answer = _answer(offers, capacity, availability, made, method, extra_nines)
         if learned is not None:
             held = held_to(learned.history, answer.plan, batch, requests, longest_wait)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import (
     Format,
     FormatOption,
@@ -112,10 +113,8 @@ def command(
     for log, folder in zip(logs, folders, strict=True):
         workload = replaying.load(log, reader, mapping, processors, strict, filters or FILTERS)
         evaluations = []
-        with replaying.spinner() as progress:
-            task = progress.add_task("")
-            for part in parts:
-                progress.update(task, description=f"{log.name}: {part.text}")
+        for position, part in enumerate(parts, start=1):
+            with doing(f"{log.name}, predictor {position} of {len(parts)}: {part.text}"):
                 evaluations.append(
                     evaluate(
                         workload, part, quantity=quantity, learning=cast("Any", learning.value)
@@ -126,7 +125,8 @@ def command(
         else:
             told += _as_json(evaluations)
         if folder is not None:
-            _write(workload, evaluations, folder)
+            with doing("writing the report"):
+                _write(workload, evaluations, folder)
     if output_format is Format.JSON:
         import json
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 
@@ -33,9 +34,10 @@ def command(
         raise InputError("one state has nothing to be merged with", expected="two or more")
     part = part_of("predictor", read_header(states[0]).predictor)
     parts = []
-    for state in states:
-        parts.append(part.build())
-        load_state(state, parts[-1], part.text)
-    together = merged(parts, part.build())
-    save_state(output, together, StateHeader(part.text, foresail=__version__))
+    with doing(f"merging {len(states)} states"):
+        for state in states:
+            parts.append(part.build())
+            load_state(state, parts[-1], part.text)
+        together = merged(parts, part.build())
+        save_state(output, together, StateHeader(part.text, foresail=__version__))
     typer.echo(f"{output}: {part.text} of {len(states)} states")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.progress import doing
 from foresail.cli.trace._options import Format, FormatOption
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def command(
     header = read_header(state)
     part = part_of("predictor", header.predictor)
     predictor = part.build()
-    load_state(state, predictor, part.text)
-    told = _told(state, header, predictor)
+    with doing(f"reading {state.name}"):
+        load_state(state, predictor, part.text)
+        told = _told(state, header, predictor)
     if output_format is Format.JSON:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return

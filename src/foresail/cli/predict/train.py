@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.progress import doing, in_shares
 from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
@@ -52,6 +53,7 @@ def command(
         raise InputError("there is no such folder", source=output.parent)
     cleaning = filters or ["fill_processors", "drop_no_runtime"]
     workload = replaying.load(log, reader, mapping, processors, strict, cleaning)
-    jobs = train(workload, built)
-    save_state(output, built, header)
+    with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
+        jobs = train(workload, built, watch=entered.watch)
+        save_state(output, built, header)
     typer.echo(f"{output}: {part.text} after {count(jobs, 'job')}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.progress import doing
 from foresail.cli.strl._options import Format, FormatOption, RequestFile
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def command(
     seconds = slot if slot is not None else document.supply.slot_seconds
     if seconds is None:
         seconds = common_slot_seconds(leaves(expression))
-    solved = solve(
-        expression, document.supply, seconds, solver=solver, limits=Limits(time_limit, gap)
-    )
+    with doing(f"solving {path.name}"):
+        solved = solve(
+            expression, document.supply, seconds, solver=solver, limits=Limits(time_limit, gap)
+        )
     rows = _given(document, solved)
     if output_format == Format.JSON:
         _print_json(solved, rows, seconds)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foresail.cli.progress import doing
+
 if TYPE_CHECKING:
     from foresail.traces.workload import Workload
 
@@ -20,7 +22,8 @@ def write(workload: Workload, path: Path) -> None:
     from foresail.traces.folder import write_folder
     from foresail.traces.swf_writer import is_swf_name, write_swf
 
-    if is_swf_name(path):
-        write_swf(workload, path)
-    else:
-        write_folder(workload, path)
+    with doing(f"writing {path}"):
+        if is_swf_name(path):
+            write_swf(workload, path)
+        else:
+            write_folder(workload, path)

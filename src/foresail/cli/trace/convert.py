@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.progress import reading
 from foresail.cli.trace._options import (
     LogPath,
     MappingPath,
@@ -26,10 +27,9 @@ def command(
     strict: Strict = False,
 ) -> None:
     """Turn a log of any size into a workload folder (Parquet)."""
-    from foresail.cli.trace._progress import reading_progress
     from foresail.traces.folder import convert
 
-    with reading_progress(path) as advance:
+    with reading(path) as advance:
         meta = convert(
             path,
             folder,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from foresail.cli.progress import doing, in_bytes
 
 
 def command(
@@ -39,8 +39,8 @@ def command(
     known = catalogue()
     log = known.find(name)
     address = from_address or known.archive.address + log.path
-    with _downloading(log.file_name) as progress:
-        fetched = fetch(log, output, address, progress=progress, accept_other_digest=unverified)
+    with doing(f"downloading {log.file_name}", said=in_bytes) as entered:
+        fetched = fetch(log, output, address, progress=entered.told, accept_other_digest=unverified)
     state = "downloaded" if fetched.downloaded else "was there"
     if fetched.verified:
         digest = "its text has the catalogue's SHA-256"
@@ -51,31 +51,6 @@ def command(
     typer.echo(f"{fetched.path}: {state}; {digest}")
     typer.echo(known.archive.terms)
     typer.echo(f"Cite: {known.archive.citation}.")
-
-
-@contextmanager
-def _downloading(name: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A progress bar on standard error; None where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(
-        *columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as progress:
-        task = progress.add_task(f"downloading {name}", total=None)
-        yield lambda done, whole: progress.update(task, completed=done, total=whole)
 
 
 def _list() -> None:

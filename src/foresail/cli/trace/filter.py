@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.progress import doing, reading
 from foresail.cli.trace._options import (
     MappingPath,
     Processors,
@@ -36,7 +37,6 @@ def command(
     strict: Strict = False,
 ) -> None:
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
-    from foresail.cli.trace._progress import reading_progress
     from foresail.cli.trace._writing import write
     from foresail.model.short_form import part_of
     from foresail.traces.filtering import Choice, apply_filters
@@ -53,7 +53,7 @@ def command(
     for text in filters:
         part = part_of("filter", text)
         choices.append(Choice(part.entry.name, part.parameters))
-    with reading_progress(path) as advance:
+    with reading(path) as advance:
         workload = read(
             path,
             reader,
@@ -62,7 +62,8 @@ def command(
             advance=advance,
             **reader_options(mapping),
         )
-    cleaned = apply_filters(workload, choices)
+    with doing(f"cleaning {path.name}"):
+        cleaned = apply_filters(workload, choices)
     if not len(cleaned):
         raise InputError("the filters leave no job", source=path)
     write(cleaned, output)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 
@@ -49,7 +50,8 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
     from foresail.model.words import count, duration
     from foresail.traces.generating import ACHIEVED, generate
 
-    workload = generate(name, parameters, seed)
+    with doing(f"generating by {name}"):
+        workload = generate(name, parameters, seed)
     write(workload, output)
     submit = workload.jobs["submit_seconds"]
     users = workload.jobs["user"].drop_nulls().n_unique()

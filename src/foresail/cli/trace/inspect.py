@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from foresail.cli.progress import doing, reading
 from foresail.cli.trace._options import (
     Format,
     FormatOption,
@@ -37,11 +38,10 @@ def command(
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Jobs, span, load, runtimes, widths, waits; what is missing."""
-    from foresail.cli.trace._progress import reading_progress
     from foresail.traces.facts import facts
     from foresail.traces.reading import read
 
-    with reading_progress(path) as advance:
+    with reading(path) as advance:
         workload = read(
             path,
             reader,
@@ -50,7 +50,8 @@ def command(
             advance=advance,
             **reader_options(mapping),
         )
-    found = facts(workload)
+    with doing(f"inspecting {path.name}"):
+        found = facts(workload)
     if output_format == Format.JSON:
         _print_json(found)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.cli.progress import doing, reading
 from foresail.cli.trace._options import LogPath, MappingPath, Processors, ReaderName, reader_options
 from foresail.model.errors import InputError
 
@@ -35,18 +36,18 @@ def command(
     processors: Processors = None,
 ) -> None:
     """Take some weeks, some users or a fraction of the jobs of a log."""
-    from foresail.cli.trace._progress import reading_progress
     from foresail.cli.trace._writing import write
     from foresail.model.words import count
     from foresail.traces.reading import read
 
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
         raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
-    with reading_progress(path) as advance:
+    with reading(path) as advance:
         workload = read(
             path, reader, processors=processors, advance=advance, **reader_options(mapping)
         )
-    part = _part(workload, weeks, from_week, users, fraction, seed)
+    with doing("sampling"):
+        part = _part(workload, weeks, from_week, users, fraction, seed)
     write(part, output)
     typer.echo(f"{output}: {count(len(part), 'job')} of {len(workload):,}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from foresail.cli.progress import doing, reading
 from foresail.cli.trace._options import (
     Format,
     FormatOption,
@@ -30,14 +31,14 @@ def command(
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """What is impossible, missing or doubtful, and what to do about it."""
-    from foresail.cli.trace._progress import reading_progress
     from foresail.traces.reading import read
     from foresail.traces.validation import validate
 
-    with reading_progress(path) as advance:
+    with reading(path) as advance:
         options = reader_options(mapping)
         workload = read(path, reader, processors=processors, advance=advance, **options)
-    report = validate(workload)
+    with doing(f"validating {path.name}"):
+        report = validate(workload)
     if output_format == Format.JSON:
         import json
         from dataclasses import asdict

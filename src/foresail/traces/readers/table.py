@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -13,9 +13,12 @@ from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.mapping import ColumnSource, Mapping, load_mapping, nearest
+from foresail.traces.nearest import nearest
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.times import unix_seconds
+
+if TYPE_CHECKING:
+    from foresail.traces.mapping import ColumnSource, Mapping
 
 _PARQUET_MAGIC: Final = "PAR1"
 _ROWS_AT_ONCE: Final = 1 << 17
@@ -45,7 +48,7 @@ class TableReader:
     """
 
     def __init__(self, parameters: TableParameters) -> None:
-        self._mapping = None if parameters.mapping is None else load_mapping(parameters.mapping)
+        self._mapping = _mapping_of(parameters.mapping)
 
     def recognises(self, sample: Sample) -> bool:
         """Any file, once a mapping is given; none without."""
@@ -67,6 +70,15 @@ class TableReader:
                 notes.unix_times = submit is not None and submit >= UNIX_TIMES_BEGIN
                 first = False
             yield jobs
+
+
+def _mapping_of(path: Path | None) -> Mapping | None:
+    """Only tables need it, and what checks it takes long to import."""
+    if path is None:
+        return None
+    from foresail.traces.mapping import load_mapping
+
+    return load_mapping(path)
 
 
 def _from_text(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
