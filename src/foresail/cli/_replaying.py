@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -164,6 +165,24 @@ def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
         )
 
     return _one_by_one(asked.policies, simulate)
+
+
+@contextmanager
+def preparing(policies: Sequence[Policy]) -> Iterator[Callable[[], None]]:
+    """What replays under policies need is compiled beside what is done in here.
+
+    Yields what waits until all is compiled.
+    """
+    from foresail.kernels.beside import compiling_beside
+    from foresail.simulator.replay import steps_of
+
+    with compiling_beside([step for policy in policies for step in steps_of(policy)]) as beside:
+
+        def wait() -> None:
+            with doing("compiling in two processes, once for all later runs"):
+                beside.meet()
+
+        yield wait
 
 
 def _one_by_one(

@@ -71,7 +71,9 @@ def simulate(
         if events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
-    workload = replaying.load(log, reader, mapping, processors, strict, filters)
+    with replaying.preparing(() if on_nodes or events is not None else asked.policies) as prepared:
+        workload = replaying.load(log, reader, mapping, processors, strict, filters)
+        prepared()
     if on_nodes and events is None:
         around = nodes.surroundings_of(choices, workload)
         schedules = replaying.simulate_all_on_nodes(

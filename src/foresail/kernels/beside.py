@@ -1,8 +1,8 @@
 """Two processes compile what is not in the cache yet: this one, and one beside it.
 
 ``python -m foresail.kernels.beside FOLDER NAME ...`` is the other one. Each claims a step before it
-compiles it, by making a file in the folder; this process begins at the end of the list, and both stop
-where they meet. What one has compiled, the other finds in the cache on disk.
+compiles it, by making a file in the folder; this process begins at the end of the list, and both
+stop where they meet. What one has compiled, the other finds in the cache on disk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _claimed(folder: Path, name: str) -> bool:
     return True
 
 
-class _Beside(event.Listener):  # type: ignore[misc]  # Numba has no types
+class _Beside(event.Listener):
     """Starts the other process as soon as anything is compiled here; a full cache needs none."""
 
     def __init__(self, steps: Sequence[Any], folder: Path) -> None:
@@ -89,7 +89,7 @@ def compiling_beside(steps: Sequence[Any]) -> Iterator[_Beside]:
     """
     with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
         beside = _Beside(steps, Path(folder))
-        if (os.cpu_count() or 1) == 1:
+        if not steps or (os.cpu_count() or 1) == 1:
             yield beside
             return
         event.register(_COMPILING, beside)

@@ -90,6 +90,17 @@ class CompositePredictor(SteppedPredictor):
         """Steps and fresh state for a compiled replay; see ``SteppedPredictor.compiled``."""
         return self._steps, self._packed([each.compiled(specs, features) for each in self._members])
 
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """Its own steps and those of its members."""
+        of_members = [
+            step
+            for each in self._members
+            if isinstance(each, SteppedPredictor)
+            for step in each.steps
+        ]
+        return (*super().steps, *of_members, point_belief)
+
     def restore(self, known: Snapshot) -> None:
         """As ``SteppedPredictor.restore``; the addresses of steps are those of this process."""
         super().restore(known)

@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -149,12 +150,21 @@ class SteppedPredictor:
         self._coded = (*CODED, *range(SPEC_COLUMNS, SPEC_COLUMNS + len(layout.features)))
         self._specs = np.zeros((_FIRST_ROWS, SPEC_COLUMNS + len(layout.features)))
         self._summaries = np.zeros((_FIRST_ROWS, SUMMARY_COLUMNS))
-        self._state = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
-        self.user_widths: tuple[int, ...] = (self._state.users.shape[1],)
-        self.job_widths: tuple[int, ...] = (self._state.jobs.shape[1],)
+        self.user_widths: tuple[int, ...] = (layout.user_columns,)
+        self.job_widths: tuple[int, ...] = (layout.job_columns,)
         self._slots: dict[str, int] = {}
         self._free_slots: list[int] = list(range(_FIRST_ROWS))
         self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
+
+    @cached_property
+    def _state(self) -> PredictorState:
+        """Made when first needed: that of a composite needs its members' steps compiled."""
+        return self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """All steps that are to be compiled before it can be used."""
+        return tuple(step for step in self._steps if step is not None)
 
     def __getstate__(self) -> dict[str, Any]:
         """With its steps by name: their machine code is this process's."""

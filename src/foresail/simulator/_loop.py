@@ -7,7 +7,7 @@ knows events, the queue and the clock. ``foresail.simulator.replay`` is the way 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba import types
@@ -717,6 +717,25 @@ class Steps(NamedTuple):
     one_pass: float
 
 
+def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Any, ...]:
+    """The loop and what it needs for such a policy, the longest to compile first."""
+    return (
+        replay_loop,
+        *([refresh_predictions] if refreshes else []),
+        *([follow_pilots] if _follows_pilots(scheduler) else []),
+        *([sort_moving] if _moves(scheduler) else []),
+        scheduler.one_pass,
+    )
+
+
+def _follows_pilots(scheduler: CompiledScheduler) -> bool:
+    return scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots
+
+
+def _moves(scheduler: CompiledScheduler) -> bool:
+    return scheduler.queue.changes_with_time or scheduler.candidates.changes_with_time
+
+
 def policy_numbers(
     free: float, steps: Steps, scheduler: CompiledScheduler, correction_parameters: Floats
 ) -> Floats:
@@ -745,9 +764,9 @@ def policy_numbers(
     numbers[CANDIDATES_FOLLOW] = scheduler.candidates.follows_pilots
     if steps.refresh:
         numbers[REFRESH_ALL] = step_address(refresh_predictions)
-    if numbers[QUEUE_FOLLOWS] or numbers[CANDIDATES_FOLLOW]:
+    if _follows_pilots(scheduler):
         numbers[FOLLOW_PILOTS] = step_address(follow_pilots)
-    if numbers[QUEUE_MOVES] or numbers[CANDIDATES_MOVE]:
+    if _moves(scheduler):
         numbers[SORT_MOVING] = step_address(sort_moving)
     begin = NUMBERS
     for place, part_of_it in zip(range(PARTS, NUMBERS, 2), parts, strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
 from foresail.kernels.calling import step_address
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
 from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import (
     CompiledCorrection,
@@ -24,7 +24,8 @@ from foresail.kernels.signatures import (
 )
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import NeedsTruth, RefreshesPredictions
+from foresail.model.watching import Measure, Watch
 from foresail.simulator import _loop
 from foresail.simulator.truth import real_runtimes
 from foresail.traces import schema
@@ -55,12 +56,25 @@ def is_compiled(policy: Policy) -> bool:
     return all(hasattr(part, "compiled") for part in policy.build())
 
 
+def steps_of(policy: Policy) -> tuple[Any, ...]:
+    """What has to be compiled for a replay under a policy, the longest first."""
+    if not is_compiled(policy):
+        return ()
+    scheduler, predictor, correction = policy.build()
+    of_predictor = getattr(predictor, "steps", ())
+    parts = _loop.parts_for(
+        cast("Any", scheduler).compiled(), isinstance(predictor, RefreshesPredictions)
+    )
+    return (*parts, *of_predictor, cast("CompiledCorrection", correction).compiled()[0])
+
+
 def replay(
     workload: Workload,
     policy: Policy,
     conventions: Conventions = FORESAIL,
     *,
     enforce_limits: bool = False,
+    watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened to a workload on its machine under a policy.
 
@@ -74,6 +88,8 @@ def replay(
         The order of things at the same instant.
     enforce_limits
         Jobs end at their requested time.
+    watch
+        Is given a measure of the seconds of the log whose jobs have been submitted.
 
     Raises
     ------
@@ -81,7 +97,7 @@ def replay(
         If a job's runtime is unknown or negative, or a job is wider than the machine.
     """
     runtime = real_runtimes(workload, enforce_limits=enforce_limits)
-    result = replay_arrays(workload, runtime, policy, conventions)
+    result = replay_arrays(workload, runtime, policy, conventions, watch)
     return _schedule(workload, runtime, policy, conventions, result)
 
 
@@ -90,6 +106,7 @@ def replay_arrays(
     runtime: NDArray[np.float64],
     policy: Policy,
     conventions: Conventions = FORESAIL,
+    watch: Watch | None = None,
 ) -> Replayed:
     """As ``replay``, without making a table of the result.
 
@@ -117,6 +134,9 @@ def replay_arrays(
     tables = _loop.idle(
         specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, numbers, state
     )
+    step_address(_loop.replay_loop)  # compiled, if it is not yet, outside of what is measured
+    if watch is not None:
+        watch(_measure(tables))
     begin = time.perf_counter()
     _loop.replay_loop(tables)
     seconds = time.perf_counter() - begin
@@ -136,6 +156,17 @@ def replay_arrays(
         },
         seconds,
     )
+
+
+def _measure(tables: _loop.Replay) -> Measure:
+    """How far a replay is: it runs without Python's lock, and counts where others can see it."""
+    submit, counters = tables.specs[:, SUBMIT], tables.counters
+
+    def measure() -> tuple[float, float]:
+        at = min(int(counters[_loop.NEXT_JOB]), len(submit) - 1)
+        return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
+
+    return measure
 
 
 def _compiled_predictor(

@@ -36,7 +36,7 @@ def simulate(
     ``watch`` is given a measure of the seconds of the log that are simulated.
     """
     if is_compiled(policy) and not workload.has_dependencies:
-        return replay(workload, policy, conventions, enforce_limits=enforce_limits)
+        return replay(workload, policy, conventions, enforce_limits=enforce_limits, watch=watch)
     return simulate_by_events(
         workload, policy, conventions, enforce_limits=enforce_limits, watch=watch
     )
