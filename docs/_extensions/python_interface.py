@@ -20,7 +20,8 @@ class Page(NamedTuple):
 PAGES: Final[Mapping[str, Page]] = {
     "python-model": Page(
         "Jobs, clusters, decisions",
-        "The vocabulary that everything else is written in: plain frozen records.",
+        "The vocabulary that everything else is written in: plain frozen records. It is promised; "
+        "what the other pages describe may change before 1.0, with a line in the changelog.",
         (
             "model.job",
             "model.outcome",
