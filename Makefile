@@ -12,7 +12,7 @@ CODE := $(wildcard src tests examples benchmarks docs experiments)
 .PHONY: help setup demo picture test check format bench bench-check docs wheel lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(FORESAIL) ## install the locked packages and foresail into .venv
 
