@@ -5,18 +5,22 @@ WORKERS ?= 2
 BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
+QUICK := distributions events nodes reading replay
 CODE := $(wildcard src tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench docs lock clean
+.PHONY: help setup demo picture test check format bench bench-check docs wheel lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(FORESAIL) ## install the locked packages and foresail into .venv
 
-demo: setup ## a generated log under several policies, then real commands; results in demo-output/
-	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
+demo: setup ## a log under several policies, plans ahead, real commands; pages in demo-output/
+	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
+
+picture: demo ## draw docs/picture.svg from what the demonstration found (needs Chromium)
+	$(BIN)/python scripts/picture.py demo-output docs/picture.svg
 
 test: setup ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -35,9 +39,15 @@ format: setup ## put into shape what `check` looks at
 bench: setup ## measure speed and memory against the slow reference
 	$(BIN)/python -m benchmarks
 
+bench-check: setup ## the quick ones of them: fail if a ratio leaves its range
+	$(BIN)/python -m benchmarks --check $(QUICK)
+
 docs: setup ## build the site into docs/_build/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/site
 	@echo "open docs/_build/site/index.html"
+
+wheel: setup ## build dist/foresail-VERSION-py3-none-any.whl
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist
 
 lock: setup ## resolve requirements.lock again; UPGRADE=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv

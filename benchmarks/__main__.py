@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from benchmarks.ranges import departures
 
 
 def main() -> int:
-    """Exit status 1 if ``--check`` finds a ratio outside its range."""
+    """Exit status 1 if ``--check`` finds a ratio outside its range, and does so again."""
     known = workloads()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(known)}")
@@ -35,12 +35,22 @@ def main() -> int:
         arguments.json.write_text(json.dumps(rows, indent=1))
     if not arguments.check:
         return 0
-    found = list(departures(measurements))
+    found = _confirmed([each for each in measurements if any(departures([each]))])
     print("\n".join(found) or "all ratios are in their ranges", file=sys.stderr)
     return 1 if found else 0
 
 
-def _measured(names: Sequence[str]) -> list[Measurement]:
+def _confirmed(departed: Sequence[Measurement]) -> list[str]:
+    """What leaves its range when it is measured once more as well: machines are busy at times."""
+    if not departed:
+        return []
+    print("measured once more:", *departures(departed), sep="\n", file=sys.stderr)
+    again = _measured(dict.fromkeys(each.name.split()[0] for each in departed))
+    names = {each.name for each in departed}
+    return list(departures([each for each in again if each.name in names]))
+
+
+def _measured(names: Iterable[str]) -> list[Measurement]:
     measurements = []
     print(f"{'workload':30}{'seconds':>10}{'us each':>12}{'ratio':>9}  reference")
     for name in names:

@@ -1,6 +1,8 @@
 """The range in which each ratio must lie, with where it comes from (``ranges.toml``).
 
-``python -m benchmarks.ranges RUN.json ...`` prints the file anew from the results of several runs.
+``python -m benchmarks.ranges RUN.json ...`` prints the file anew from the results of several runs;
+what they did not measure stays. With ``--widen`` a range also keeps what it allowed before: the
+runs were of another machine, or of one that was less busy.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ import platform
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.measuring import Measurement
 
@@ -41,28 +43,39 @@ def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _section(name: str, ratios: Sequence[float], made: str) -> str:
-    spread = statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+def _section(name: str, values: Mapping[str, float | str]) -> str:
+    lines = (f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    return f'["{name}"]\n' + "".join(lines)
+
+
+def _measured(
+    ratios: Sequence[float], made: str, before: Mapping[str, Any] | None
+) -> dict[str, float | str]:
     low, high = min(ratios) / _SLACK, max(ratios) * _SLACK
-    return (
-        f'["{name}"]\nlow = {_three_digits(low)}\nhigh = {_three_digits(high)}\n'
-        f"average = {_three_digits(statistics.mean(ratios))}\nspread = {_three_digits(spread)}\n"
-        f'made = "{made}"\n'
-    )
+    if before is not None:
+        low, high = min(low, before["low"]), max(high, before["high"])
+    spread = statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+    figures = {"low": low, "high": high, "average": statistics.mean(ratios), "spread": spread}
+    return {**{key: _three_digits(value) for key, value in figures.items()}, "made": made}
 
 
-def main(paths: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Print ranges from runs' results: the smallest / 1.5 and the largest x 1.5 of each ratio."""
+    paths = [each for each in arguments if each != "--widen"]
     runs = [json.loads(Path(path).read_text()) for path in paths]
+    ranges = tomllib.loads(RANGES.read_text())
     made = (
         f"{datetime.date.today().isoformat()}, {len(runs)} runs, "
         f"{platform.machine()}, {os.cpu_count()} cores shared with other work"
     )
-    names = dict.fromkeys(row["name"] for run in runs for row in run)
-    print("# Ratios to the reference of the same run; see `python -m benchmarks.ranges`.\n")
-    for name in names:
+    if "--widen" in arguments:
+        made += "; and what was allowed before"
+    print("# Ratios to the reference of the same run; see `python -m benchmarks.ranges`.")
+    for name in dict.fromkeys([*ranges, *(row["name"] for run in runs for row in run)]):
         ratios = [row["ratio"] for run in runs for row in run if row["name"] == name]
-        print(_section(name, ratios, made))
+        before = ranges.get(name) if "--widen" in arguments else None
+        print()
+        print(_section(name, _measured(ratios, made, before) if ratios else ranges[name]), end="")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ author = "The Foresail developers"
 copyright = "The Foresail developers"  # noqa: A001 - the name is Sphinx's
 version = release = __version__
 
-extensions = ["myst_parser", "generated_reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated_reference"]
+autodoc_typehints_format = "short"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -1,4 +1,4 @@
-"""Reference made from the code: families of plug-ins, the command line, names and columns.
+"""Reference made from the code: plug-ins, the command line, names, columns, Python's interface.
 
 It is written to ``docs/_generated`` before Sphinx looks for pages, so that a plug-in or a command
 is documented by being there. Files ending in ``.md`` are pages, those in ``.txt`` parts of others.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from python_interface import connect, python_pages
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
@@ -44,6 +45,7 @@ TITLES = {
 def setup(app: Sphinx) -> dict[str, Any]:
     """Hook into Sphinx."""
     app.connect("builder-inited", write_pages)
+    connect(app)
     return {"parallel_read_safe": True}
 
 
@@ -61,6 +63,7 @@ def write_pages(app: Sphinx) -> None:
     texts["default-parts.txt"] = table("part", "default", DEFAULTS)
     texts["named-policies.txt"] = table("name", "stands for", NAMED_POLICIES)
     texts["named-orders.txt"] = table("name", "stands for", NAMED_ORDERS)
+    texts |= dict(python_pages())
     for name in ("JOBS", "TASKS", "USAGE", "NODES", "SCHEDULE"):
         columns = getattr(schema, name)
         texts[f"{name.lower()}-columns.txt"] = table("column", "type", columns)

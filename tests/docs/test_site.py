@@ -50,3 +50,20 @@ def test_every_plug_in_has_a_section(site: Path) -> None:
         assert ours
         for entry in ours:  # other tests in this process may have registered plug-ins of theirs
             assert f'>{entry.name}</span></code><a class="headerlink"' in page, entry.name
+
+
+def test_the_python_interface_is_described(site: Path) -> None:
+    """Every module of the pages has its heading, and records and functions have what they mean."""
+    pages = sorted((site / "_generated").glob("python-*.html"))
+    assert len(pages) == 5
+    text = "".join(page.read_text("utf-8") for page in pages)
+    wanted = ("model.job.Job", "model.protocols.Scheduler", "model.registry.register")
+    wanted += ("distributions.histogram.Histogram", "traces.folder.load_workload")
+    wanted += (
+        "simulator.simulate.simulate",
+        "metrics.summary.Summary",
+        "checks.tiny.tiny_workload",
+    )
+    for name in wanted:
+        assert f'id="foresail.{name}"' in text, name
+    assert "(*args, **kwargs)" not in text

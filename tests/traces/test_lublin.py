@@ -77,6 +77,14 @@ def test_sizes_follow_the_published_shares():
     assert sizes.max() == 128
 
 
+def test_no_job_is_wider_than_the_widest():
+    """A larger machine for the same jobs: their sizes are those of the smaller machine."""
+    wide = lublin(jobs=2000, processors=338, widest=128)
+    assert wide.meta.processors == 338
+    same = lublin(jobs=2000, processors=128, load=0.7 * 338 / 128)
+    assert wide.jobs["allocated_cpus"].to_list() == same.jobs["allocated_cpus"].to_list()
+
+
 def test_runtimes_follow_the_hyper_gamma():
     """The mean and spread of the log runtime are the mixture's, for narrow and wide jobs."""
     kind = model.COMBINED
@@ -211,6 +219,8 @@ def test_another_seed_gives_other_jobs():
         {"jobs": 0},
         {"processors": 0},
         {"users": -1},
+        {"widest": 0},
+        {"widest": 129},
         {"load": 0.0},
         {"load": float("nan")},
         {"longest_share": 1.5},

@@ -37,6 +37,9 @@ class LublinParameters:
         Number of jobs.
     processors
         Processors of the machine.
+    widest
+        Processors of the widest jobs that the model draws; None for those of the machine. On large
+        machines few jobs ask for more than a third of it.
     load
         Offered load (processor seconds over processors x last submission) to which the gaps are
         scaled; None keeps the model's gaps.
@@ -58,6 +61,7 @@ class LublinParameters:
 
     jobs: int = 10_000
     processors: int = 128
+    widest: int | None = None
     load: float | None = 0.7
     classes: Literal["combined", "batch", "interactive", "both"] = "combined"
     users: int = 64
@@ -72,6 +76,13 @@ class LublinParameters:
                 raise InputError(
                     "too small", field=name, value=getattr(self, name), expected=f">= {least}"
                 )
+        if self.widest is not None and not 1 <= self.widest <= self.processors:
+            raise InputError(
+                "not on this machine",
+                field="widest",
+                value=self.widest,
+                expected=f"1 to {self.processors}",
+            )
         if self.load is not None and not 0.0 < self.load < float("inf"):
             raise InputError("not a load", field="load", value=self.load, expected="> 0")
         for name in ("activity_exponent", "runtime_log_deviation"):
@@ -180,7 +191,8 @@ def _one_class(
     parameters: LublinParameters,
     random: np.random.Generator,
 ) -> _Draw:
-    sizes = model.draw_processors(constants, parameters.processors, parameters.jobs, random)
+    widest = parameters.widest or parameters.processors
+    sizes = model.draw_processors(constants, widest, parameters.jobs, random)
     points = np.cumsum(model.draw_gap_points(constants, parameters.jobs, random))
     return _Draw(
         points=points,

@@ -1,0 +1,146 @@
+"""The public Python interface: which modules are on which page. ``autodoc`` fills the pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from sphinx.application import Sphinx
+
+
+class Page(NamedTuple):
+    """A page of the reference: its title, whom it is for, and its modules under ``foresail``."""
+
+    title: str
+    introduction: str
+    modules: tuple[str, ...]
+
+
+PAGES: Final[Mapping[str, Page]] = {
+    "python-model": Page(
+        "Jobs, clusters, decisions",
+        "The vocabulary that everything else is written in: plain frozen records. It is promised; "
+        "what the other pages describe may change before 1.0, with a line in the changelog.",
+        (
+            "model.job",
+            "model.outcome",
+            "model.resources",
+            "model.preference",
+            "model.slowdown",
+            "model.value",
+            "model.reservation",
+            "model.cluster",
+            "model.view",
+            "model.decision",
+            "model.event",
+            "model.reason",
+            "model.errors",
+        ),
+    ),
+    "python-plug-ins": Page(
+        "Writing plug-ins",
+        "The protocols that plug-ins fulfil, how they are registered and found, the signatures of "
+        "compiled steps, and the suites that check a plug-in.",
+        (
+            "model.protocols",
+            "model.registry",
+            "model.short_form",
+            "kernels.signatures",
+            "checks.rules",
+            "checks.tiny",
+            "checks.schedulers",
+            "checks.predictors",
+            "checks.readers",
+            "checks.analyses",
+            "checks.price_sources",
+        ),
+    ),
+    "python-distributions": Page(
+        "Distributions",
+        "Beliefs about a runtime: what each can be asked, how they are made and combined.",
+        (
+            "model.distribution",
+            "distributions.point",
+            "distributions.uniform",
+            "distributions.log_normal",
+            "distributions.truncated_normal",
+            "distributions.empirical",
+            "distributions.histogram",
+            "distributions.mixture",
+            "distributions.shifted",
+            "distributions.operations",
+            "distributions.quantiles",
+            "distributions.summary",
+            "distributions.records",
+        ),
+    ),
+    "python-logs": Page(
+        "Logs and workloads",
+        "Reading, filtering, generating and writing the jobs that are replayed.",
+        (
+            "traces.workload",
+            "traces.schema",
+            "traces.reading",
+            "traces.folder",
+            "traces.filtering",
+            "traces.generating",
+            "traces.swf_writer",
+            "traces.schedule",
+            "traces.schedule_file",
+        ),
+    ),
+    "python-simulator": Page(
+        "Replay and measure",
+        "From a workload and a policy to a schedule, and from schedules to figures.",
+        (
+            "control.policy",
+            "control.conventions",
+            "control.loop",
+            "simulator.simulate",
+            "simulator.replay",
+            "simulator.engine",
+            "simulator.surroundings",
+            "metrics.jobs",
+            "metrics.summary",
+            "metrics.deadlines",
+            "metrics.comparison",
+            "metrics.fairness",
+            "metrics.usage",
+            "metrics.prediction",
+            "metrics.groups",
+            "metrics.statistics",
+        ),
+    ),
+}
+
+
+def connect(app: Sphinx) -> None:
+    """Put right what ``autodoc`` cannot know of docstrings and protocols."""
+    app.connect("autodoc-process-docstring", _separate_plurals)
+    app.connect("autodoc-process-signature", _protocol_signature)
+
+
+def _separate_plurals(*arguments: Any) -> None:
+    """Code in the plural, as in ``STEP`` with an s behind it, needs a mark between the two."""
+    lines: list[str] = arguments[-1]
+    lines[:] = [re.sub(r"(``[^`]+``)(?=\w)", r"\1\\ ", line) for line in lines]
+
+
+def _protocol_signature(*arguments: Any) -> tuple[str, str] | None:
+    """Nobody makes an object of a protocol, so that it has no arguments."""
+    return ("", "") if arguments[-2] == "(*args, **kwargs)" else None
+
+
+def python_pages() -> Iterator[tuple[str, str]]:
+    """Each page's file and text."""
+    for name, page in PAGES.items():
+        yield f"{name}.md", _text(page)
+
+
+def _text(page: Page) -> str:
+    sections = [f"# {page.title}", page.introduction]
+    for module in page.modules:
+        directive = f".. automodule:: foresail.{module}\n   :members:\n   :member-order: bysource"
+        sections.append(f"## `foresail.{module}`\n\n```{{eval-rst}}\n{directive}\n```")
+    return "\n\n".join(sections) + "\n"

@@ -1,0 +1,46 @@
+"""The demonstration's log from other seeds: EASY against the recommended policy on each.
+
+usage: python experiments/demonstration/seeds.py
+"""
+
+from __future__ import annotations
+
+from foresail.control.policy import parse_policy
+from foresail.metrics.summary import summary
+from foresail.model.registry import find
+from foresail.model.words import duration, number
+from foresail.simulator.simulate import simulate
+from foresail.traces.generating import generate
+from foresail.traces.workload import Workload
+
+SEEDS = range(1, 11)
+
+
+def log(seed: int) -> Workload:
+    """What ``scripts/demo`` generates, there with the first seed."""
+    parameters = find("generator", "lublin").parameters(
+        jobs=10_000, processors=338, widest=128, classes="batch", load=0.8
+    )
+    return generate("lublin", parameters, seed)
+
+
+def measured(workload: Workload, policy: str) -> tuple[float, float]:
+    """Average bounded slowdown, and the longest wait in seconds."""
+    found = summary(simulate(workload, parse_policy(policy)))
+    return found.average_bounded_slowdown, found.max_wait_seconds
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    print("| seed | EASY | `foresail` | longest wait under EASY | against EASY's |")
+    print("|--:|--:|--:|--:|--:|")
+    for seed in SEEDS:
+        workload = log(seed)
+        easy, easy_longest = measured(workload, "easy")
+        ours, longest = measured(workload, "foresail")
+        waits = f"{duration(easy_longest)} | {longest / easy_longest:.2f}"
+        print(f"| {seed} | {number(easy)} | {number(ours)} | {waits} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The demonstration's sentences are true of its log, and every step has one."""
+
+import re
+import shlex
+
+import pytest
+
+from architecture.floors import ROOT
+from foresail.cli import main as cli
+from foresail.control.policy import parse_policy
+from foresail.metrics.summary import summary
+from foresail.simulator.simulate import simulate
+from foresail.traces.folder import load_workload
+
+SCRIPT = (ROOT / "scripts" / "demo").read_text("utf-8").replace("\\\n", " ")
+
+
+def test_the_recommended_policy_does_what_it_promises(tmp_path, monkeypatch):
+    """Less average slowdown than EASY on the demonstration's log, no wait a quarter longer."""
+    command = re.search(r"show foresail (trace generate lublin .*)", SCRIPT)[1]
+    words = shlex.split(command.replace("$folder", str(tmp_path)))
+    monkeypatch.setattr("sys.argv", ["foresail", *words])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    workload = load_workload(tmp_path / "log")
+    easy, ours = (summary(simulate(workload, parse_policy(each))) for each in ("easy", "foresail"))
+    assert ours.average_bounded_slowdown < easy.average_bounded_slowdown
+    assert ours.max_wait_seconds <= 1.25 * easy.max_wait_seconds
+
+
+def test_every_step_says_what_it_shows():
+    """One sentence before the commands of each step."""
+    sentences = re.findall(r'^ +step "(.*)"', SCRIPT, flags=re.MULTILINE)
+    assert len(sentences) >= 7
+    assert all(sentence.endswith(".") for sentence in sentences)
+    commands = re.findall(
+        r"^ +(?:show|show_first \d+) foresail (?:trace generate )?(\w+)", SCRIPT, re.M
+    )
+    assert {"compare", "predict", "analyse", "cloud", "simulate", "explain", "run"} <= {*commands}

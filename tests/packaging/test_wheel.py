@@ -1,0 +1,94 @@
+"""The wheel, installed alone in a fresh environment, replays a log without the checkout."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import foresail
+from architecture.floors import ROOT
+
+PACKAGE = ROOT / "src" / "foresail"
+JOBS = [(0, 2, 100, 150), (0, 2, 50, 100), (1, 4, 60, 120), (2, 2, 50, 60), (3, 2, 30, 90)]
+"""Submission, processors, runtime and requested time."""
+
+
+def run(command, **options):
+    """Run a command without the checkout on its path; its output, or a failure that shows it."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | options.pop("env", {}),
+        **options,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of this checkout, built without the network."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    run(build, env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")})
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel, tmp_path_factory):
+    """The scripts of a new environment that has the wheel, and sees what else is installed here.
+
+    The other packages are seen through one line that names their folder. Python does not follow the
+    lines of files in a folder named in that way, so an editable installation is not seen.
+    """
+    folder = tmp_path_factory.mktemp("elsewhere") / "environment"
+    venv.create(folder, with_pip=False, symlinks=True)
+    scripts = folder / "bin"
+    pip = [sys.executable, "-m", "pip", "--python", scripts / "python", "install", "--quiet"]
+    run([*pip, "--disable-pip-version-check", "--no-deps", "--no-index", wheel])
+    here = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text("".join(f"{each}\n" for each in sorted(here)))
+    return scripts
+
+
+def test_the_wheel_has_the_whole_package(wheel):
+    """Every file of the package, its version and its licence; nothing else."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    information = f"foresail-{foresail.__version__}.dist-info"
+    files = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    }
+    assert {name for name in names if not name.startswith(information)} == files
+    assert f"{information}/licenses/LICENSE" in names
+
+
+@pytest.mark.slow
+def test_the_installed_wheel_replays_a_log(fresh, tmp_path):
+    """The ``foresail`` command of the new environment, in a folder of its own."""
+    where = "import foresail; print(foresail.__file__, foresail.__version__)"
+    file, version = run([fresh / "python", "-c", where], cwd=tmp_path).split()
+    assert Path(file).is_relative_to(fresh.parent)
+    assert version == foresail.__version__
+    assert run([fresh / "foresail", "--version"], cwd=tmp_path) == f"foresail {version}\n"
+    rows = (
+        f"{number} {submit} 0 {seconds} {cpus} -1 -1 {cpus} {limit} -1 1 1 1 -1 -1 -1 -1 -1\n"
+        for number, (submit, cpus, seconds, limit) in enumerate(JOBS, start=1)
+    )
+    (tmp_path / "log.swf").write_text("; MaxProcs: 4\n" + "".join(rows))
+    command = [fresh / "foresail", "simulate", "log.swf", "--policy", "easy"]
+    told = run([*command, "--format", "json", "--output", "result"], cwd=tmp_path)
+    assert '"jobs": 5' in told
+    assert (tmp_path / "result" / "report.html").exists()
