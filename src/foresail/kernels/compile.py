@@ -17,6 +17,12 @@ _BARE: Final[Mapping[str, Any]] = MappingProxyType({"error_model": "numpy", "_nr
 """Options of what is compiled without Numba's runtime, which counts references to arrays."""
 
 
+_UNWRAPPED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+)
+"""Options of what only other kernels call."""
+
+
 def kernel(function: Function) -> Function:
     """Compile on the first call for the argument types seen, and cache the result on disk."""
     return cast("Function", numba.njit(cache=True, error_model="numpy")(function))
@@ -33,6 +39,27 @@ def bare_kernel(function: Function) -> Function:
 def unlocked_kernel(function: Function) -> Function:
     """As ``bare_kernel``, and other Python threads run meanwhile."""
     return cast("Function", numba.njit(cache=True, nogil=True, **_BARE)(function))
+
+
+def part(function: Function) -> Function:
+    """A part of kernels, which Python itself never calls: half as long to compile as a kernel.
+
+    It makes no arrays (see ``bare_kernel``), and has no wrapper for calls from Python.
+    """
+    return cast("Function", numba.njit(cache=True, **_BARE, **_UNWRAPPED)(function))
+
+
+def making_part(function: Function) -> Function:
+    """As ``part``, for one that makes arrays."""
+    return cast("Function", numba.njit(cache=True, error_model="numpy", **_UNWRAPPED)(function))
+
+
+def merged_part(function: Function) -> Function:
+    """As ``part``, for one with a single caller and many arrays: its machine code goes there.
+
+    A call would copy every array's header.
+    """
+    return cast("Function", numba.njit(forceinline=True, **_BARE, **_UNWRAPPED)(function))
 
 
 def inlined(function: Function) -> Function:
