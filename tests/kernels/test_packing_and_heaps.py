@@ -1,11 +1,21 @@
 """Best fit, timetables and queues that share links, against lists that are searched."""
 
+import numba
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.kernels.heaps import Links, enter, leave_first, melded, timetable, without_root
-from foresail.kernels.packing import best_fit, machines_of, take
+from foresail.kernels import heaps, packing
+from foresail.kernels.heaps import Links, timetable
+from foresail.kernels.packing import machines_of
+
+# Parts of kernels cannot be called from Python itself.
+enter = numba.njit(lambda *given: heaps.enter(*given))
+leave_first = numba.njit(lambda table: heaps.leave_first(table))
+melded = numba.njit(lambda *given: heaps.melded(*given))
+without_root = numba.njit(lambda *given: heaps.without_root(*given))
+best_fit = numba.njit(lambda *given: packing.best_fit(*given))
+take = numba.njit(lambda *given: packing.take(*given))
 
 
 @settings(deadline=None)

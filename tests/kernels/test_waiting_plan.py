@@ -1,10 +1,17 @@
 """The plan of a strict queue: its ends in order, against a list that is sorted."""
 
+import numba
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.kernels.waiting_plan import catch_up, empty_plan, extend, start_behind
+from foresail.kernels import waiting_plan
+from foresail.kernels.waiting_plan import empty_plan
+
+# Parts of kernels cannot be called from Python itself.
+catch_up = numba.njit(lambda *given: waiting_plan.catch_up(*given))
+extend = numba.njit(lambda *given: waiting_plan.extend(*given))
+start_behind = numba.njit(lambda *given: waiting_plan.start_behind(*given))
 
 
 @settings(deadline=None, max_examples=200)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 
 
 class Timetable(NamedTuple):
@@ -25,7 +25,7 @@ def timetable(room: int) -> Timetable:
     )
 
 
-@bare_kernel
+@part
 def enter(table: Timetable, time: float, job: int) -> None:
     """Add an entry."""
     times, jobs = table.times, table.jobs
@@ -42,7 +42,7 @@ def enter(table: Timetable, time: float, job: int) -> None:
     jobs[at] = job
 
 
-@bare_kernel
+@part
 def leave_first(table: Timetable) -> int:
     """Remove the first entry and return its job."""
     times, jobs = table.times, table.jobs
@@ -79,7 +79,7 @@ class Links(NamedTuple):
     sibling: NDArray[np.int32]
 
 
-@bare_kernel
+@part
 def melded(links: Links, one: int, other: int) -> int:
     """Make one heap of two roots (-1 is an empty heap); returns its root."""
     if one < 0:
@@ -95,7 +95,7 @@ def melded(links: Links, one: int, other: int) -> int:
     return one
 
 
-@bare_kernel
+@part
 def without_root(links: Links, root: int) -> int:
     """Remove the root of a heap; returns the new one, or -1."""
     pairs = -1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import bare_kernel, part
 
 
 class Machines(NamedTuple):
@@ -45,12 +45,17 @@ def machines_of(
         highest=np.array([-1], dtype=np.int64),
         most_memory=np.full(int(cores.max(initial=0)) + 1, -1.0),
     )
-    for machine in range(count):
-        _link(machines, machine)
+    _link_all(machines)
     return machines
 
 
 @bare_kernel
+def _link_all(machines: Machines) -> None:
+    for machine in range(machines.free_cores.size):
+        _link(machines, machine)
+
+
+@part
 def best_fit(machines: Machines, cores: int, memory: float, gpus: float) -> int:
     """The machine with the fewest free cores that has enough of all; -1 for none.
 
@@ -78,7 +83,7 @@ def best_fit(machines: Machines, cores: int, memory: float, gpus: float) -> int:
     return -1
 
 
-@bare_kernel
+@part
 def take(machines: Machines, machine: int, cores: int, memory: float, gpus: float) -> None:
     """Give cores, memory and gpus of a machine to a job; negative amounts give them back."""
     level = machines.free_cores[machine]
@@ -97,7 +102,7 @@ def take(machines: Machines, machine: int, cores: int, memory: float, gpus: floa
         machines.highest[0] -= 1
 
 
-@bare_kernel
+@part
 def _link(machines: Machines, machine: int) -> None:
     level = machines.free_cores[machine]
     first = machines.first[level]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, unlocked_kernel
+from foresail.kernels.compile import part, unlocked_kernel
 from foresail.kernels.heaps import Links, Timetable, enter, leave_first, melded, without_root
 from foresail.kernels.packing import Machines, best_fit, take
 from foresail.kernels.wait_model import (
@@ -129,7 +129,7 @@ TALLY: Final = 9
 cores and bytes."""
 
 
-@bare_kernel
+@part
 def _start_on(
     job: int,
     machine: int,
@@ -151,7 +151,7 @@ def _start_on(
     room.tally[_RUNNING_STARTS] += now
 
 
-@bare_kernel
+@part
 def _release(
     job: int,
     jobs: TraceColumns,
@@ -174,7 +174,7 @@ def _release(
     room.tally[_RUNNING_STARTS] -= outcomes.start[job]
 
 
-@bare_kernel
+@part
 def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
     shape = jobs.shape[job]
     room.links.child[job] = -1
@@ -185,7 +185,7 @@ def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room)
     room.tally[_WAITING_SINCE] += now
 
 
-@bare_kernel
+@part
 def _unqueue(job: int, since: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
     """Count a job as waiting no more; its place in the queue is skipped later."""
     room.tally[_WAITING] -= 1.0
@@ -193,7 +193,7 @@ def _unqueue(job: int, since: float, jobs: TraceColumns, shapes: Shapes, room: R
     room.tally[_WAITING_SINCE] -= since
 
 
-@bare_kernel
+@part
 def _queued_since(job: int, jobs: TraceColumns, outcomes: Outcomes, rules: Rules) -> float:
     """When a waiting job entered the queue."""
     since = jobs.submit[job]
@@ -204,7 +204,7 @@ def _queued_since(job: int, jobs: TraceColumns, outcomes: Outcomes, rules: Rules
     return float(since)
 
 
-@bare_kernel
+@part
 def _dispatch(
     now: float,
     strict: bool,
@@ -249,7 +249,7 @@ def _dispatch(
         _start_on(chosen, chosen_machine, now, jobs, shapes, machines, outcomes, room)
 
 
-@bare_kernel
+@part
 def _note_features(
     now: float, cores: int, tally: NDArray[np.float64], row: NDArray[np.float64]
 ) -> None:
@@ -265,7 +265,7 @@ def _note_features(
     row[CORES] = cores
 
 
-@bare_kernel
+@part
 def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumns) -> bool:
     """Whether the choice for a job that finds no machine depends on its wait."""
     if rules.waiting_seconds == np.inf and rules.weighing == 0:
@@ -276,7 +276,7 @@ def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumn
     return not tried and jobs.estimate[job] >= rules.short_seconds
 
 
-@bare_kernel
+@part
 def _place(
     job: int,
     now: float,
@@ -377,7 +377,7 @@ def _place(
             _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
 
 
-@bare_kernel
+@part
 def _fits_somewhere(shape: int, shapes: Shapes, sizes: NDArray[np.float64]) -> bool:
     """Whether an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
     for i in range(sizes.shape[0]):

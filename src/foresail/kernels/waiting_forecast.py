@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 from foresail.kernels.heaps import Timetable, enter, leave_first, timetable
 from foresail.kernels.packing import Machines, best_fit, machines_of, take
 
@@ -73,7 +73,7 @@ def forecaster(
     )
 
 
-@bare_kernel
+@part
 def join_line(job: int, leaving: float, rank: NDArray[np.float64], ahead: Forecaster) -> int:
     """Put a job into the line, by rank and then number; returns its place."""
     at = ahead.standing[0]
@@ -89,7 +89,7 @@ def join_line(job: int, leaving: float, rank: NDArray[np.float64], ahead: Foreca
     return int(at)
 
 
-@bare_kernel
+@part
 def forecast(
     job: int,
     now: float,
@@ -129,7 +129,7 @@ def forecast(
     return begins - now
 
 
-@bare_kernel
+@part
 def _drop_gone(place: NDArray[np.int8], ahead: Forecaster) -> None:
     """Leave only those in the line who still wait."""
     kept = 0
@@ -141,7 +141,7 @@ def _drop_gone(place: NDArray[np.int8], ahead: Forecaster) -> None:
     ahead.standing[0] = kept
 
 
-@bare_kernel
+@part
 def _look_ahead(
     now: float,
     start: NDArray[np.float64],
@@ -169,7 +169,7 @@ def _look_ahead(
         enter(ahead.ends, max(start[job] + ahead.runtime[job], now), job)
 
 
-@bare_kernel
+@part
 def _start_ahead(
     job: int, on: int, now: float, cores: int, memory: float, gpus: float, ahead: Forecaster
 ) -> None:
@@ -178,7 +178,7 @@ def _start_ahead(
     enter(ahead.ends, now + ahead.runtime[job], job)
 
 
-@bare_kernel
+@part
 def _end_ahead(
     now: float,
     shape: NDArray[np.int32],
@@ -194,7 +194,7 @@ def _end_ahead(
         take(ahead.machines, ahead.machine[job], -cores[kind], -memory[kind], -gpus[kind])
 
 
-@bare_kernel
+@part
 def _begin_in_order(
     job: int,
     now: float,
@@ -230,7 +230,7 @@ def _begin_in_order(
             at += 1
 
 
-@bare_kernel
+@part
 def _sort_lanes(shape: NDArray[np.int32], ahead: Forecaster) -> None:
     """A lane for each request, in the order of the line."""
     head, last = ahead.head, ahead.last
@@ -248,7 +248,7 @@ def _sort_lanes(shape: NDArray[np.int32], ahead: Forecaster) -> None:
         last[kind] += 1
 
 
-@bare_kernel
+@part
 def _begin_overtaking(
     job: int,
     latest: float,
@@ -276,7 +276,7 @@ def _begin_overtaking(
     return np.inf
 
 
-@bare_kernel
+@part
 def _first_that_fits(
     now: float,
     cores: NDArray[np.int64],

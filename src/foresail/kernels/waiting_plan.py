@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 from foresail.kernels.packing import Machines, best_fit, machines_of, take
 
 
@@ -74,7 +74,7 @@ def empty_plan(
     )
 
 
-@bare_kernel
+@part
 def catch_up(
     now: float,
     shape: NDArray[np.int32],
@@ -93,7 +93,7 @@ def catch_up(
     plan.until[0] = now
 
 
-@bare_kernel
+@part
 def start_behind(
     kind: int,
     latest: float,
@@ -136,7 +136,7 @@ def start_behind(
     return float(begins)
 
 
-@bare_kernel
+@part
 def extend(
     job: int,
     leaving: float,
@@ -166,7 +166,7 @@ def extend(
             _end_first(shape, cores, memory, gpus, plan)
 
 
-@bare_kernel
+@part
 def _end_first(
     shape: NDArray[np.int32],
     cores: NDArray[np.int64],
@@ -181,7 +181,7 @@ def _end_first(
     take(plan.machines, plan.machine[job], -cores[kind], -memory[kind], -gpus[kind])
 
 
-@bare_kernel
+@part
 def _enter(ends: Ends, time: float, job: int) -> None:
     """Put an end into its place, by moving those on the shorter side of it."""
     times, jobs = ends.times, ends.jobs
@@ -210,7 +210,7 @@ def _enter(ends: Ends, time: float, job: int) -> None:
     jobs[low] = job
 
 
-@bare_kernel
+@part
 def _centre(ends: Ends) -> None:
     """Move all to the middle of the arrays, which hold twice as many as ever run at once."""
     times, jobs = ends.times, ends.jobs
