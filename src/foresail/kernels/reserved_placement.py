@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
-from foresail.kernels.heaps import Timetable, enter, leave_first
+from foresail.kernels.heaps import Timetable, enter, first_time, leave_first
 from foresail.kernels.packing import Machines, best_fit, take
 
 
@@ -73,7 +73,7 @@ def _place(
     placed, one job after the other, and ``begin`` where those of each job begin.
     """
     for job in range(first, placed.size):
-        while running.size[0] > 0 and running.times[0] <= times[0, job]:
+        while first_time(running) <= times[0, job]:
             gone = leave_first(running)
             _give_back(gone, counts[gone, 1], counts, asked, machines, begin, where)
         count, filled = counts[job, 1], begin[job]
@@ -81,9 +81,11 @@ def _place(
             return job
         got = 0
         while got < count:
-            machine = _take_one(asked[job, int(got >= counts[job, 0])], machines)
+            piece = asked[job, int(got >= counts[job, 0])]
+            machine = best_fit(machines, piece)
             if machine < 0:
                 break
+            take(machines, machine, piece, 1.0)
             where[filled + got] = machine
             got += 1
         begin[job + 1] = filled
@@ -94,16 +96,6 @@ def _place(
         else:
             _give_back(job, got, counts, asked, machines, begin, where)
     return placed.size
-
-
-@part
-def _take_one(asked: NDArray[np.float64], machines: Machines) -> int:
-    """Put a piece onto the machine that it fits best; -1 for none."""
-    cores = int(asked[0])
-    machine = best_fit(machines, cores, asked[1], asked[2])
-    if machine >= 0:
-        take(machines, machine, cores, asked[1], asked[2])
-    return machine
 
 
 @part
@@ -119,4 +111,4 @@ def _give_back(
     """Give back what the first pieces of a job hold."""
     for number in range(count):
         piece = asked[job, int(number >= counts[job, 0])]
-        take(machines, where[begin[job] + number], -int(piece[0]), -piece[1], -piece[2])
+        take(machines, where[begin[job] + number], piece, -1.0)
