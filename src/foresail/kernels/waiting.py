@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import part, unlocked_kernel
+from foresail.kernels.compile import merged_part, part, unlocked_kernel
 from foresail.kernels.heaps import (
     Links,
     Timetable,
@@ -143,7 +143,7 @@ TALLY: Final = 9
 cores and bytes."""
 
 
-@part
+@merged_part
 def _start_on(
     job: int,
     machine: int,
@@ -162,7 +162,7 @@ def _start_on(
     _count_running(room.tally, asked, now, 1.0)
 
 
-@part
+@merged_part
 def _release(
     jobs: TraceColumns, shapes: Shapes, machines: Machines, outcomes: Outcomes, room: Room
 ) -> None:
@@ -183,7 +183,7 @@ def _count_running(
     tally[_RUNNING_STARTS] += times * start
 
 
-@part
+@merged_part
 def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
     shape = jobs.shape[job]
     room.links.of[job, 0] = -1
@@ -213,7 +213,7 @@ def _unqueue(
     _count_waiting(room.tally, shapes.asked[jobs.shape[job], CORES], since, -1.0)
 
 
-@part
+@merged_part
 def _dispatch(
     now: float,
     strict: bool,
@@ -239,7 +239,7 @@ def _dispatch(
         _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
 
 
-@part
+@merged_part
 def _first_to_start(
     strict: bool, shapes: Shapes, machines: Machines, place: NDArray[np.int8], links: Links
 ) -> tuple[int, int]:
@@ -249,10 +249,13 @@ def _first_to_start(
     """
     rank = links.rank
     chosen, chosen_machine = nobody(), nobody()
-    for shape in range(shapes.asked.shape[0]):
-        if not strict and shapes.asked[shape, CORES] > highest(machines):
-            break
+    most = np.inf if strict else float(highest(machines))
+    for shape in range(shapes.head.size):
         head = shapes.head[shape]
+        if head < 0:
+            continue
+        if shapes.asked[shape, CORES] > most:
+            break
         while head >= 0 and place[head] < QUEUED:  # its wait has expired
             head = without_root(links, head)
             shapes.head[shape] = head
@@ -295,7 +298,7 @@ def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumn
     return not tried and jobs.estimate[job] >= rules.short_seconds
 
 
-@part
+@merged_part
 def _free_machine(
     job: int, strict: bool, jobs: TraceColumns, shapes: Shapes, machines: Machines, room: Room
 ) -> int:
@@ -305,7 +308,7 @@ def _free_machine(
     return best_fit(machines, shapes.asked[jobs.shape[job]])
 
 
-@part
+@merged_part
 def _believe(
     job: int,
     now: float,
@@ -324,7 +327,7 @@ def _believe(
         predict_wait(model, room.features, room.waits)
 
 
-@part
+@merged_part
 def _choice(
     job: int,
     after_trial: bool,
@@ -342,7 +345,7 @@ def _choice(
     return choose(rules, stakes, fits, jobs.estimate[job], waits)
 
 
-@part
+@merged_part
 def _settle(
     job: int,
     machine: int,
@@ -378,7 +381,7 @@ def _settle(
             enter(room.expiries, now + rules.patience_seconds, job)
 
 
-@part
+@merged_part
 def _place(
     job: int,
     now: float,
@@ -445,7 +448,7 @@ def _fits_somewhere(asked: NDArray[np.float64], sizes: NDArray[np.float64]) -> b
     return False
 
 
-@part
+@merged_part
 def _expire(
     now: float, rules: Rules, jobs: TraceColumns, shapes: Shapes, outcomes: Outcomes, room: Room
 ) -> bool:
