@@ -152,7 +152,7 @@ def _overdrawn(left: NDArray[np.float64]) -> int:
     for row in range(rows):
         for slot in range(slots):
             if left[row, slot] < -_ROUNDING:
-                return row * slots + slot
+                return int(row * slots + slot)
     return -1
 
 
@@ -375,4 +375,4 @@ def _search(
         value += gain
         if gain > _GAIN * max(abs(value), 1.0):
             until = change + patience
-    return value
+    return float(value)

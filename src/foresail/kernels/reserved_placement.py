@@ -41,7 +41,7 @@ def place_jobs(
     """
     full = np.stack((pieces.full_cores, pieces.full_memory, pieces.full_gpus), axis=1)
     rest = np.stack((pieces.rest_cores, pieces.rest_memory, pieces.rest_gpus), axis=1)
-    asked = np.stack((full, rest), axis=1)
+    asked: NDArray[np.float64] = np.stack((full, rest), axis=1)
     counts = np.stack((pieces.full, pieces.full + (pieces.rest_cores > 0)), axis=1)
     begin = np.zeros(start.size + 1, np.int64)
     placed = np.zeros(start.size, np.bool_)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import bare_kernel, merged_part, part
 
 REQUESTS: Final = 0
 IN_FLIGHT: Final = 1
@@ -119,36 +119,38 @@ def _serve(
     to work in; ``outages`` has a row each. ``ready`` is when each client sends
     next; ``machines`` has when each worker is free, and since when the memory is cold.
     """
+    seconds, hit_seconds, miss_seconds = settings[0], settings[1], settings[2]
+    warm_share, warming_seconds, retry_seconds = settings[3], settings[4], settings[5]
     workers = machines.shape[1] - 1
     drawn = 0
     while counts[SERVED] < latency.size:
         client = _first_of(ready, ready.size)
         now = ready[client]
-        if now >= settings[0]:
+        if now >= seconds:
             return
         inside = _note_inside(now, current, outages, machines)
         counts[REQUESTS] += 1
         drawn = (drawn + 1) % chance.which.size
         if inside == 0:
             counts[WITHOUT_MACHINE] += 1
-            ready[client] = now + settings[5]
+            ready[client] = now + retry_seconds
             continue
         i = current[int(chance.which[drawn] * inside), 2]
         k = current[i, 0]
         goes = k < current[i, 1]
         if goes and now >= outages[k, _CLOSED]:
             counts[AT_HANDOVER] += 1
-            ready[client] = now + settings[5]
+            ready[client] = now + retry_seconds
             continue
         worker = _first_of(machines[i], workers)
         begin = max(now, machines[i, worker])
-        warm = settings[3] * (1.0 - math.exp(-(begin - machines[i, workers]) / settings[4]))
-        mean = settings[1] if chance.hit[drawn] < warm else settings[2]
+        warm = warm_share * (1.0 - math.exp(-(begin - machines[i, workers]) / warming_seconds))
+        mean = hit_seconds if chance.hit[drawn] < warm else miss_seconds
         end = begin + mean * chance.work[drawn]
         if goes and end > outages[k, _GONE]:
             counts[IN_FLIGHT] += 1
             machines[i, worker] = outages[k, _GONE]
-            ready[client] = outages[k, _GONE] + settings[5]
+            ready[client] = outages[k, _GONE] + retry_seconds
             continue
         machines[i, worker] = end
         latency[counts[SERVED]] = end - now
@@ -159,14 +161,14 @@ def _serve(
 @part
 def _first_of(times: NDArray[np.float64], count: int) -> int:
     """The place of the least of the first so many."""
-    least = 0
+    first, least = 0, times[0]
     for at in range(1, count):
-        if times[at] < times[least]:
-            least = at
-    return least
+        if times[at] < least:
+            first, least = at, times[at]
+    return first
 
 
-@part
+@merged_part
 def _note_inside(
     now: float,
     current: NDArray[np.int64],

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import bare_kernel, merged_part
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -216,7 +216,7 @@ def _choose(
                     last_start[level] = begin
 
 
-@part
+@merged_part
 def _end_term(
     slot: int, begin: int, product: int, cost: float, work: Floats, choice: NDArray[np.int8]
 ) -> None:

@@ -133,8 +133,8 @@ def simulate(
     rent = rents(requests, family)
     work = requests.cores if jobs.gpus is None else rent
     gpus = in_shares(requests.gpus)
-    asked = (requests.cores, requests.memory_bytes, gpus, rent, work)
-    shapes = Shapes(np.stack(asked, axis=1), np.full(requests.cores.size, -1, np.int64))
+    columns_of = (requests.cores, requests.memory_bytes, gpus, rent, work)
+    shapes = Shapes(np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64))
     model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
     count = len(jobs)
     rows = -(-count // features_every) if features_every else 0
