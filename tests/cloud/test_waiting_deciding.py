@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +15,11 @@ from foresail.cloud.waiting.simulating import simulate
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
+from foresail.kernels import waiting_choice
 from foresail.kernels.waiting import FIXED, RENTED
-from foresail.kernels.waiting_choice import Stakes, waiting_gain
+from foresail.kernels.waiting_choice import Stakes
+
+waiting_gain = numba.njit(lambda *given: waiting_choice.waiting_gain(*given))
 
 BUSY = Case(fits=False, rent_per_hour=1.0)
 FREE = Case(fits=True, rent_per_hour=1.0)

@@ -59,6 +59,6 @@ def told(folder, mode):
 def test_what_one_process_compiles_the_other_finds(tmp_path):
     """Behind the meeting nothing is left; the loop was compiled by the other; then all is cached."""
     left, beside, loop_here = told(tmp_path, "work")
-    assert (left, beside, loop_here) == ("0", "True", "False")
+    assert [left, beside, loop_here] == ["0", "True", "False"]
     left, beside, _ = told(tmp_path, "again")
     assert (left, beside) == ("0", "False")

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from foresail.kernels.overflow import add_job, add_running, fill_within_risk
 
+add = numba.njit(lambda *given: add_job(*given))
 jobs = st.lists(st.tuples(st.integers(0, 40).map(lambda n: n / 8), st.floats(0.0, 1.0)), max_size=6)
 
 
@@ -36,14 +38,14 @@ def test_sums_are_exact(some, most):
     """A sum of independent jobs, whatever part of a unit they hold."""
     cumulative = np.ones(most + 1)
     for held, chance in some:
-        add_job(cumulative, most, held, chance)
+        add(cumulative, most, held, chance)
     assert cumulative == pytest.approx(slow_cumulative(some, most), abs=1e-9)
 
 
 def test_a_part_of_a_unit_keeps_the_mean():
     """Half a unit held for sure is one unit or none."""
     cumulative = np.ones(3)
-    add_job(cumulative, 2, 0.5, 1.0)
+    add(cumulative, 2, 0.5, 1.0)
     assert cumulative == pytest.approx([0.5, 1.0, 1.0])
 
 

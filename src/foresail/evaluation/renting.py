@@ -23,8 +23,17 @@ from foresail.control.capacity import Capacity
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy
 from foresail.control.renting import Question, Renting, Sent, SentBecause
+from foresail.kernels.packing import CORES
 from foresail.kernels.wait_model import WaitModel, predict_wait
-from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED, Outcomes
+from foresail.kernels.waiting import (
+    AFTER_TRIAL,
+    EXPIRED,
+    FIXED,
+    RENT,
+    RENTED,
+    TRIED,
+    Outcomes,
+)
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
@@ -225,9 +234,9 @@ class _Advice:
     def choose(self, question: Question) -> Choice:
         """As the policy's rules have it; keeps the cluster's state where examples are wanted."""
         row = self.row_of[question.pending.job.job_id]
-        columns, shapes = self._rented.columns, self._rented.shapes
-        shape = columns.shape[row]
-        cores = float(shapes.cores[shape])
+        columns = self._rented.columns
+        asked = self._rented.shapes.asked[columns.shape[row]]
+        cores = float(asked[CORES])
         every = self._rented.features_every
         if every and row % every == 0 and not question.tried:
             self._rented.features[row // every] = self._features(question, cores)
@@ -235,7 +244,7 @@ class _Advice:
             return Choice.START
         case = Case(
             question.fits,
-            float(shapes.rent[shape]),
+            float(asked[RENT]),
             self._fixed.own_price_per_core_hour * cores,
             float(columns.delay[row]) if columns.delay.size else 0.0,
             question.tried,

@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel, part
+from foresail.kernels.compile import bare_kernel, part
 
 
-@kernel
 def capacity_masses(
     units: NDArray[np.int64], up: NDArray[np.float64], needed: int
 ) -> NDArray[np.float64]:
@@ -35,6 +34,16 @@ def capacity_masses(
     """
     masses = np.zeros(needed + 1)
     masses[0] = 1.0
+    _add_groups(units, up, masses)
+    return masses
+
+
+@bare_kernel
+def _add_groups(
+    units: NDArray[np.int64], up: NDArray[np.float64], masses: NDArray[np.float64]
+) -> None:
+    """Add groups to the probabilities of capacities; changed in place."""
+    needed = masses.size - 1
     reached = 0
     for i in range(units.size):
         step = min(units[i], needed)
@@ -46,16 +55,24 @@ def capacity_masses(
         masses[needed] += up[i] * above
         reached = min(reached + step, needed)
         _multiply(masses, step, up[i], min(reached, needed - 1))
-    return masses
 
 
-@kernel
 def log_capacity_masses(
     units: NDArray[np.int64], up: NDArray[np.float64], needed: int
 ) -> NDArray[np.float64]:
     """As ``capacity_masses``, in natural logarithms: for odds below what a float can hold."""
     masses = np.full(needed + 1, -np.inf)
     masses[0] = 0.0
+    _add_groups_to_logs(units, up, masses)
+    return masses
+
+
+@bare_kernel
+def _add_groups_to_logs(
+    units: NDArray[np.int64], up: NDArray[np.float64], masses: NDArray[np.float64]
+) -> None:
+    """As ``_add_groups``, for logarithms."""
+    needed = masses.size - 1
     for i in range(units.size):
         step = min(units[i], needed)
         if step == 0:
@@ -69,10 +86,8 @@ def log_capacity_masses(
             stays = log_down + masses[k]
             masses[k] = _log_sum(stays, log_up + masses[k - step]) if k >= step else stays
         masses[needed] = top
-    return masses
 
 
-@kernel
 def shortfall_after(
     units: NDArray[np.int64],
     counts: NDArray[np.int64],
@@ -103,34 +118,60 @@ def shortfall_after(
     numpy.ndarray
         Shape (types,): probability of less than ``needed`` units after the change of this type.
     """
-    short = np.empty(units.size)
+    held, changed = counts * units, np.maximum(counts + change, 0) * units
     members = np.flatnonzero(counts)
     before = np.zeros((members.size + 1, needed))
     before[0, 0] = 1.0
-    for j in range(members.size):
-        i = members[j]
-        before[j + 1] = before[j]
-        _multiply(before[j + 1], counts[i] * units[i], up[i], needed - 1)
-    total = np.cumsum(before[members.size])
-    for i in range(units.size):
-        if counts[i] == 0:
-            step = max(change, 0) * units[i]
-            lower = total[needed - 1 - step] if step < needed else 0.0
-            short[i] = (1.0 - up[i]) * total[needed - 1] + up[i] * lower
-    behind = np.zeros(needed)
-    behind[0] = 1.0
-    for j in range(members.size - 1, -1, -1):
-        i = members[j]
-        reached = np.cumsum(behind)
-        step = max(counts[i] + change, 0) * units[i]
-        down, still = 0.0, 0.0
-        for k in range(needed):
-            down += before[j, k] * reached[needed - 1 - k]
-        for k in range(needed - step):
-            still += before[j, k] * reached[needed - 1 - step - k]
-        short[i] = (1.0 - up[i]) * down + up[i] * still
-        _multiply(behind, counts[i] * units[i], up[i], needed - 1)
+    behind = np.zeros((2, needed))
+    behind[0, 0] = 1.0
+    shorts = np.empty(members.size)
+    _fill_shortfalls(held[members], changed[members], up[members], before, behind, shorts)
+    total = np.cumsum(before[-1])
+    lower = np.where(changed < needed, total[np.maximum(needed - 1 - changed, 0)], 0.0)
+    short: NDArray[np.float64] = (1.0 - up) * total[-1] + up * lower
+    short[members] = shorts
     return short
+
+
+@bare_kernel
+def _fill_shortfalls(
+    held: NDArray[np.int64],
+    changed: NDArray[np.int64],
+    up: NDArray[np.float64],
+    before: NDArray[np.float64],
+    behind: NDArray[np.float64],
+    shorts: NDArray[np.float64],
+) -> None:
+    """Fill the odds to be short of what is needed after the change of each type that is held.
+
+    ``held`` and ``changed`` are the types' units. ``before``, shape (types + 1, needed), has the
+    odds of capacities of the types before each; ``behind``, shape (2, needed), those of the types
+    behind, and their running sums. The first row of both is that of no type.
+    """
+    types, needed = before.shape[0] - 1, before.shape[1]
+    masses, reached = behind[0], behind[1]
+    for j in range(types):
+        for k in range(needed):
+            before[j + 1, k] = before[j, k]
+        _multiply(before[j + 1], held[j], up[j], needed - 1)
+    for j in range(types - 1, -1, -1):
+        total = 0.0
+        for k in range(needed):
+            total += masses[k]
+            reached[k] = total
+        down = _odds_below(before[j], reached, needed)
+        still = _odds_below(before[j], reached, needed - changed[j])
+        shorts[j] = (1.0 - up[j]) * down + up[j] * still
+        _multiply(masses, held[j], up[j], needed - 1)
+
+
+@part
+def _odds_below(masses: NDArray[np.float64], reached: NDArray[np.float64], units: int) -> float:
+    """Odds of a sum below so many units: of one capacity, and of one with cumulative odds."""
+    odds = 0.0
+    for k in range(units):
+        odds += masses[k] * reached[units - 1 - k]
+    return odds
 
 
 @part

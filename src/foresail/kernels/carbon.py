@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, unlocked_kernel
+from foresail.kernels.compile import part, unlocked_kernel
 
 
-@bare_kernel
+@part
 def emitted_by(intensity: NDArray[np.float64], sums: NDArray[np.float64], steps: float) -> float:
     """Intensity summed over the time from 0, which is counted in steps; it repeats at its end.
 
@@ -37,7 +37,7 @@ def emitted_between(
         emitted[run] = emitted_by(intensity, sums, end[run]) - before
 
 
-@bare_kernel
+@part
 def mean_emission(
     intensity: NDArray[np.float64],
     sums: NDArray[np.float64],

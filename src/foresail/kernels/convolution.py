@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 
-@kernel
 def bin_onto_nodes(
     values: NDArray[np.float64], masses: NDArray[np.float64], nodes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -28,6 +27,17 @@ def bin_onto_nodes(
         atoms of (distance to the node below) times (distance to the node above).
     """
     binned = np.zeros(nodes.size)
+    _add_atoms(values, masses, nodes, binned)
+    return binned
+
+
+@bare_kernel
+def _add_atoms(
+    values: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    binned: NDArray[np.float64],
+) -> None:
     upper = 0
     for i in range(values.size):
         while upper < nodes.size - 1 and nodes[upper] < values[i]:
@@ -39,10 +49,8 @@ def bin_onto_nodes(
         share = (values[i] - nodes[upper - 1]) / gap
         binned[upper] += share * masses[i]
         binned[upper - 1] += (1.0 - share) * masses[i]
-    return binned
 
 
-@kernel
 def convolve_rows(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of independent pairs whose probabilities are given on a grid of equal slots.
 
@@ -56,13 +64,19 @@ def convolve_rows(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDAr
     numpy.ndarray
         Shape (pairs, slots + other slots - 1).
     """
-    pairs, slots = left.shape
-    total = np.zeros((pairs, slots + right.shape[1] - 1))
-    for i in range(pairs):
-        for j in range(slots):
+    total = np.zeros((left.shape[0], left.shape[1] + right.shape[1] - 1))
+    _add_products(left, right, total)
+    return total
+
+
+@bare_kernel
+def _add_products(
+    left: NDArray[np.float64], right: NDArray[np.float64], total: NDArray[np.float64]
+) -> None:
+    for i in range(left.shape[0]):
+        for j in range(left.shape[1]):
             mass = left[i, j]
             if mass == 0.0:
                 continue
             for k in range(right.shape[1]):
                 total[i, j + k] += mass * right[i, k]
-    return total

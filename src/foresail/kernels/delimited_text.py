@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 
 class Records(NamedTuple):
@@ -23,7 +23,7 @@ class Records(NamedTuple):
     fields: NDArray[np.int64]
 
 
-@kernel
+@bare_kernel
 def last_record_end(text: NDArray[np.uint8], quote: int) -> int:
     """Offset just after the last newline that is not inside quotes; 0 where there is none."""
     quoted = False
@@ -36,7 +36,7 @@ def last_record_end(text: NDArray[np.uint8], quote: int) -> int:
     return end
 
 
-@kernel
+@bare_kernel
 def _split(
     text: NDArray[np.uint8],
     delimiter: int,

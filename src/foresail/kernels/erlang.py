@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 
 
-@kernel
+@bare_kernel
 def erlang_b(
     servers: NDArray[np.int64], offered: NDArray[np.float64], lost: NDArray[np.float64]
 ) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.pieces import BEND, PLACE, SLOPE, SURVIVAL
 
 
-@kernel
+@part
 def _within(pieces: NDArray[np.float64], first: int, end: int, bound: float) -> float:
     """The integral of the survival from 0 to ``bound``; the bound itself below the first piece."""
     total = min(bound, pieces[first, PLACE])
@@ -25,7 +25,7 @@ def _within(pieces: NDArray[np.float64], first: int, end: int, bound: float) -> 
     return float(total)
 
 
-@kernel
+@bare_kernel
 def fill_limited_means(
     first_component: NDArray[np.int64],
     first_row: NDArray[np.int64],

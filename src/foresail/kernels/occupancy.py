@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 
 _ROUNDING = 1e-9
 
+_HOLES: Final = 0
+_PIECES: Final = 1
+_ENDED: Final = 2
+_LAID: Final = 3
+"""How many holes and pieces there are, and how many jobs have ended and are laid."""
 
-@kernel
+
 def binned_integral(
     begin: NDArray[np.float64],
     end: NDArray[np.float64],
@@ -26,8 +32,22 @@ def binned_integral(
     Interval i adds ``weight[i]`` from ``begin[i]`` to ``end[i]`` (seconds). Bin b reaches from
     ``first + b * bin_seconds`` to the next; what lies outside the bins is left out.
     """
-    level = np.zeros(bins + 1)
-    integral = np.zeros(bins)
+    sums = np.zeros((2, bins + 1))
+    _integrate(np.stack((begin, end, weight)), first, bin_seconds, sums)
+    return sums[1, :bins]
+
+
+@bare_kernel
+def _integrate(
+    intervals: NDArray[np.float64], first: float, bin_seconds: float, sums: NDArray[np.float64]
+) -> None:
+    """Fill the second row of ``sums`` with the integrals; both have a column to spare.
+
+    ``intervals`` has rows of begins, ends and weights.
+    """
+    begin, end, weight = intervals[0], intervals[1], intervals[2]
+    level, integral = sums[0], sums[1]
+    bins = level.size - 1
     for i in range(begin.size):
         left = max((begin[i] - first) / bin_seconds, 0.0)
         right = min((end[i] - first) / bin_seconds, float(bins))
@@ -46,10 +66,9 @@ def binned_integral(
     for b in range(bins):
         running += level[b]
         integral[b] = (integral[b] + running) * bin_seconds
-    return integral
 
 
-@kernel
+@part
 def _place(tree: NDArray[np.float64], position: int, value: float) -> None:
     """Set a leaf of a minimum tree (``tree.size / 2`` leaves) and renew its ancestors."""
     node = tree.size // 2 + position
@@ -60,7 +79,7 @@ def _place(tree: NDArray[np.float64], position: int, value: float) -> None:
         node //= 2
 
 
-@kernel
+@part
 def _first_at_most(tree: NDArray[np.float64], limit: float) -> int:
     """Position of the first leaf that is at most the limit; the number of leaves if none is."""
     leaves = tree.size // 2
@@ -74,7 +93,6 @@ def _first_at_most(tree: NDArray[np.float64], limit: float) -> int:
     return node - leaves
 
 
-@kernel
 def sweep_queue(
     submit: NDArray[np.float64],
     start: NDArray[np.float64],
@@ -99,13 +117,37 @@ def sweep_queue(
     idle_while_fitting
         Processor seconds free while a waiting row would have fitted into them.
     """
-    rows = submit.size
     leaves = 1
-    while leaves < rows:
+    while leaves < submit.size:
         leaves *= 2
-    waiting = np.full(2 * leaves, np.inf)
-    unmarked = np.full(2 * leaves, np.inf)
-    passed_over = np.zeros(rows, dtype=np.bool_)
+    passed_over = np.zeros(submit.size, dtype=np.bool_)
+    idle_while_waiting, idle_while_fitting = _sweep(
+        np.stack((submit, start, end, width)),
+        np.stack((start_order, end_order)),
+        processors,
+        np.full((2, 2 * leaves), np.inf),
+        passed_over,
+    )
+    return passed_over, idle_while_waiting, idle_while_fitting
+
+
+@bare_kernel
+def _sweep(
+    rows_of: NDArray[np.float64],
+    orders: NDArray[np.int64],
+    processors: float,
+    trees: NDArray[np.float64],
+    passed_over: NDArray[np.bool_],
+) -> tuple[float, float]:
+    """Fill ``passed_over`` of ``sweep_queue``, and return the other two.
+
+    ``rows_of`` has submissions, starts, ends and widths, ``orders`` those by start and by end;
+    ``trees`` are two empty minimum trees of the rows that wait: all, and those not yet passed over.
+    """
+    submit, start, end, width = rows_of[0], rows_of[1], rows_of[2], rows_of[3]
+    start_order, end_order = orders[0], orders[1]
+    waiting, unmarked = trees[0], trees[1]
+    rows = submit.size
     idle_while_waiting = 0.0
     idle_while_fitting = 0.0
     free = processors
@@ -130,9 +172,11 @@ def sweep_queue(
             if end[row] > start[row]:
                 free += width[row]
             ended += 1
-        while submitted < rows and submit[submitted] <= now:
-            _place(waiting, submitted, width[submitted])
-            _place(unmarked, submitted, width[submitted])
+        for row in range(submitted, rows):
+            if submit[row] > now:
+                break
+            _place(waiting, row, width[row])
+            _place(unmarked, row, width[row])
             submitted += 1
             queued += 1
         first_start = started
@@ -151,50 +195,54 @@ def sweep_queue(
                 passed = _first_at_most(unmarked, free + _ROUNDING)
             if end[row] > start[row]:
                 free -= width[row]
-    return passed_over, idle_while_waiting, idle_while_fitting
+    return idle_while_waiting, idle_while_fitting
 
 
-@kernel
-def _give_back(
-    low: NDArray[np.int64], high: NDArray[np.int64], holes: int, first: int, last: int
-) -> int:
-    """Add rows first..last-1 to the sorted list of holes, joining neighbours; the new count."""
-    at = np.searchsorted(low[:holes], first)
-    joins_left = at > 0 and high[at - 1] == first
-    joins_right = at < holes and low[at] == last
+@part
+def _give_back(holes: NDArray[np.int64], count: int, first: int, last: int) -> int:
+    """Add rows first..last-1 to the sorted holes, joining neighbours; the new count of holes."""
+    at = _hole_from(holes, count, first)
+    joins_left = at > 0 and holes[at - 1, 1] == first
+    joins_right = at < count and holes[at, 0] == last
     if joins_left and joins_right:
-        high[at - 1] = high[at]
-        for i in range(at, holes - 1):
-            low[i] = low[i + 1]
-            high[i] = high[i + 1]
-        return holes - 1
+        holes[at - 1, 1] = holes[at, 1]
+        return _without_hole(holes, count, at)
     if joins_left:
-        high[at - 1] = last
-        return holes
+        holes[at - 1, 1] = last
+        return count
     if joins_right:
-        low[at] = first
-        return holes
-    for i in range(holes, at, -1):
-        low[i] = low[i - 1]
-        high[i] = high[i - 1]
-    low[at] = first
-    high[at] = last
-    return holes + 1
+        holes[at, 0] = first
+        return count
+    for i in range(count, at, -1):
+        holes[i, 0] = holes[i - 1, 0]
+        holes[i, 1] = holes[i - 1, 1]
+    holes[at, 0] = first
+    holes[at, 1] = last
+    return count + 1
 
 
-@kernel
-def _take(low: NDArray[np.int64], high: NDArray[np.int64], holes: int, at: int, rows: int) -> int:
-    """Take the first ``rows`` rows of a hole (at most all of it); the new count of holes."""
-    low[at] += rows
-    if low[at] < high[at]:
-        return holes
-    for i in range(at, holes - 1):
-        low[i] = low[i + 1]
-        high[i] = high[i + 1]
-    return holes - 1
+@part
+def _hole_from(holes: NDArray[np.int64], count: int, row: int) -> int:
+    """The first hole that begins at a row or behind it."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if holes[middle, 0] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
-@kernel
+@part
+def _without_hole(holes: NDArray[np.int64], count: int, at: int) -> int:
+    """Remove a hole; the new count of holes."""
+    for i in range(at, count - 1):
+        holes[i, 0] = holes[i + 1, 0]
+        holes[i, 1] = holes[i + 1, 1]
+    return count - 1
+
+
 def pack_rows(
     start: NDArray[np.float64],
     end: NDArray[np.float64],
@@ -208,56 +256,73 @@ def pack_rows(
     Returns the pieces, three arrays of equal length: the job, its first row and the row after its
     last. A job that finds too few free rows (a schedule wider than the machine) is cut short.
     """
-    jobs = start.size
-    low = np.empty(processors + 1, dtype=np.int64)
-    high = np.empty(processors + 1, dtype=np.int64)
-    low[0] = 0
-    high[0] = processors
-    holes = 1 if processors > 0 else 0
-    capacity = 2 * jobs + 16
-    piece_job = np.empty(capacity, dtype=np.int64)
-    piece_low = np.empty(capacity, dtype=np.int64)
-    piece_high = np.empty(capacity, dtype=np.int64)
-    pieces = 0
-    first_piece = np.zeros(jobs, dtype=np.int64)
-    after_piece = np.zeros(jobs, dtype=np.int64)
-    ended = 0
-    for job in start_order:
-        while ended < jobs and end[end_order[ended]] <= start[job]:
+    times = np.stack((start, end))
+    jobs = np.stack((width, start_order, end_order))
+    spans = np.zeros((start.size, 2), dtype=np.int64)
+    holes = np.zeros((processors + 1, 2), dtype=np.int64)
+    holes[0, 1] = processors
+    progress = np.array([int(processors > 0), 0, 0, 0], dtype=np.int64)
+    pieces = np.empty((2 * start.size + 16, 3), dtype=np.int64)
+    while not _pack(times, jobs, spans, holes, progress, pieces):
+        pieces = np.concatenate((pieces, np.empty_like(pieces)))
+    job, low, high = pieces[: progress[_PIECES]].T.copy()
+    return job, low, high
+
+
+@bare_kernel
+def _pack(
+    times: NDArray[np.float64],
+    jobs: NDArray[np.int64],
+    spans: NDArray[np.int64],
+    holes: NDArray[np.int64],
+    progress: NDArray[np.int64],
+    pieces: NDArray[np.int64],
+) -> bool:
+    """Lay jobs until all are laid, or (False) until there may be no room for more pieces.
+
+    ``times`` has starts and ends, ``jobs`` widths and the orders by start and by end. ``spans``
+    is filled with the first and last of each job's pieces, and ``pieces`` with job, low and high.
+    ``progress`` says how far this is, and with it ``holes``, lows and highs.
+    """
+    start, end = times[0], times[1]
+    width, start_order, end_order = jobs[0], jobs[1], jobs[2]
+    count, made, ended = progress[_HOLES], progress[_PIECES], progress[_ENDED]
+    for at in range(progress[_LAID], start.size):
+        job = start_order[at]
+        while ended < start.size and end[end_order[ended]] <= start[job]:
             gone = end_order[ended]
-            for piece in range(first_piece[gone], after_piece[gone]):
-                holes = _give_back(low, high, holes, piece_low[piece], piece_high[piece])
+            for piece in range(spans[gone, 0], spans[gone, 1]):
+                count = _give_back(holes, count, pieces[piece, 1], pieces[piece, 2])
             ended += 1
-        first_piece[job] = pieces
-        after_piece[job] = pieces
-        if end[job] <= start[job]:
-            continue
-        wanted = width[job]
-        at = 0
-        while at < holes and high[at] - low[at] < wanted:
-            at += 1
-        if at == holes:
-            at = 0
-        while wanted > 0 and holes > 0:
-            taken = min(wanted, high[at] - low[at])
-            if pieces == capacity:
-                capacity *= 2
-                piece_job = np.concatenate((piece_job, np.empty_like(piece_job)))
-                piece_low = np.concatenate((piece_low, np.empty_like(piece_low)))
-                piece_high = np.concatenate((piece_high, np.empty_like(piece_high)))
-            piece_job[pieces] = job
-            piece_low[pieces] = low[at]
-            piece_high[pieces] = low[at] + taken
-            pieces += 1
-            holes = _take(low, high, holes, at, taken)
+        progress[_LAID] = at
+        if made + count > pieces.shape[0]:
+            break
+        spans[job, 0] = made
+        wanted = width[job] if end[job] > start[job] else 0
+        hole = 0
+        while hole < count and holes[hole, 1] - holes[hole, 0] < wanted:
+            hole += 1
+        if hole == count:
+            hole = 0
+        while wanted > 0 and count > 0:
+            low = holes[hole, 0]
+            taken = min(wanted, holes[hole, 1] - low)
+            pieces[made, 0] = job
+            pieces[made, 1] = low
+            pieces[made, 2] = low + taken
+            made += 1
+            holes[hole, 0] = low + taken
+            if low + taken == holes[hole, 1]:
+                count = _without_hole(holes, count, hole)
             wanted -= taken
-            if at >= holes:
-                at = 0
-        after_piece[job] = pieces
-    return piece_job[:pieces].copy(), piece_low[:pieces].copy(), piece_high[:pieces].copy()
+            if hole >= count:
+                hole = 0
+        spans[job, 1] = made
+        progress[_LAID] = at + 1
+    progress[_HOLES], progress[_PIECES], progress[_ENDED] = count, made, ended
+    return bool(progress[_LAID] == start.size)
 
 
-@kernel
 def binned_area(
     begin: NDArray[np.float64],
     end: NDArray[np.float64],
@@ -273,16 +338,24 @@ def binned_area(
 
     Rectangle i covers rows ``low[i]`` to ``high[i]`` from ``begin[i]`` to ``end[i]`` seconds.
     """
+    left = np.maximum((begin - first) / bin_seconds, 0.0)
+    right = np.minimum((end - first) / bin_seconds, float(time_bins))
+    top = np.minimum(high / bin_rows, float(row_bins))
     cells = np.zeros((row_bins, time_bins))
-    for i in range(begin.size):
-        left = max((begin[i] - first) / bin_seconds, 0.0)
-        right = min((end[i] - first) / bin_seconds, float(time_bins))
+    _cover(np.stack((left, right, low / bin_rows, top)), cells)
+    return cells
+
+
+@bare_kernel
+def _cover(rectangles: NDArray[np.float64], cells: NDArray[np.float64]) -> None:
+    """Add what rectangles cover; their left, right, bottom and top are in cells."""
+    row_bins, time_bins = cells.shape
+    for i in range(rectangles.shape[1]):
+        left, right = rectangles[0, i], rectangles[1, i]
         if right <= left:
             continue
-        bottom = low[i] / bin_rows
-        top = min(high[i] / bin_rows, float(row_bins))
+        bottom, top = rectangles[2, i], rectangles[3, i]
         for row in range(int(bottom), min(math.ceil(top), row_bins)):
             height = min(top, row + 1.0) - max(bottom, float(row))
             for column in range(int(left), min(math.ceil(right), time_bins)):
                 cells[row, column] += height * (min(right, column + 1.0) - max(left, float(column)))
-    return cells

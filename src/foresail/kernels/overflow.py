@@ -14,19 +14,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.plan_filling import NOT_PLANNED
 
 _ROUNDING: Final = 1e-9
 
 
-@kernel
+@part
 def _at(cumulative: NDArray[np.float64], units: int) -> float:
     """Probability of a sum of at most so many units."""
     return float(cumulative[units]) if units >= 0 else 0.0
 
 
-@kernel
+@part
 def _with_job(
     cumulative: NDArray[np.float64], units: int, whole: int, part: float, chance: float
 ) -> float:
@@ -37,7 +37,7 @@ def _with_job(
     return (1.0 - chance) * _at(cumulative, units) + chance * held
 
 
-@kernel
+@part
 def add_job(cumulative: NDArray[np.float64], most: int, held: float, chance: float) -> None:
     """Add a job that holds so many units with this chance to a sum of others; changed in place.
 
@@ -60,7 +60,7 @@ def add_job(cumulative: NDArray[np.float64], most: int, held: float, chance: flo
         cumulative[units] = _with_job(cumulative, units, whole, part, chance)
 
 
-@kernel
+@bare_kernel
 def add_running(
     held: NDArray[np.float64],
     chance: NDArray[np.float64],
@@ -85,7 +85,7 @@ def add_running(
                 add_job(cumulative[row, slot], most[row], units_held, chance[job, slot])
 
 
-@kernel
+@part
 def _fits(
     held: float,
     slot: int,
@@ -112,7 +112,7 @@ def _fits(
     return True
 
 
-@kernel
+@bare_kernel
 def fill_within_risk(
     order: NDArray[np.int64],
     first_group: NDArray[np.int64],
@@ -153,7 +153,8 @@ def fill_within_risk(
         Per job, -1 where it is not planned; changed.
     """
     slots = cumulative.shape[1]
-    for job in order:
+    for at in range(order.size):
+        job = order[at]
         best, best_group, best_slot = 0.0, NOT_PLANNED, NOT_PLANNED
         for group in range(first_group[job], first_group[job + 1]):
             covered = cover[group_set[group]]

@@ -2,109 +2,132 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import bare_kernel, part
+
+CORES: Final = 0
+MEMORY: Final = 1
+GPUS: Final = 2
+"""Columns of what machines have free, and of what is asked of them: cores; bytes, infinite where
+nobody asks for memory; thousandths of gpus. All are whole numbers, so that nothing is lost when
+they are given back."""
 
 
 class Machines(NamedTuple):
     """What is free on each machine, and the machines by free cores.
 
-    ``first[c]`` is the machine with ``c`` free cores that changed last (-1 for none), ``after`` and
-    ``before`` its neighbours in that list. ``highest[0]`` is the most free cores of any machine.
-    No machine with ``c`` free cores has more memory free than ``most_memory[c]``.
-    Memory is in bytes, and infinite where nobody asks for it; gpus are in thousandths. Both are
-    whole numbers, so that nothing is lost when they are given back.
+    Parameters
+    ----------
+    free
+        Cores, memory and gpus; shape (machines, 3).
+    beside
+        The next and the previous machine with as many free cores, or -1; shape (machines, 2).
+    first
+        For each number of free cores, the machine that changed last, or -1; and at the end, the
+        most free cores of any machine.
+    most_memory
+        For each number of free cores, no machine has more memory free than this.
     """
 
-    free_cores: NDArray[np.int64]
-    free_memory: NDArray[np.float64]
-    free_gpus: NDArray[np.float64]
+    free: NDArray[np.float64]
+    beside: NDArray[np.int64]
     first: NDArray[np.int64]
-    after: NDArray[np.int64]
-    before: NDArray[np.int64]
-    highest: NDArray[np.int64]
     most_memory: NDArray[np.float64]
+
+
+_AFTER: Final = 0
+_BEFORE: Final = 1
+_HIGHEST: Final = -1
 
 
 def machines_of(
     cores: NDArray[np.int64], memory: NDArray[np.float64], gpus: NDArray[np.float64]
 ) -> Machines:
     """Idle machines with these cores, memory and gpus."""
-    count = cores.size
+    levels = int(cores.max(initial=0)) + 1
     machines = Machines(
-        free_cores=cores.copy(),
-        free_memory=memory.copy(),
-        free_gpus=gpus.copy(),
-        first=np.full(int(cores.max(initial=0)) + 1, -1, dtype=np.int64),
-        after=np.full(count, -1, dtype=np.int64),
-        before=np.full(count, -1, dtype=np.int64),
-        highest=np.array([-1], dtype=np.int64),
-        most_memory=np.full(int(cores.max(initial=0)) + 1, -1.0),
+        free=np.stack((cores.astype(np.float64), memory, gpus), axis=1),
+        beside=np.full((cores.size, 2), -1, np.int64),
+        first=np.full(levels + 1, -1, np.int64),
+        most_memory=np.full(levels, -1.0),
     )
-    for machine in range(count):
-        _link(machines, machine)
+    _link_all(machines)
     return machines
 
 
 @bare_kernel
-def best_fit(machines: Machines, cores: int, memory: float, gpus: float) -> int:
+def _link_all(machines: Machines) -> None:
+    for machine in range(machines.free.shape[0]):
+        _link(machines, machine)
+
+
+@part
+def highest(machines: Machines) -> int:
+    """The most free cores of any machine, -1 without machines."""
+    return int(machines.first[_HIGHEST])
+
+
+@part
+def holds(free: NDArray[np.float64], asked: NDArray[np.float64]) -> bool:
+    """Whether there is enough of all."""
+    return bool(
+        free[CORES] >= asked[CORES] and free[MEMORY] >= asked[MEMORY] and free[GPUS] >= asked[GPUS]
+    )
+
+
+@part
+def best_fit(machines: Machines, asked: NDArray[np.float64]) -> int:
     """The machine with the fewest free cores that has enough of all; -1 for none.
 
     Among equals, the one that changed last.
     """
-    if machines.free_cores.size == 1:  # perhaps a pool, with thousands of numbers to look through
-        holds = (
-            machines.free_cores[0] >= cores
-            and machines.free_memory[0] >= memory
-            and machines.free_gpus[0] >= gpus
-        )
-        return 0 if holds else -1
-    for level in range(cores, machines.highest[0] + 1):
-        if machines.most_memory[level] < memory:
+    if machines.free.shape[0] == 1:  # perhaps a pool, with thousands of numbers to look through
+        return 0 if holds(machines.free[0], asked) else -1
+    for level in range(int(asked[CORES]), machines.first[_HIGHEST] + 1):
+        if machines.most_memory[level] < asked[MEMORY]:
             continue
         most = -1.0
         machine = machines.first[level]
         while machine >= 0:
-            free = machines.free_memory[machine]
-            if free >= memory and machines.free_gpus[machine] >= gpus:
+            if holds(machines.free[machine], asked):
                 return int(machine)
-            most = max(most, free)
-            machine = machines.after[machine]
+            most = max(most, machines.free[machine, MEMORY])
+            machine = machines.beside[machine, _AFTER]
         machines.most_memory[level] = most
     return -1
 
 
-@bare_kernel
-def take(machines: Machines, machine: int, cores: int, memory: float, gpus: float) -> None:
-    """Give cores, memory and gpus of a machine to a job; negative amounts give them back."""
-    level = machines.free_cores[machine]
-    before, after = machines.before[machine], machines.after[machine]
+@part
+def take(machines: Machines, machine: int, asked: NDArray[np.float64], times: float) -> None:
+    """Give ``times`` what is asked of a machine to a job; -1 gives it back."""
+    level = int(machines.free[machine, CORES])
+    before, after = machines.beside[machine, _BEFORE], machines.beside[machine, _AFTER]
     if before >= 0:
-        machines.after[before] = after
+        machines.beside[before, _AFTER] = after
     else:
         machines.first[level] = after
     if after >= 0:
-        machines.before[after] = before
-    machines.free_cores[machine] = level - cores
-    machines.free_memory[machine] -= memory
-    machines.free_gpus[machine] -= gpus
+        machines.beside[after, _BEFORE] = before
+    machines.free[machine, CORES] -= times * asked[CORES]
+    machines.free[machine, MEMORY] -= times * asked[MEMORY]
+    machines.free[machine, GPUS] -= times * asked[GPUS]
     _link(machines, machine)
-    while machines.first[machines.highest[0]] < 0:
-        machines.highest[0] -= 1
+    while machines.first[machines.first[_HIGHEST]] < 0:
+        machines.first[_HIGHEST] -= 1
 
 
-@bare_kernel
+@part
 def _link(machines: Machines, machine: int) -> None:
-    level = machines.free_cores[machine]
+    level = int(machines.free[machine, CORES])
     first = machines.first[level]
-    machines.before[machine] = -1
-    machines.after[machine] = first
+    machines.beside[machine, _BEFORE] = -1
+    machines.beside[machine, _AFTER] = first
     if first >= 0:
-        machines.before[first] = machine
+        machines.beside[first, _BEFORE] = machine
     machines.first[level] = machine
-    machines.highest[0] = max(machines.highest[0], level)
-    machines.most_memory[level] = max(machines.most_memory[level], machines.free_memory[machine])
+    machines.first[_HIGHEST] = max(machines.first[_HIGHEST], level)
+    machines.most_memory[level] = max(machines.most_memory[level], machines.free[machine, MEMORY])

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import part
 
 PLACE: Final = 0
 SURVIVAL: Final = 1
@@ -22,7 +22,7 @@ BEND: Final = 3
 PIECE_COLUMNS: Final = 4
 
 
-@kernel
+@part
 def piece_of(pieces: NDArray[np.float64], first: int, end: int, value: float) -> int:
     """The last of the pieces ``first`` to ``end`` that begins at or before a value, or one less."""
     low, high = first, end
@@ -35,7 +35,7 @@ def piece_of(pieces: NDArray[np.float64], first: int, end: int, value: float) ->
     return low - 1
 
 
-@kernel
+@part
 def survival_within(pieces: NDArray[np.float64], piece: int, value: float) -> float:
     """Probability to exceed a value of this piece."""
     into = value - pieces[piece, PLACE]
@@ -43,20 +43,21 @@ def survival_within(pieces: NDArray[np.float64], piece: int, value: float) -> fl
     return float(max(pieces[piece, SURVIVAL] - fall, 0.0))
 
 
-@kernel
+@part
 def pieces_survival(pieces: NDArray[np.float64], first: int, end: int, value: float) -> float:
     """Probability to exceed a value, by the pieces ``first`` to ``end``."""
     piece = piece_of(pieces, first, end, value)
     return survival_within(pieces, piece, value) if piece >= first else 1.0
 
 
-@kernel
 def pieces_beyond(pieces: NDArray[np.float64], elapsed: float) -> NDArray[np.float64]:
     """The pieces once the quantity exceeds ``elapsed``; something must be left there."""
-    here = piece_of(pieces, 0, pieces.shape[0], elapsed)
+    here = int(np.searchsorted(pieces[:, PLACE], elapsed, side="right")) - 1
     if here < 0:
         return pieces.copy()
-    left = survival_within(pieces, here, elapsed)
+    place, survival, slope, bend = pieces[here]
+    into = elapsed - place
+    left = max(survival - into * (slope + bend * into), 0.0)
     beyond = pieces[here:].copy()
     beyond[0, SURVIVAL] = left
     beyond[0, SLOPE] += 2.0 * beyond[0, BEND] * (elapsed - beyond[0, PLACE])

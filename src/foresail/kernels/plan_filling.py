@@ -11,31 +11,32 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 
 NOT_PLANNED: Final = -1
 _ROUNDING: Final = 1e-7
 
 
-@kernel
+@part
 def take(
-    group: int,
+    needs: NDArray[np.float64],
+    covered: NDArray[np.bool_],
     slot: int,
     times: float,
-    group_set: NDArray[np.int64],
-    consumption: NDArray[np.float64],
-    cover: NDArray[np.bool_],
     left: NDArray[np.float64],
 ) -> None:
-    """Subtract ``times`` what a group needs from a slot on; -1 gives it back."""
+    """Subtract ``times`` what a group needs from a slot on; -1 gives it back.
+
+    ``needs`` are cpus so many slots after its start, ``covered`` says which rows contain its set.
+    """
     slots = left.shape[1]
     for row in range(left.shape[0]):
-        if cover[group_set[group], row]:
+        if covered[row]:
             for after in range(slots - slot):
-                left[row, slot + after] -= times * consumption[group, after]
+                left[row, slot + after] -= times * needs[after]
 
 
-@kernel
+@bare_kernel
 def take_all(
     chosen_group: NDArray[np.int64],
     chosen_slot: NDArray[np.int64],
@@ -46,45 +47,45 @@ def take_all(
 ) -> None:
     """Subtract what the chosen groups of all jobs need; -1 where a job has none."""
     for job in range(chosen_group.size):
-        if chosen_group[job] != NOT_PLANNED:
-            group, slot = chosen_group[job], chosen_slot[job]
-            take(group, slot, 1.0, group_set, consumption, cover, left)
+        group = chosen_group[job]
+        if group != NOT_PLANNED:
+            take(consumption[group], cover[group_set[group]], chosen_slot[job], 1.0, left)
 
 
-@kernel
-def best_option(
-    first: int,
-    end: int,
-    group_set: NDArray[np.int64],
-    consumption: NDArray[np.float64],
-    score: NDArray[np.float64],
-    cover: NDArray[np.bool_],
+@part
+def best_start(
+    needs: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    covered: NDArray[np.bool_],
+    best: float,
     left: NDArray[np.float64],
     least: NDArray[np.float64],
-) -> tuple[int, int]:
-    """The fitting option of the best positive score among groups ``first`` to ``end``."""
+) -> int:
+    """The slot of a group's highest score above ``best`` that fits, or -1.
+
+    ``least`` is filled with the least that is left of any of its rows in every slot.
+    """
     slots = left.shape[1]
-    best, best_group, best_slot = 0.0, NOT_PLANNED, NOT_PLANNED
-    for group in range(first, end):
-        least[:] = np.inf
-        for row in range(left.shape[0]):
-            if cover[group_set[group], row]:
-                for slot in range(slots):
-                    least[slot] = min(least[slot], left[row, slot])
-        for slot in range(slots):
-            if score[group, slot] <= best:
-                continue
-            fits = True
-            for after in range(slots - slot):
-                if consumption[group, after] > least[slot + after] + _ROUNDING:
-                    fits = False
-                    break
-            if fits:
-                best, best_group, best_slot = score[group, slot], group, slot
-    return best_group, best_slot
+    for slot in range(slots):
+        least[slot] = np.inf
+    for row in range(left.shape[0]):
+        if covered[row]:
+            for slot in range(slots):
+                least[slot] = min(least[slot], left[row, slot])
+    best_slot = NOT_PLANNED
+    for slot in range(slots):
+        if scores[slot] <= best:
+            continue
+        fits = True
+        for after in range(slots - slot):
+            if needs[after] > least[slot + after] + _ROUNDING:
+                fits = False
+                break
+        if fits:
+            best, best_slot = scores[slot], slot
+    return best_slot
 
 
-@kernel
 def fill_plan(
     order: NDArray[np.int64],
     first_group: NDArray[np.int64],
@@ -115,13 +116,48 @@ def fill_plan(
     chosen_group, chosen_slot
         Per job, -1 where it is not planned; changed.
     """
-    least = np.empty(left.shape[1])
-    for job in order:
-        if chosen_group[job] != NOT_PLANNED:
-            take(chosen_group[job], chosen_slot[job], -1.0, group_set, consumption, cover, left)
-        first, end = first_group[job], first_group[job + 1]
-        group, slot = best_option(first, end, group_set, consumption, score, cover, left, least)
-        chosen_group[job] = group
-        chosen_slot[job] = slot
+    _fill(
+        order,
+        first_group,
+        group_set,
+        consumption,
+        score,
+        cover,
+        left,
+        np.empty(left.shape[1]),
+        chosen_group,
+        chosen_slot,
+    )
+
+
+@bare_kernel
+def _fill(
+    order: NDArray[np.int64],
+    first_group: NDArray[np.int64],
+    group_set: NDArray[np.int64],
+    consumption: NDArray[np.float64],
+    score: NDArray[np.float64],
+    cover: NDArray[np.bool_],
+    left: NDArray[np.float64],
+    least: NDArray[np.float64],
+    chosen_group: NDArray[np.int64],
+    chosen_slot: NDArray[np.int64],
+) -> None:
+    for at in range(order.size):
+        job = order[at]
+        group = chosen_group[job]
         if group != NOT_PLANNED:
-            take(group, slot, 1.0, group_set, consumption, cover, left)
+            take(consumption[group], cover[group_set[group]], chosen_slot[job], -1.0, left)
+        chosen_group[job] = NOT_PLANNED
+        chosen_slot[job] = NOT_PLANNED
+        best = 0.0
+        for group in range(first_group[job], first_group[job + 1]):
+            covered = cover[group_set[group]]
+            slot = best_start(consumption[group], score[group], covered, best, left, least)
+            if slot != NOT_PLANNED:
+                best = score[group, slot]
+                chosen_group[job] = group
+                chosen_slot[job] = slot
+        group = chosen_group[job]
+        if group != NOT_PLANNED:
+            take(consumption[group], cover[group_set[group]], chosen_slot[job], 1.0, left)

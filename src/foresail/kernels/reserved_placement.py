@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
-from foresail.kernels.heaps import Timetable, enter, leave_first
+from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.heaps import Timetable, enter, first_time, leave_first
 from foresail.kernels.packing import Machines, best_fit, take
 
 
@@ -28,7 +28,6 @@ class Pieces(NamedTuple):
     rest_gpus: NDArray[np.float64]
 
 
-@kernel
 def place_jobs(
     start: NDArray[np.float64],
     end: NDArray[np.float64],
@@ -40,55 +39,76 @@ def place_jobs(
 
     ``running`` is an empty timetable with room for all jobs.
     """
-    jobs = start.size
-    placed = np.zeros(jobs, np.bool_)
-    begin = np.zeros(jobs, np.int64)
-    # Machines of the pieces of each job that was placed, one job after the other.
+    full = np.stack((pieces.full_cores, pieces.full_memory, pieces.full_gpus), axis=1)
+    rest = np.stack((pieces.rest_cores, pieces.rest_memory, pieces.rest_gpus), axis=1)
+    asked: NDArray[np.float64] = np.stack((full, rest), axis=1)
+    counts = np.stack((pieces.full, pieces.full + (pieces.rest_cores > 0)), axis=1)
+    begin = np.zeros(start.size + 1, np.int64)
+    placed = np.zeros(start.size, np.bool_)
     where = np.empty(1024, np.int64)
-    filled = 0
-    for job in range(jobs):
-        while running.size[0] > 0 and running.times[0] <= start[job]:
-            _release(leave_first(running), begin, pieces, machines, where)
-        count = pieces.full[job] + (pieces.rest_cores[job] > 0)
-        if filled + count > where.size:
-            where = np.concatenate((where, np.empty(where.size + count, np.int64)))
-        begin[job] = filled
-        got = 0
-        while got < count:
-            cores, memory, gpus = _piece(pieces, job, got)
-            machine = best_fit(machines, cores, memory, gpus)
-            if machine < 0:
-                break
-            take(machines, machine, cores, memory, gpus)
-            where[filled + got] = machine
-            got += 1
-        if got == count:
-            placed[job] = True
-            filled += count
-            enter(running, end[job], job)
-        else:
-            for back in range(got):
-                cores, memory, gpus = _piece(pieces, job, back)
-                take(machines, where[filled + back], -cores, -memory, -gpus)
+    times = np.stack((start, end))
+    job = _place(0, times, counts, asked, machines, running, begin, where, placed)
+    while job < start.size:
+        where = np.concatenate((where, np.empty(where.size + counts[job, 1], np.int64)))
+        job = _place(job, times, counts, asked, machines, running, begin, where, placed)
     return placed
 
 
-@kernel
-def _piece(pieces: Pieces, job: int, number: int) -> tuple[int, float, float]:
-    if number < pieces.full[job]:
-        return pieces.full_cores[job], pieces.full_memory[job], pieces.full_gpus[job]
-    return pieces.rest_cores[job], pieces.rest_memory[job], pieces.rest_gpus[job]
-
-
-@kernel
-def _release(
-    job: int,
-    begin: NDArray[np.int64],
-    pieces: Pieces,
+@bare_kernel
+def _place(
+    first: int,
+    times: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    asked: NDArray[np.float64],
     machines: Machines,
+    running: Timetable,
+    begin: NDArray[np.int64],
+    where: NDArray[np.int64],
+    placed: NDArray[np.bool_],
+) -> int:
+    """Place jobs from the first on; the first for which ``where`` has no room, or their number.
+
+    ``counts`` are each job's full pieces and all of its pieces; ``asked`` what a full piece and the
+    rest ask for, shape (jobs, 2, 3); ``where`` the machines of the pieces of each job that was
+    placed, one job after the other, and ``begin`` where those of each job begin.
+    """
+    for job in range(first, placed.size):
+        while first_time(running) <= times[0, job]:
+            gone = leave_first(running)
+            _give_back(gone, counts[gone, 1], counts, asked, machines, begin, where)
+        count, filled = counts[job, 1], begin[job]
+        if filled + count > where.size:
+            return job
+        got = 0
+        while got < count:
+            piece = asked[job, int(got >= counts[job, 0])]
+            machine = best_fit(machines, piece)
+            if machine < 0:
+                break
+            take(machines, machine, piece, 1.0)
+            where[filled + got] = machine
+            got += 1
+        begin[job + 1] = filled
+        if got == count:
+            placed[job] = True
+            begin[job + 1] = filled + count
+            enter(running, times[1, job], job)
+        else:
+            _give_back(job, got, counts, asked, machines, begin, where)
+    return placed.size
+
+
+@part
+def _give_back(
+    job: int,
+    count: int,
+    counts: NDArray[np.int64],
+    asked: NDArray[np.float64],
+    machines: Machines,
+    begin: NDArray[np.int64],
     where: NDArray[np.int64],
 ) -> None:
-    count = pieces.full[job] + (pieces.rest_cores[job] > 0)
+    """Give back what the first pieces of a job hold."""
     for number in range(count):
-        cores, memory, gpus = _piece(pieces, job, number)
-        take(machines, where[begin[job] + number], -cores, -memory, -gpus)
+        piece = asked[job, int(number >= counts[job, 0])]
+        take(machines, where[begin[job] + number], piece, -1.0)

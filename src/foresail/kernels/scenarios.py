@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.pieces import PLACE, pieces_survival
 
 _ROUNDING: Final = 1e-7
@@ -20,7 +20,7 @@ _HALVINGS: Final = 60
 _GRACE_SECONDS: Final = 1e-6
 
 
-@kernel
+@part
 def _survival(
     first_component: NDArray[np.int64],
     first_row: NDArray[np.int64],
@@ -38,7 +38,7 @@ def _survival(
     return total
 
 
-@kernel
+@bare_kernel
 def fill_quantiles(
     first_component: NDArray[np.int64],
     first_row: NDArray[np.int64],
@@ -75,7 +75,7 @@ def fill_quantiles(
             values[i, j] = high if left > 0.0 else elapsed[i]
 
 
-@kernel
+@part
 def _start_who_fits(
     order: NDArray[np.int64],
     job_rows: NDArray[np.bool_],
@@ -88,9 +88,11 @@ def _start_who_fits(
     ends: NDArray[np.float64],
 ) -> None:
     """Start who fits now beside what those before them in the list are to have."""
-    wanted[:] = 0.0
     rows = free.size
-    for job in order:
+    for row in range(rows):
+        wanted[row] = 0.0
+    for at in range(order.size):
+        job = order[at]
         if starts[job] < np.inf:
             continue
         fits = True
@@ -108,7 +110,6 @@ def _start_who_fits(
             ends[job] = clock + runtimes[job]
 
 
-@kernel
 def carry_out(
     order: NDArray[np.int64],
     job_rows: NDArray[np.bool_],
@@ -137,40 +138,83 @@ def carry_out(
     starts
         Seconds from now, infinity for never; shape (futures, jobs).
     """
-    jobs, running = cpus.size, held.shape[0]
-    wanted = np.empty_like(free_now)
-    ends = np.empty(jobs)
+    rows, running = held.shape[1], held.shape[0]
+    work = np.empty((2, rows)), np.empty((2, max(cpus.size, running)))
+    runtimes = np.ascontiguousarray(runtimes)
+    _carry_out(order, job_rows, cpus, runtimes, free_now, held, running_ends, starts, *work)
+
+
+@bare_kernel
+def _carry_out(
+    order: NDArray[np.int64],
+    job_rows: NDArray[np.bool_],
+    cpus: NDArray[np.float64],
+    runtimes: NDArray[np.float64],
+    free_now: NDArray[np.float64],
+    held: NDArray[np.float64],
+    running_ends: NDArray[np.float64],
+    starts: NDArray[np.float64],
+    of_rows: NDArray[np.float64],
+    of_jobs: NDArray[np.float64],
+) -> None:
+    """As ``carry_out``; the last two are room to work in, of two rows each."""
+    free, wanted, ends, gone = of_rows[0], of_rows[1], of_jobs[0], of_jobs[1]
+    running = held.shape[0]
     for future in range(runtimes.shape[0]):
-        free = free_now.copy()
-        gone = running_ends[future].copy()
-        ends[:] = np.inf
-        starts[future, :] = np.inf
+        for row in range(free.size):
+            free[row] = free_now[row]
+        for at in range(running):
+            gone[at] = running_ends[future, at]
+        for job in range(cpus.size):
+            ends[job] = np.inf
+            starts[future, job] = np.inf
         clock = 0.0
-        while True:
+        while clock < np.inf:
             _start_who_fits(
                 order, job_rows, cpus, clock, free, wanted, runtimes[future], starts[future], ends
             )
             clock = np.inf
             for at in range(running):
                 clock = min(clock, gone[at])
-            for job in order:
-                clock = min(clock, ends[job])
-            if clock == np.inf:
-                break
-            for at in range(running):
-                if gone[at] <= clock:
-                    gone[at] = np.inf
-                    for row in range(free.size):
-                        free[row] += held[at, row]
-            for job in order:
-                if ends[job] <= clock:
-                    ends[job] = np.inf
-                    for row in range(free.size):
-                        if job_rows[job, row]:
-                            free[row] += cpus[job]
+            for at in range(order.size):
+                clock = min(clock, ends[order[at]])
+            if clock < np.inf:
+                _end(clock, gone, held, free)
+                _end_jobs(clock, order, job_rows, cpus, ends, free)
 
 
-@kernel
+@part
+def _end(
+    clock: float, gone: NDArray[np.float64], held: NDArray[np.float64], free: NDArray[np.float64]
+) -> None:
+    """Give back what running jobs hold that end by now."""
+    for at in range(held.shape[0]):
+        if gone[at] <= clock:
+            gone[at] = np.inf
+            for row in range(free.size):
+                free[row] += held[at, row]
+
+
+@part
+def _end_jobs(
+    clock: float,
+    order: NDArray[np.int64],
+    job_rows: NDArray[np.bool_],
+    cpus: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    free: NDArray[np.float64],
+) -> None:
+    """Give back what jobs of the list hold that end by now."""
+    for at in range(order.size):
+        job = order[at]
+        if ends[job] <= clock:
+            ends[job] = np.inf
+            for row in range(free.size):
+                if job_rows[job, row]:
+                    free[row] += cpus[job]
+
+
+@bare_kernel
 def add_worth(
     claim_job: NDArray[np.int64],
     falls: NDArray[np.float64],
@@ -202,7 +246,7 @@ def add_worth(
             done = ends[future, job] + rest[future, claim]
             if done == np.inf:
                 continue
-            full, begin, end = falls[claim]
+            full, begin, end = falls[claim, 0], falls[claim, 1], falls[claim, 2]
             if done <= begin + _GRACE_SECONDS:
                 value = full
             elif done >= end:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, merged_part, part
 
 REQUESTS: Final = 0
 IN_FLIGHT: Final = 1
@@ -17,6 +18,12 @@ SERVED: Final = 4
 COUNTS: Final = 5
 """Requests sent; those lost with their machine, sent to one on its way out, sent while there was
 none; and those that were answered."""
+
+
+_CLOSED: Final = 0
+_LEFT: Final = 1
+_GONE: Final = 2
+_BACK: Final = 3
 
 
 class Outages(NamedTuple):
@@ -54,7 +61,6 @@ class Chance(NamedTuple):
     work: NDArray[np.float64]
 
 
-@kernel
 def serve_clients(
     seconds: float,
     clients: int,
@@ -79,52 +85,105 @@ def serve_clients(
     ``latency`` ends the simulation when it is full.
     """
     machines = outages.first.size - 1
-    current = outages.first[:-1].copy()
-    cold_since = np.full(machines, -np.inf)
-    free = np.zeros((machines, workers))
-    ready = np.zeros(clients)
-    there = np.empty(machines, np.int64)
-    drawn = 0
+    of_machines = np.zeros((machines, workers + 1))
+    of_machines[:, workers] = -np.inf
+    seconds_of = (hit_seconds, miss_seconds, warm_share, warming_seconds, retry_seconds)
     counts[:] = 0
+    _serve(
+        np.array([seconds, *seconds_of]),
+        np.stack((outages.first[:-1], outages.first[1:], np.zeros(machines, np.int64)), axis=1),
+        np.stack((outages.closed, outages.left, outages.gone, outages.back), axis=1),
+        chance,
+        np.zeros(clients),
+        of_machines,
+        latency,
+        counts,
+    )
+
+
+@bare_kernel
+def _serve(
+    settings: NDArray[np.float64],
+    current: NDArray[np.int64],
+    outages: NDArray[np.float64],
+    chance: Chance,
+    ready: NDArray[np.float64],
+    machines: NDArray[np.float64],
+    latency: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Serve until the time is over or ``latency`` is full.
+
+    ``settings`` are the seconds, hits, misses, warm share, warming and retries of
+    ``serve_clients``; ``current`` has each machine's next outage, the end of its outages, and one
+    to work in; ``outages`` has a row each. ``ready`` is when each client sends
+    next; ``machines`` has when each worker is free, and since when the memory is cold.
+    """
+    seconds, hit_seconds, miss_seconds = settings[0], settings[1], settings[2]
+    warm_share, warming_seconds, retry_seconds = settings[3], settings[4], settings[5]
+    workers = machines.shape[1] - 1
+    drawn = 0
     while counts[SERVED] < latency.size:
-        client = int(np.argmin(ready))
+        client = _first_of(ready, ready.size)
         now = ready[client]
         if now >= seconds:
             return
-        inside = 0
-        for i in range(machines):
-            while current[i] < outages.first[i + 1] and outages.back[current[i]] <= now:
-                cold_since[i] = outages.back[current[i]]
-                free[i, :] = cold_since[i]
-                current[i] += 1
-            k = current[i]
-            if k == outages.first[i + 1] or now < outages.left[k]:
-                there[inside] = i
-                inside += 1
+        inside = _note_inside(now, current, outages, machines)
         counts[REQUESTS] += 1
         drawn = (drawn + 1) % chance.which.size
         if inside == 0:
             counts[WITHOUT_MACHINE] += 1
             ready[client] = now + retry_seconds
             continue
-        i = there[int(chance.which[drawn] * inside)]
-        k = current[i]
-        goes = k < outages.first[i + 1]
-        if goes and now >= outages.closed[k]:
+        i = current[int(chance.which[drawn] * inside), 2]
+        k = current[i, 0]
+        goes = k < current[i, 1]
+        if goes and now >= outages[k, _CLOSED]:
             counts[AT_HANDOVER] += 1
             ready[client] = now + retry_seconds
             continue
-        worker = int(np.argmin(free[i]))
-        begin = max(now, free[i, worker])
-        warm = warm_share * (1.0 - np.exp(-(begin - cold_since[i]) / warming_seconds))
+        worker = _first_of(machines[i], workers)
+        begin = max(now, machines[i, worker])
+        warm = warm_share * (1.0 - math.exp(-(begin - machines[i, workers]) / warming_seconds))
         mean = hit_seconds if chance.hit[drawn] < warm else miss_seconds
         end = begin + mean * chance.work[drawn]
-        if goes and end > outages.gone[k]:
+        if goes and end > outages[k, _GONE]:
             counts[IN_FLIGHT] += 1
-            free[i, worker] = outages.gone[k]
-            ready[client] = outages.gone[k] + retry_seconds
+            machines[i, worker] = outages[k, _GONE]
+            ready[client] = outages[k, _GONE] + retry_seconds
             continue
-        free[i, worker] = end
+        machines[i, worker] = end
         latency[counts[SERVED]] = end - now
         counts[SERVED] += 1
         ready[client] = end
+
+
+@part
+def _first_of(times: NDArray[np.float64], count: int) -> int:
+    """The place of the least of the first so many."""
+    first, least = 0, times[0]
+    for at in range(1, count):
+        if times[at] < least:
+            first, least = at, times[at]
+    return first
+
+
+@merged_part
+def _note_inside(
+    now: float,
+    current: NDArray[np.int64],
+    outages: NDArray[np.float64],
+    machines: NDArray[np.float64],
+) -> int:
+    """Move machines on to their next outages, and list those that are sent to; how many."""
+    inside = 0
+    for i in range(machines.shape[0]):
+        while current[i, 0] < current[i, 1] and outages[current[i, 0], _BACK] <= now:
+            for worker in range(machines.shape[1]):  # and the memory is cold
+                machines[i, worker] = outages[current[i, 0], _BACK]
+            current[i, 0] += 1
+        k = current[i, 0]
+        if k == current[i, 1] or now < outages[k, _LEFT]:
+            current[inside, 2] = i
+            inside += 1
+    return inside

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.log_normal import log_normal_left, standardised, upper_tail
 from foresail.kernels.pieces import PLACE, piece_of, pieces_survival, survival_within
 
@@ -25,7 +25,7 @@ mu, sigma, low, and one unused."""
 _NOTHING: Final = 1e-290
 
 
-@kernel
+@part
 def _smooth_survival(kind: int, parameters: NDArray[np.float64], value: float) -> float:
     """Probability to exceed a value, by one of the smooth kinds."""
     mu, sigma = parameters[0], parameters[1]
@@ -41,7 +41,7 @@ def _smooth_survival(kind: int, parameters: NDArray[np.float64], value: float) -
     return upper_tail((value - mu) / sigma) / upper_tail((parameters[2] - mu) / sigma)
 
 
-@kernel
+@part
 def _component_survival(
     kind: int, rows: NDArray[np.float64], first: int, end: int, value: float
 ) -> float:
@@ -51,7 +51,7 @@ def _component_survival(
     return _smooth_survival(kind, rows[first], value)
 
 
-@kernel
+@part
 def _add_pieces(
     rows: NDArray[np.float64],
     first: int,
@@ -70,7 +70,7 @@ def _add_pieces(
         survival[j] += weight * (survival_within(rows, piece, value) if piece >= first else 1.0)
 
 
-@kernel
+@bare_kernel
 def survival_left(
     first_component: NDArray[np.int64],
     kinds: NDArray[np.int64],
@@ -98,7 +98,7 @@ def survival_left(
         left[i] = total if total > _NOTHING else 0.0
 
 
-@kernel
+@bare_kernel
 def fill_survival_grid(
     first_component: NDArray[np.int64],
     kinds: NDArray[np.int64],
@@ -131,7 +131,8 @@ def fill_survival_grid(
     """
     for i in range(elapsed.size):
         row = survival[i]
-        row[:] = 0.0
+        for j in range(offsets.size):
+            row[j] = 0.0
         if left[i] <= 0.0:
             continue
         for c in range(first_component[i], first_component[i + 1]):

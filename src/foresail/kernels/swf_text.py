@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 
 FIELDS: Final = 18
 """Numeric fields of a line; what follows them is kept as text."""
@@ -22,23 +22,23 @@ _EXACT_POWER = 22
 _POWERS_OF_TEN = 10.0 ** np.arange(_EXACT_POWER + 1)
 
 
-@kernel
+@bare_kernel
 def count_lines(text: NDArray[np.uint8]) -> int:
     """Lines in ``text`` (uint8), the last of which need not end in a newline."""
     lines = 0
-    for byte in text:
-        lines += byte == 10
+    for at in range(text.size):
+        lines += text[at] == 10
     if text.size and text[-1] != 10:
         lines += 1
     return lines
 
 
-@kernel
+@part
 def _is_blank(byte: int) -> bool:
     return byte == 32 or 9 <= byte <= 13
 
 
-@kernel
+@part
 def _number(text: NDArray[np.uint8], start: int, end: int) -> tuple[float, int]:
     """Value of ``text[start:end]`` and 0; or 1 where it needs a slower parser, 2 where it is none.
 
@@ -86,7 +86,7 @@ def _number(text: NDArray[np.uint8], start: int, end: int) -> tuple[float, int]:
     return (-value if negative else value), 0
 
 
-@kernel
+@bare_kernel
 def parse_lines(
     text: NDArray[np.uint8],
     values: NDArray[np.float64],

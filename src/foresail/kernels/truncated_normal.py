@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel
 from foresail.kernels.log_normal import upper_quantile, upper_tail
 
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
 
 
-@kernel
+@bare_kernel
 def truncated_normal_mean(mu: float, sigma: float, low: float) -> float:
     """Expected value."""
     z = (low - mu) / sigma
@@ -25,7 +25,7 @@ def truncated_normal_mean(mu: float, sigma: float, low: float) -> float:
     return max(mu + sigma * hazard, low)
 
 
-@kernel
+@bare_kernel
 def truncated_normal_quantile(mu: float, sigma: float, low: float, level: float) -> float:
     """Value that the quantity stays at or below with this probability."""
     if level <= 0.0:
@@ -34,24 +34,36 @@ def truncated_normal_quantile(mu: float, sigma: float, low: float, level: float)
     return max(mu + sigma * upper_quantile(above), low)
 
 
-@kernel
 def truncated_normal_quantiles(
     mu: float, sigma: float, low: float, levels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """``truncated_normal_quantile`` at each of the levels (one dimension)."""
     values = np.empty(levels.size)
-    for i in range(levels.size):
-        values[i] = truncated_normal_quantile(mu, sigma, low, levels[i])
+    _fill_quantiles(mu, sigma, low, levels, values)
     return values
 
 
-@kernel
+@bare_kernel
+def _fill_quantiles(
+    mu: float, sigma: float, low: float, levels: NDArray[np.float64], values: NDArray[np.float64]
+) -> None:
+    for i in range(levels.size):
+        values[i] = truncated_normal_quantile(mu, sigma, low, levels[i])
+
+
 def truncated_normal_survival(
     values: NDArray[np.float64], mu: float, sigma: float, low: float
 ) -> NDArray[np.float64]:
     """Probability to exceed each of the values (one dimension)."""
-    left = upper_tail((low - mu) / sigma)
     survival = np.empty(values.size)
+    _fill_survival(np.array(values), mu, sigma, low, survival)
+    return survival
+
+
+@bare_kernel
+def _fill_survival(
+    values: NDArray[np.float64], mu: float, sigma: float, low: float, survival: NDArray[np.float64]
+) -> None:
+    left = upper_tail((low - mu) / sigma)
     for i in range(values.size):
         survival[i] = upper_tail((values[i] - mu) / sigma) / left if values[i] > low else 1.0
-    return survival

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import kernel
+from foresail.kernels.compile import bare_kernel, part
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_COUNT: Final = 0
+_MEAN: Final = 1
+_SQUARES: Final = 2
+_SUMS: Final = 3
+"""Of a code's values in the window: how many, their mean, and their squares about it."""
 
-@kernel
+
 def window_variation(
     codes: Integers,
     values: Floats,
@@ -47,38 +55,63 @@ def window_variation(
     -------
     Population deviation over mean, shape (jobs,); nan with too few similar jobs or a mean of 0.
     """
-    kinds = codes.max() + 1 if codes.size else 0
-    count = np.zeros(kinds, np.int64)
-    mean = np.zeros(kinds)
-    squares = np.zeros(kinds)
+    jobs = np.stack((values, asked_seconds, known_seconds))
+    sums = np.zeros((int(codes.max(initial=-1)) + 1, _SUMS))
     answer = np.full(codes.size, np.nan)
+    own = np.array(codes)  # writable, as Numba tells from read-only ones
+    _fill_variations(own, asked_order, known_order, jobs, window_seconds, least, sums, answer)
+    return answer
+
+
+@bare_kernel
+def _fill_variations(
+    codes: Integers,
+    asked_order: Integers,
+    known_order: Integers,
+    jobs: Floats,
+    window_seconds: float,
+    least: int,
+    sums: Floats,
+    answer: Floats,
+) -> None:
+    """Fill in the answers; ``sums`` has a row per code, zeros at first."""
+    values, asked_seconds, known_seconds = jobs[0], jobs[1], jobs[2]
     entering = 0
     leaving = 0
-    for job in asked_order:
+    for at in range(asked_order.size):
+        job = asked_order[at]
         now = asked_seconds[job]
         while entering < known_order.size and known_seconds[known_order[entering]] <= now:
             other = known_order[entering]
             entering += 1
-            kind = codes[other]
-            if kind >= 0:
-                count[kind] += 1
-                apart = values[other] - mean[kind]
-                mean[kind] += apart / count[kind]
-                squares[kind] += apart * (values[other] - mean[kind])
+            if codes[other] >= 0:
+                _count(sums[codes[other]], values[other])
         while leaving < entering and known_seconds[known_order[leaving]] < now - window_seconds:
             other = known_order[leaving]
             leaving += 1
-            kind = codes[other]
-            if kind >= 0:
-                count[kind] -= 1
-                if count[kind] == 0:
-                    mean[kind] = 0.0
-                    squares[kind] = 0.0
-                else:
-                    apart = values[other] - mean[kind]
-                    mean[kind] -= apart / count[kind]
-                    squares[kind] = max(0.0, squares[kind] - apart * (values[other] - mean[kind]))
+            if codes[other] >= 0:
+                _count_no_more(sums[codes[other]], values[other])
         kind = codes[job]
-        if kind >= 0 and count[kind] >= least and mean[kind] > 0.0:
-            answer[job] = np.sqrt(squares[kind] / count[kind]) / mean[kind]
-    return answer
+        if kind >= 0 and sums[kind, _COUNT] >= least and sums[kind, _MEAN] > 0.0:
+            variance = sums[kind, _SQUARES] / sums[kind, _COUNT]
+            answer[job] = math.sqrt(variance) / sums[kind, _MEAN]
+
+
+@part
+def _count(sums: Floats, value: float) -> None:
+    sums[_COUNT] += 1.0
+    apart = value - sums[_MEAN]
+    sums[_MEAN] += apart / sums[_COUNT]
+    sums[_SQUARES] += apart * (value - sums[_MEAN])
+
+
+@part
+def _count_no_more(sums: Floats, value: float) -> None:
+    sums[_COUNT] -= 1.0
+    if sums[_COUNT] == 0.0:
+        sums[_MEAN] = 0.0
+        sums[_SQUARES] = 0.0
+        return
+    apart = value - sums[_MEAN]
+    sums[_MEAN] -= apart / sums[_COUNT]
+    sums[_SQUARES] = max(0.0, sums[_SQUARES] - apart * (value - sums[_MEAN]))

@@ -7,11 +7,22 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, unlocked_kernel
-from foresail.kernels.heaps import Links, Timetable, enter, leave_first, melded, without_root
-from foresail.kernels.packing import Machines, best_fit, take
+from foresail.kernels.compile import merged_part, part, unlocked_kernel
+from foresail.kernels.heaps import (
+    Links,
+    Timetable,
+    enter,
+    first_time,
+    leave_first,
+    melded,
+    nobody,
+    without_root,
+)
+from foresail.kernels.packing import CORES, MEMORY, Machines, best_fit, highest, holds, take
 from foresail.kernels.wait_model import (
-    CORES,
+    CORES as CORES_ASKED,
+)
+from foresail.kernels.wait_model import (
     CPU_USE,
     MEMORY_USE,
     RUNNING,
@@ -24,7 +35,9 @@ from foresail.kernels.wait_model import (
     predict_wait,
 )
 from foresail.kernels.waiting_choice import (
-    RENT,
+    RENT as RENTS,
+)
+from foresail.kernels.waiting_choice import (
     SPECULATE,
     START,
     WAIT,
@@ -76,19 +89,20 @@ class TraceColumns(NamedTuple):
     lost: NDArray[np.float64]
 
 
-class Shapes(NamedTuple):
-    """The distinct requests, by cores: cores, bytes, thousandths of gpus, and what they cost.
+RENT: Final = 3
+WORK_OF: Final = 4
+"""Columns of ``Shapes.asked`` behind those of ``foresail.kernels.packing``: money per hour for the
+rented machine, and what a second of the job counts for where shares of the work are told."""
 
-    ``rent`` is money per hour for the rented machine, ``work`` what a second of the job counts for
-    where shares of the work are told. ``head`` is the first waiting job of each, or -1.
+
+class Shapes(NamedTuple):
+    """The distinct requests, by cores: what they ask for, and the first waiting job of each, or -1.
+
+    ``asked`` has five columns: cores, bytes, thousandths of gpus, RENT and WORK_OF.
     """
 
-    cores: NDArray[np.int64]
-    memory: NDArray[np.float64]
-    gpus: NDArray[np.float64]
-    rent: NDArray[np.float64]
-    work: NDArray[np.float64]
-    head: NDArray[np.int32]
+    asked: NDArray[np.float64]
+    head: NDArray[np.int64]
 
 
 class Outcomes(NamedTuple):
@@ -99,7 +113,7 @@ class Outcomes(NamedTuple):
 
     start: NDArray[np.float64]
     place: NDArray[np.int8]
-    machine: NDArray[np.int32]
+    machine: NDArray[np.int64]
     features: NDArray[np.float64]
 
 
@@ -129,7 +143,7 @@ TALLY: Final = 9
 cores and bytes."""
 
 
-@bare_kernel
+@merged_part
 def _start_on(
     job: int,
     machine: int,
@@ -140,71 +154,66 @@ def _start_on(
     outcomes: Outcomes,
     room: Room,
 ) -> None:
-    shape = jobs.shape[job]
-    take(machines, machine, shapes.cores[shape], shapes.memory[shape], shapes.gpus[shape])
+    asked = shapes.asked[jobs.shape[job]]
+    take(machines, machine, asked, 1.0)
     outcomes.start[job] = now
     outcomes.machine[job] = machine
     enter(room.releases, now + jobs.runtime[job], job)
-    room.tally[_RUNNING] += 1.0
-    room.tally[_RUNNING_CORES] += shapes.cores[shape]
-    room.tally[_RUNNING_MEMORY] += shapes.memory[shape]
-    room.tally[_RUNNING_STARTS] += now
+    _count_running(room.tally, asked, now, 1.0)
 
 
-@bare_kernel
+@merged_part
 def _release(
-    job: int,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
+    jobs: TraceColumns, shapes: Shapes, machines: Machines, outcomes: Outcomes, room: Room
 ) -> None:
-    shape = jobs.shape[job]
-    take(
-        machines,
-        outcomes.machine[job],
-        -shapes.cores[shape],
-        -shapes.memory[shape],
-        -shapes.gpus[shape],
-    )
-    room.tally[_RUNNING] -= 1.0
-    room.tally[_RUNNING_CORES] -= shapes.cores[shape]
-    room.tally[_RUNNING_MEMORY] -= shapes.memory[shape]
-    room.tally[_RUNNING_STARTS] -= outcomes.start[job]
+    """End the first that runs on a fixed machine."""
+    job = leave_first(room.releases)
+    asked = shapes.asked[jobs.shape[job]]
+    take(machines, outcomes.machine[job], asked, -1.0)
+    _count_running(room.tally, asked, outcomes.start[job], -1.0)
 
 
-@bare_kernel
+@part
+def _count_running(
+    tally: NDArray[np.float64], asked: NDArray[np.float64], start: float, times: float
+) -> None:
+    tally[_RUNNING] += times
+    tally[_RUNNING_CORES] += times * asked[CORES]
+    tally[_RUNNING_MEMORY] += times * asked[MEMORY]
+    tally[_RUNNING_STARTS] += times * start
+
+
+@merged_part
 def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
     shape = jobs.shape[job]
-    room.links.child[job] = -1
-    room.links.sibling[job] = -1
+    room.links.of[job, 0] = -1
+    room.links.of[job, 1] = -1
     shapes.head[shape] = melded(room.links, shapes.head[shape], job)
-    room.tally[_WAITING] += 1.0
-    room.tally[_WAITING_CORES] += shapes.cores[shape]
-    room.tally[_WAITING_SINCE] += now
+    _count_waiting(room.tally, shapes.asked[shape, CORES], now, 1.0)
 
 
-@bare_kernel
-def _unqueue(job: int, since: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
-    """Count a job as waiting no more; its place in the queue is skipped later."""
-    room.tally[_WAITING] -= 1.0
-    room.tally[_WAITING_CORES] -= shapes.cores[jobs.shape[job]]
-    room.tally[_WAITING_SINCE] -= since
+@part
+def _count_waiting(tally: NDArray[np.float64], cores: float, since: float, times: float) -> None:
+    """Count a job as waiting, or (-1) no more; its place in the queue is then skipped later."""
+    tally[_WAITING] += times
+    tally[_WAITING_CORES] += times * cores
+    tally[_WAITING_SINCE] += times * since
 
 
-@bare_kernel
-def _queued_since(job: int, jobs: TraceColumns, outcomes: Outcomes, rules: Rules) -> float:
-    """When a waiting job entered the queue."""
+@part
+def _unqueue(
+    job: int, jobs: TraceColumns, shapes: Shapes, outcomes: Outcomes, rules: Rules, room: Room
+) -> None:
+    """Count a job as waiting no more, since when it entered the queue."""
     since = jobs.submit[job]
     if outcomes.place[job] == _QUEUED_AFTER_TRIAL:
         if jobs.lost.size > 0:
             since += jobs.lost[job]
         since += rules.speculation_seconds
-    return float(since)
+    _count_waiting(room.tally, shapes.asked[jobs.shape[job], CORES], since, -1.0)
 
 
-@bare_kernel
+@merged_part
 def _dispatch(
     now: float,
     strict: bool,
@@ -219,39 +228,52 @@ def _dispatch(
 
     ``strict``: nobody starts before who is ahead in the queue.
     """
-    rank = room.links.rank
     while room.tally[_WAITING] > 0.0:
-        chosen, chosen_machine = -1, -1
-        for shape in range(shapes.cores.size):
-            if not strict and shapes.cores[shape] > machines.highest[0]:
-                break
-            head = shapes.head[shape]
-            while head >= 0 and outcomes.place[head] < QUEUED:  # its wait has expired
-                head = without_root(room.links, head)
-                shapes.head[shape] = head
-            if head < 0:
-                continue
-            if chosen >= 0 and (
-                rank[chosen] < rank[head] or (rank[chosen] == rank[head] and chosen < head)
-            ):
-                continue
-            machine = best_fit(
-                machines, shapes.cores[shape], shapes.memory[shape], shapes.gpus[shape]
-            )
-            if machine >= 0 or strict:
-                chosen, chosen_machine = head, machine
-        if chosen_machine < 0:
+        job, machine = _first_to_start(strict, shapes, machines, outcomes.place, room.links)
+        if machine < 0:
             return
-        shape = jobs.shape[chosen]
-        shapes.head[shape] = without_root(room.links, chosen)
-        _unqueue(chosen, _queued_since(chosen, jobs, outcomes, rules), jobs, shapes, room)
-        outcomes.place[chosen] -= QUEUED  # FIXED, perhaps after a trial
-        _start_on(chosen, chosen_machine, now, jobs, shapes, machines, outcomes, room)
+        shape = jobs.shape[job]
+        shapes.head[shape] = without_root(room.links, job)
+        _unqueue(job, jobs, shapes, outcomes, rules, room)
+        outcomes.place[job] -= QUEUED  # FIXED, perhaps after a trial
+        _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
 
 
-@bare_kernel
+@merged_part
+def _first_to_start(
+    strict: bool, shapes: Shapes, machines: Machines, place: NDArray[np.int8], links: Links
+) -> tuple[int, int]:
+    """The first job in the queue for which there is room, and its machine, or -1.
+
+    ``strict``: the first of all, whether or not there is.
+    """
+    rank = links.rank
+    chosen, chosen_machine = nobody(), nobody()
+    most = np.inf if strict else float(highest(machines))
+    for shape in range(shapes.head.size):
+        head = shapes.head[shape]
+        if head < 0:
+            continue
+        if shapes.asked[shape, CORES] > most:
+            break
+        while head >= 0 and place[head] < QUEUED:  # its wait has expired
+            head = without_root(links, head)
+            shapes.head[shape] = head
+        if head < 0:
+            continue
+        if chosen >= 0 and (
+            rank[chosen] < rank[head] or (rank[chosen] == rank[head] and chosen < head)
+        ):
+            continue
+        machine = best_fit(machines, shapes.asked[shape])
+        if machine >= 0 or strict:
+            chosen, chosen_machine = head, machine
+    return chosen, chosen_machine
+
+
+@part
 def _note_features(
-    now: float, cores: int, tally: NDArray[np.float64], row: NDArray[np.float64]
+    now: float, cores: float, tally: NDArray[np.float64], row: NDArray[np.float64]
 ) -> None:
     running, waiting = tally[_RUNNING], tally[_WAITING]
     row[CPU_USE] = tally[_RUNNING_CORES] / max(tally[TOTAL_CORES], 1.0)
@@ -262,10 +284,10 @@ def _note_features(
     row[RUNNING_SECONDS] = now - tally[_RUNNING_STARTS] / running if running > 0.0 else 0.0
     row[WAITING_CORES] = tally[_WAITING_CORES] / max(waiting, 1.0)
     row[WAITING_SECONDS] = now - tally[_WAITING_SINCE] / waiting if waiting > 0.0 else 0.0
-    row[CORES] = cores
+    row[CORES_ASKED] = cores
 
 
-@bare_kernel
+@part
 def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumns) -> bool:
     """Whether the choice for a job that finds no machine depends on its wait."""
     if rules.waiting_seconds == np.inf and rules.weighing == 0:
@@ -276,7 +298,90 @@ def _asks_for_waits(job: int, after_trial: bool, rules: Rules, jobs: TraceColumn
     return not tried and jobs.estimate[job] >= rules.short_seconds
 
 
-@bare_kernel
+@merged_part
+def _free_machine(
+    job: int, strict: bool, jobs: TraceColumns, shapes: Shapes, machines: Machines, room: Room
+) -> int:
+    """The machine on which a job may start that has come, or -1."""
+    if strict and room.tally[_WAITING] > 0.0:
+        return -1
+    return best_fit(machines, shapes.asked[jobs.shape[job]])
+
+
+@merged_part
+def _believe(
+    job: int,
+    now: float,
+    fits: bool,
+    rules: Rules,
+    model: WaitModel,
+    jobs: TraceColumns,
+    shapes: Shapes,
+    room: Room,
+) -> None:
+    """Fill in what is believed of a job's wait without looking ahead."""
+    if jobs.wait.size > 0:
+        room.waits[0] = jobs.wait[job]
+    elif model.base.size > 0 and not (fits and rules.conserving == 1):
+        _note_features(now, shapes.asked[jobs.shape[job], CORES], room.tally, room.features)
+        predict_wait(model, room.features, room.waits)
+
+
+@merged_part
+def _choice(
+    job: int,
+    after_trial: bool,
+    fits: bool,
+    own_price: float,
+    rules: Rules,
+    jobs: TraceColumns,
+    asked: NDArray[np.float64],
+    waits: NDArray[np.float64],
+) -> int:
+    delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
+    stakes = Stakes(asked[RENT], own_price * asked[CORES], delay)
+    if after_trial:
+        return choose_again(rules, stakes, fits, jobs.estimate[job], waits)
+    return choose(rules, stakes, fits, jobs.estimate[job], waits)
+
+
+@merged_part
+def _settle(
+    job: int,
+    machine: int,
+    choice: int,
+    now: float,
+    after_trial: bool,
+    rules: Rules,
+    jobs: TraceColumns,
+    shapes: Shapes,
+    machines: Machines,
+    outcomes: Outcomes,
+    room: Room,
+) -> None:
+    """Send a job where it was decided that it goes."""
+    later = AFTER_TRIAL if after_trial else 0
+    outcomes.machine[job] = -1
+    if choice == START:
+        outcomes.place[job] = FIXED + later
+        _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
+    elif choice == RENTS:
+        outcomes.place[job] = RENTED + later
+        outcomes.start[job] = now
+    elif choice == SPECULATE:
+        lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
+        outcomes.place[job] = TRIED
+        outcomes.start[job] = now + lost
+        if jobs.runtime[job] > rules.speculation_seconds:
+            enter(room.trials, now + lost + rules.speculation_seconds, job)
+    else:
+        outcomes.place[job] = QUEUED + later
+        _queue(job, now, jobs, shapes, room)
+        if rules.patience_seconds < np.inf:
+            enter(room.expiries, now + rules.patience_seconds, job)
+
+
+@merged_part
 def _place(
     job: int,
     now: float,
@@ -294,30 +399,21 @@ def _place(
     plan: Plan | None,
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a trial in vain."""
-    shape = jobs.shape[job]
-    cores = shapes.cores[shape]
-    machine = -1
-    if not (strict and room.tally[_WAITING] > 0.0):
-        machine = best_fit(machines, cores, shapes.memory[shape], shapes.gpus[shape])
-    waits = room.waits
-    if jobs.wait.size > 0:
-        waits[0] = jobs.wait[job]
-    elif model.base.size > 0 and not (machine >= 0 and rules.conserving == 1):
-        _note_features(now, cores, room.tally, room.features)
-        predict_wait(model, room.features, waits)
+    asked, waits = shapes.asked[jobs.shape[job]], room.waits
+    machine = _free_machine(job, strict, jobs, shapes, machines, room)
+    _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
+    limit = max(rules.waiting_seconds, rules.patience_seconds)
     if ahead is not None and np.isnan(waits[0]):
         waits[0] = 0.0
         if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
             waits[0] = forecast(
                 job,
                 now,
-                max(rules.waiting_seconds, rules.patience_seconds),
+                limit,
                 strict,
                 room.links.rank,
                 jobs.shape,
-                shapes.cores,
-                shapes.memory,
-                shapes.gpus,
+                shapes.asked,
                 outcomes.place,
                 outcomes.start,
                 outcomes.machine,
@@ -328,66 +424,42 @@ def _place(
             ahead.wait[job] = waits[0]
     if plan is not None:
         if room.tally[_WAITING] == 0.0:
-            catch_up(now, jobs.shape, shapes.cores, shapes.memory, shapes.gpus, plan)
+            catch_up(now, jobs.shape, shapes.asked, plan)
         if np.isnan(waits[0]):
             waits[0] = 0.0
             if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
-                begins = start_behind(
-                    shape,
-                    now + max(rules.waiting_seconds, rules.patience_seconds),
-                    jobs.shape,
-                    shapes.cores,
-                    shapes.memory,
-                    shapes.gpus,
-                    plan,
-                )
-                waits[0] = begins - now
+                waits[0] = start_behind(asked, now + limit, jobs.shape, shapes.asked, plan) - now
                 plan.wait[job] = waits[0]
-    delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
-    stakes = Stakes(shapes.rent[shape], own_price * cores, delay)
-    if after_trial:
-        choice = choose_again(rules, stakes, machine >= 0, jobs.estimate[job], waits)
-    else:
-        choice = choose(rules, stakes, machine >= 0, jobs.estimate[job], waits)
+    choice = _choice(job, after_trial, machine >= 0, own_price, rules, jobs, asked, waits)
+    leaving = now + rules.patience_seconds if choice == WAIT else np.inf
     if plan is not None and choice in (START, WAIT):
-        leaving = now + rules.patience_seconds if choice == WAIT else np.inf
-        extend(job, leaving, jobs.shape, shapes.cores, shapes.memory, shapes.gpus, plan)
-    later = AFTER_TRIAL if after_trial else 0
-    outcomes.machine[job] = -1
-    if choice == START:
-        outcomes.place[job] = FIXED + later
-        _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
-    elif choice == RENT:
-        outcomes.place[job] = RENTED + later
-        outcomes.start[job] = now
-    elif choice == SPECULATE:
-        lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
-        outcomes.place[job] = TRIED
-        outcomes.start[job] = now + lost
-        if jobs.runtime[job] > rules.speculation_seconds:
-            enter(room.trials, now + lost + rules.speculation_seconds, job)
-    else:
-        outcomes.place[job] = QUEUED + later
-        _queue(job, now, jobs, shapes, room)
-        if ahead is not None:
-            join_line(job, now + rules.patience_seconds, room.links.rank, ahead)
-        if rules.patience_seconds < np.inf:
-            enter(room.expiries, now + rules.patience_seconds, job)
-        if strict and after_trial:  # it came before those who wait, and may be the first of them
-            _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
+        extend(job, leaving, jobs.shape, shapes.asked, plan)
+    _settle(job, machine, choice, now, after_trial, rules, jobs, shapes, machines, outcomes, room)
+    if ahead is not None and choice == WAIT:
+        join_line(job, leaving, room.links.rank, ahead)
 
 
-@bare_kernel
-def _fits_somewhere(shape: int, shapes: Shapes, sizes: NDArray[np.float64]) -> bool:
+@part
+def _fits_somewhere(asked: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
     """Whether an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
-    for i in range(sizes.shape[0]):
-        if (
-            sizes[i, 0] >= shapes.cores[shape]
-            and sizes[i, 1] >= shapes.memory[shape]
-            and sizes[i, 2] >= shapes.gpus[shape]
-        ):
+    for i in range(sizes.shape[0]):  # noqa: SIM110 - compiled
+        if holds(sizes[i], asked):
             return True
     return False
+
+
+@merged_part
+def _expire(
+    now: float, rules: Rules, jobs: TraceColumns, shapes: Shapes, outcomes: Outcomes, room: Room
+) -> bool:
+    """Rent a machine for the first whose wait expires; whether it was still waiting."""
+    job = leave_first(room.expiries)
+    if outcomes.place[job] < QUEUED:
+        return False
+    _unqueue(job, jobs, shapes, outcomes, rules, room)
+    outcomes.place[job] += EXPIRED - QUEUED
+    outcomes.start[job] = now
+    return True
 
 
 @unlocked_kernel
@@ -416,51 +488,35 @@ def simulate_waiting(
     runtimes are known and no job is tried; without them (None), the kernel is compiled without any
     of that.
     """
-    tally = room.tally
-    following = 0
-    count = jobs.submit.size
+    coming = jobs.submit.size
     while True:
-        arrival = jobs.submit[following] if following < count else np.inf
-        release = room.releases.times[0] if room.releases.size[0] > 0 else np.inf
-        trial = room.trials.times[0] if room.trials.size[0] > 0 else np.inf
-        expiry = room.expiries.times[0] if room.expiries.size[0] > 0 else np.inf
+        following = jobs.submit.size - coming
+        arrival = jobs.submit[following] if coming > 0 else np.inf
+        release, trial = first_time(room.releases), first_time(room.trials)
+        expiry = first_time(room.expiries)
         now = min(min(arrival, release), min(trial, expiry))
         if now == np.inf:
             return
+        dispatches = False
         if release == now:
-            while room.releases.size[0] > 0 and room.releases.times[0] == now:
-                _release(leave_first(room.releases), jobs, shapes, machines, outcomes, room)
-            if tally[_WAITING] > 0.0:
-                _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
-        elif trial == now:
-            job = leave_first(room.trials)
-            _place(
-                job,
-                now,
-                True,
-                strict,
-                own_price,
-                rules,
-                model,
-                jobs,
-                shapes,
-                machines,
-                outcomes,
-                room,
-                ahead,
-                plan,
-            )
-        elif arrival == now:
-            job = following
-            following += 1
-            if outcomes.features.shape[0] > 0 and job % stride == 0:
-                cores = shapes.cores[jobs.shape[job]]
-                _note_features(now, cores, tally, outcomes.features[job // stride])
-            if _fits_somewhere(jobs.shape[job], shapes, sizes):
+            while first_time(room.releases) == now:
+                _release(jobs, shapes, machines, outcomes, room)
+            dispatches = True
+        elif trial == now or arrival == now:
+            after_trial = trial == now
+            if after_trial:
+                job = leave_first(room.trials)
+            else:
+                job = following
+                coming -= 1
+                if outcomes.features.shape[0] > 0 and job % stride == 0:
+                    cores = shapes.asked[jobs.shape[job], CORES]
+                    _note_features(now, cores, room.tally, outcomes.features[job // stride])
+            if after_trial or _fits_somewhere(shapes.asked[jobs.shape[job]], sizes):
                 _place(
                     job,
                     now,
-                    False,
+                    after_trial,
                     strict,
                     own_price,
                     rules,
@@ -473,16 +529,13 @@ def simulate_waiting(
                     ahead,
                     plan,
                 )
+                # It came before those who wait, and may be the first of them.
+                dispatches = strict and after_trial and outcomes.place[job] >= QUEUED
             else:
                 outcomes.place[job] = RENTED
                 outcomes.start[job] = now
                 outcomes.machine[job] = -1
-        else:
-            job = leave_first(room.expiries)
-            if outcomes.place[job] >= QUEUED:
-                since = _queued_since(job, jobs, outcomes, rules)
-                _unqueue(job, since, jobs, shapes, room)
-                outcomes.place[job] += EXPIRED - QUEUED
-                outcomes.start[job] = now
-                if strict:
-                    _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
+        elif _expire(now, rules, jobs, shapes, outcomes, room):
+            dispatches = strict
+        if dispatches:
+            _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import bare_kernel, part
 
 START: Final = 0
 WAIT: Final = 1
@@ -66,7 +66,7 @@ class Stakes(NamedTuple):
     delay: float
 
 
-@bare_kernel
+@part
 def mean_up_to(quantiles: NDArray[np.float64], limit: float) -> float:
     """Expected value of a wait that ends at a limit."""
     total = 0.0
@@ -75,7 +75,7 @@ def mean_up_to(quantiles: NDArray[np.float64], limit: float) -> float:
     return total / quantiles.size
 
 
-@bare_kernel
+@part
 def waiting_gain(
     stakes: Stakes, runtime_seconds: float, waits: NDArray[np.float64], patience_seconds: float
 ) -> float:

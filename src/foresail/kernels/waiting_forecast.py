@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
-from foresail.kernels.heaps import Timetable, enter, leave_first, timetable
-from foresail.kernels.packing import Machines, best_fit, machines_of, take
+from foresail.kernels.compile import part
+from foresail.kernels.heaps import Timetable, enter, entries, first_time, leave_first, timetable
+from foresail.kernels.packing import CORES, Machines, best_fit, highest, machines_of, take
 
 QUEUED: Final = 8
 """A job whose place has this code or a higher one is waiting."""
@@ -39,13 +39,13 @@ class Forecaster(NamedTuple):
     runtime: NDArray[np.float64]
     wait: NDArray[np.float64]
     leaving: NDArray[np.float64]
-    line: NDArray[np.int32]
+    line: NDArray[np.int64]
     standing: NDArray[np.int64]
-    lane: NDArray[np.int32]
+    lane: NDArray[np.int64]
     head: NDArray[np.int64]
     last: NDArray[np.int64]
     machines: Machines
-    machine: NDArray[np.int32]
+    machine: NDArray[np.int64]
     ends: Timetable
 
 
@@ -62,18 +62,18 @@ def forecaster(
         runtime=runtime,
         wait=np.full(count, np.nan),
         leaving=np.empty(count),
-        line=np.empty(count + 1, np.int32),
+        line=np.empty(count + 1, np.int64),
         standing=np.zeros(1, np.int64),
-        lane=np.empty(count + 1, np.int32),
+        lane=np.empty(count + 1, np.int64),
         head=np.empty(shapes, np.int64),
         last=np.empty(shapes, np.int64),
         machines=machines_of(cores, memory, gpus),
-        machine=np.empty(count, np.int32),
+        machine=np.empty(count, np.int64),
         ends=timetable(min(count, int(cores.sum()))),
     )
 
 
-@bare_kernel
+@part
 def join_line(job: int, leaving: float, rank: NDArray[np.float64], ahead: Forecaster) -> int:
     """Put a job into the line, by rank and then number; returns its place."""
     at = ahead.standing[0]
@@ -89,7 +89,7 @@ def join_line(job: int, leaving: float, rank: NDArray[np.float64], ahead: Foreca
     return int(at)
 
 
-@bare_kernel
+@part
 def forecast(
     job: int,
     now: float,
@@ -97,12 +97,10 @@ def forecast(
     strict: bool,
     rank: NDArray[np.float64],
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     place: NDArray[np.int8],
     start: NDArray[np.float64],
-    machine: NDArray[np.int32],
+    machine: NDArray[np.int64],
     machines: Machines,
     running: Timetable,
     ahead: Forecaster,
@@ -112,24 +110,24 @@ def forecast(
     Whoever runs for longer than believed is taken to end any moment. Jobs in the queue leave when
     their patience is over. Jobs that are being tried elsewhere do not come back.
 
-    ``rank`` orders the queue; ``shape`` is each job's row in ``cores``, ``memory`` and ``gpus``;
-    ``place``, ``start``, ``machine``, ``machines`` and ``running`` are the simulation's state.
+    ``rank`` orders the queue; ``shape`` is each job's row in ``asked``; ``place``, ``start``,
+    ``machine``, ``machines`` and ``running`` are the simulation's state.
     """
     _drop_gone(place, ahead)
     _look_ahead(now, start, machine, machines, running, ahead)
     at = join_line(job, np.inf, rank, ahead)
     if strict:
-        begins = _begin_in_order(job, now, now + limit, shape, cores, memory, gpus, ahead)
+        begins = _begin_in_order(job, now, now + limit, shape, asked, ahead)
     else:
         _sort_lanes(shape, ahead)
-        begins = _begin_overtaking(job, now + limit, shape, cores, memory, gpus, ahead)
+        begins = _begin_overtaking(job, now + limit, shape, asked, ahead)
     ahead.standing[0] -= 1
     for k in range(at, ahead.standing[0]):
         ahead.line[k] = ahead.line[k + 1]
     return begins - now
 
 
-@bare_kernel
+@part
 def _drop_gone(place: NDArray[np.int8], ahead: Forecaster) -> None:
     """Leave only those in the line who still wait."""
     kept = 0
@@ -141,68 +139,66 @@ def _drop_gone(place: NDArray[np.int8], ahead: Forecaster) -> None:
     ahead.standing[0] = kept
 
 
-@bare_kernel
+@part
 def _look_ahead(
     now: float,
     start: NDArray[np.float64],
-    machine: NDArray[np.int32],
+    machine: NDArray[np.int64],
     machines: Machines,
     running: Timetable,
     ahead: Forecaster,
 ) -> None:
     """Begin with the machines as they are, and the believed ends of what runs there."""
-    copy = ahead.machines
-    for k in range(machines.free_cores.size):
-        copy.free_cores[k] = machines.free_cores[k]
-        copy.free_memory[k] = machines.free_memory[k]
-        copy.free_gpus[k] = machines.free_gpus[k]
-        copy.after[k] = machines.after[k]
-        copy.before[k] = machines.before[k]
-    for k in range(machines.first.size):
-        copy.first[k] = machines.first[k]
-        copy.most_memory[k] = machines.most_memory[k]
-    copy.highest[0] = machines.highest[0]
-    ahead.ends.size[0] = 0
-    for k in range(running.size[0]):
-        job = running.jobs[k]
+    _copy(machines, ahead.machines)
+    ahead.ends[0, 0] = 0.0
+    for row in range(1, entries(running) + 1):
+        job = int(running[row, 1])
         ahead.machine[job] = machine[job]
         enter(ahead.ends, max(start[job] + ahead.runtime[job], now), job)
 
 
-@bare_kernel
+@part
+def _copy(source: Machines, target: Machines) -> None:
+    for machine in range(source.free.shape[0]):
+        for column in range(source.free.shape[1]):
+            target.free[machine, column] = source.free[machine, column]
+        target.beside[machine, 0] = source.beside[machine, 0]
+        target.beside[machine, 1] = source.beside[machine, 1]
+    for level in range(source.first.size):
+        target.first[level] = source.first[level]
+    for level in range(source.most_memory.size):
+        target.most_memory[level] = source.most_memory[level]
+
+
+@part
 def _start_ahead(
-    job: int, on: int, now: float, cores: int, memory: float, gpus: float, ahead: Forecaster
+    job: int, on: int, now: float, asked: NDArray[np.float64], ahead: Forecaster
 ) -> None:
-    take(ahead.machines, on, cores, memory, gpus)
+    take(ahead.machines, on, asked, 1.0)
     ahead.machine[job] = on
     enter(ahead.ends, now + ahead.runtime[job], job)
 
 
-@bare_kernel
+@part
 def _end_ahead(
     now: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     ahead: Forecaster,
 ) -> None:
     """Release what ends at this instant."""
-    while ahead.ends.size[0] > 0 and ahead.ends.times[0] == now:
+    while first_time(ahead.ends) == now:
         job = leave_first(ahead.ends)
-        kind = shape[job]
-        take(ahead.machines, ahead.machine[job], -cores[kind], -memory[kind], -gpus[kind])
+        take(ahead.machines, ahead.machine[job], asked[shape[job]], -1.0)
 
 
-@bare_kernel
+@part
 def _begin_in_order(
     job: int,
     now: float,
     latest: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
     """When a job in the line starts if nobody overtakes; infinite if that is after ``latest``."""
@@ -212,29 +208,30 @@ def _begin_in_order(
         if ahead.leaving[first] < now:
             at += 1
             continue
-        kind = shape[first]
-        on = best_fit(ahead.machines, cores[kind], memory[kind], gpus[kind])
+        kind = asked[shape[first]]
+        on = best_fit(ahead.machines, kind)
         if on >= 0:
             if first == job:
                 return now
-            _start_ahead(first, on, now, cores[kind], memory[kind], gpus[kind], ahead)
+            _start_ahead(first, on, now, kind, ahead)
             at += 1
             continue
-        release = ahead.ends.times[0] if ahead.ends.size[0] > 0 else np.inf
+        release = first_time(ahead.ends)
         now = min(release, ahead.leaving[first])
         if now == np.inf or now > latest:
             return np.inf
         if release == now:
-            _end_ahead(now, shape, cores, memory, gpus, ahead)
+            _end_ahead(now, shape, asked, ahead)
         else:
             at += 1
 
 
-@bare_kernel
+@part
 def _sort_lanes(shape: NDArray[np.int32], ahead: Forecaster) -> None:
     """A lane for each request, in the order of the line."""
     head, last = ahead.head, ahead.last
-    last[:] = 0
+    for kind in range(head.size):
+        last[kind] = 0
     for k in range(ahead.standing[0]):
         last[shape[ahead.line[k]]] += 1
     total = 0
@@ -248,47 +245,39 @@ def _sort_lanes(shape: NDArray[np.int32], ahead: Forecaster) -> None:
         last[kind] += 1
 
 
-@bare_kernel
+@part
 def _begin_overtaking(
     job: int,
     latest: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
     """When a job in the line starts if the first that fits goes; infinite if after ``latest``."""
-    while ahead.ends.size[0] > 0:
-        now = float(ahead.ends.times[0])
+    while entries(ahead.ends) > 0:
+        now = first_time(ahead.ends)
         if now > latest:
             break
-        _end_ahead(now, shape, cores, memory, gpus, ahead)
+        _end_ahead(now, shape, asked, ahead)
         while True:
-            chosen, on = _first_that_fits(now, cores, memory, gpus, ahead)
+            chosen, on = _first_that_fits(now, asked, ahead)
             if on < 0:
                 break
             if chosen == job:
                 return now
             kind = shape[chosen]
             ahead.head[kind] += 1
-            _start_ahead(chosen, on, now, cores[kind], memory[kind], gpus[kind], ahead)
+            _start_ahead(chosen, on, now, asked[kind], ahead)
     return np.inf
 
 
-@bare_kernel
-def _first_that_fits(
-    now: float,
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
-    ahead: Forecaster,
-) -> tuple[int, int]:
+@part
+def _first_that_fits(now: float, asked: NDArray[np.float64], ahead: Forecaster) -> tuple[int, int]:
     """The first job in the line for which a machine has room, and that machine; -1 if none."""
     best = ahead.standing[0]
     on = -1
-    for kind in range(cores.size):
-        if cores[kind] > ahead.machines.highest[0]:
+    for kind in range(asked.shape[0]):
+        if asked[kind, CORES] > highest(ahead.machines):
             break
         head, last = ahead.head[kind], ahead.last[kind]
         while head < last and ahead.leaving[ahead.line[ahead.lane[head]]] < now:
@@ -296,7 +285,7 @@ def _first_that_fits(
         ahead.head[kind] = head
         if head == last or ahead.lane[head] > best:
             continue
-        machine = best_fit(ahead.machines, cores[kind], memory[kind], gpus[kind])
+        machine = best_fit(ahead.machines, asked[kind])
         if machine >= 0:
             best, on = ahead.lane[head], machine
     return (ahead.line[best] if on >= 0 else -1), on

@@ -6,21 +6,13 @@ plan leaves free behind the last of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import part
 from foresail.kernels.packing import Machines, best_fit, machines_of, take
-
-
-class Ends(NamedTuple):
-    """Jobs by the time they end, then by number: those from ``span[0]`` to before ``span[1]``."""
-
-    times: NDArray[np.float64]
-    jobs: NDArray[np.int32]
-    span: NDArray[np.int64]
 
 
 class Plan(NamedTuple):
@@ -35,21 +27,27 @@ class Plan(NamedTuple):
         what its policy asks for; NaN where nobody asked.
     until
         One number: when the last job starts or leaves.
-    machines, machine, ends
-        What is free then, where each job runs, and when those that still do will end.
-    more_cores, more_memory, more_gpus
-        By machine, to add up what ends: zero between the calls.
+    machines, machine
+        What is free then, and where each job runs.
+    ends, span
+        Times at which jobs end and those jobs, by time and then by number: the rows from
+        ``span[0]`` to before ``span[1]``.
+    more
+        By machine, to add up what ends to what is free; shape (machines, 3).
     """
 
     runtime: NDArray[np.float64]
     wait: NDArray[np.float64]
     until: NDArray[np.float64]
     machines: Machines
-    machine: NDArray[np.int32]
-    ends: Ends
-    more_cores: NDArray[np.int64]
-    more_memory: NDArray[np.float64]
-    more_gpus: NDArray[np.float64]
+    machine: NDArray[np.int64]
+    ends: NDArray[np.float64]
+    span: NDArray[np.int64]
+    more: NDArray[np.float64]
+
+
+_TIME: Final = 0
+_JOB: Final = 1
 
 
 def empty_plan(
@@ -66,163 +64,144 @@ def empty_plan(
         wait=np.full(count, np.nan),
         until=np.full(1, -np.inf),
         machines=machines_of(cores, memory, gpus),
-        machine=np.empty(count, np.int32),
-        ends=Ends(np.empty(room), np.empty(room, np.int32), np.full(2, room // 2)),
-        more_cores=np.zeros(cores.size, np.int64),
-        more_memory=np.zeros(cores.size),
-        more_gpus=np.zeros(cores.size),
+        machine=np.empty(count, np.int64),
+        ends=np.empty((room, 2)),
+        span=np.full(2, room // 2),
+        more=np.zeros((cores.size, 3)),
     )
 
 
-@bare_kernel
+@part
 def catch_up(
     now: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     plan: Plan,
 ) -> None:
     """Bring a plan for which nobody waits to the present.
 
-    As in all of these, ``shape`` is each job's row in ``cores``, ``memory`` and ``gpus``.
+    As in all of these, ``shape`` is each job's row in ``asked``.
     """
-    ends = plan.ends
-    while ends.span[0] < ends.span[1] and ends.times[ends.span[0]] <= now:
-        _end_first(shape, cores, memory, gpus, plan)
+    while plan.span[0] < plan.span[1] and plan.ends[plan.span[0], _TIME] <= now:
+        _end_first(shape, asked, plan)
     plan.until[0] = now
 
 
-@bare_kernel
+@part
 def start_behind(
-    kind: int,
+    own: NDArray[np.float64],
     latest: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     plan: Plan,
 ) -> float:
-    """When a job with the request ``kind`` would start if it were the last in the queue.
+    """When a job that asks for ``own`` would start if it were the last in the queue.
 
     Infinite if that is after ``latest``. The plan remains as it is.
     """
     if plan.until[0] > latest:
         return np.inf
-    machines, ends = plan.machines, plan.ends
-    if best_fit(machines, cores[kind], memory[kind], gpus[kind]) >= 0:
+    if best_fit(plan.machines, own) >= 0:
         return float(plan.until[0])
     begins = np.inf
-    at = ends.span[0]
-    while at < ends.span[1] and ends.times[at] <= latest:
-        job = ends.jobs[at]
-        on, other = plan.machine[job], shape[job]
-        plan.more_cores[on] += cores[other]
-        plan.more_memory[on] += memory[other]
-        plan.more_gpus[on] += gpus[other]
+    at = plan.span[0]
+    while at < plan.span[1] and plan.ends[at, _TIME] <= latest:
+        job = int(plan.ends[at, _JOB])
+        on = plan.machine[job]
         at += 1
-        if (
-            machines.free_cores[on] + plan.more_cores[on] >= cores[kind]
-            and machines.free_memory[on] + plan.more_memory[on] >= memory[kind]
-            and machines.free_gpus[on] + plan.more_gpus[on] >= gpus[kind]
-        ):
-            begins = ends.times[at - 1]
+        for column in range(plan.more.shape[1]):
+            plan.more[on, column] += asked[shape[job], column]
+        if _holds_then(plan, on, own):
+            begins = plan.ends[at - 1, _TIME]
             break
-    for k in range(ends.span[0], at):
-        on = plan.machine[ends.jobs[k]]
-        plan.more_cores[on] = 0
-        plan.more_memory[on] = 0.0
-        plan.more_gpus[on] = 0.0
+    for row in range(plan.span[0], at):
+        on = plan.machine[int(plan.ends[row, _JOB])]
+        for column in range(plan.more.shape[1]):
+            plan.more[on, column] = 0.0
     return float(begins)
 
 
-@bare_kernel
+@part
+def _holds_then(plan: Plan, on: int, own: NDArray[np.float64]) -> bool:
+    """Whether a machine has enough of all together with what ends on it."""
+    for column in range(plan.more.shape[1]):
+        if plan.machines.free[on, column] + plan.more[on, column] < own[column]:
+            return False
+    return True
+
+
+@part
 def extend(
     job: int,
     leaving: float,
     shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    asked: NDArray[np.float64],
     plan: Plan,
 ) -> None:
     """Add a job that starts as soon as it can, or else leaves at ``leaving``."""
     if leaving < plan.until[0]:
         return
-    kind, ends = shape[job], plan.ends
+    own, ends, span = asked[shape[job]], plan.ends, plan.span
     while True:
-        on = best_fit(plan.machines, cores[kind], memory[kind], gpus[kind])
+        on = best_fit(plan.machines, own)
         if on >= 0:
-            take(plan.machines, on, cores[kind], memory[kind], gpus[kind])
+            take(plan.machines, on, own, 1.0)
             plan.machine[job] = on
-            _enter(ends, plan.until[0] + plan.runtime[job], job)
+            _enter(plan, plan.until[0] + plan.runtime[job], float(job))
             return
-        if ends.span[0] == ends.span[1] or ends.times[ends.span[0]] > leaving:
+        if span[0] == span[1] or ends[span[0], _TIME] > leaving:
             plan.until[0] = leaving
             return
-        now = ends.times[ends.span[0]]
+        now = ends[span[0], _TIME]
         plan.until[0] = now
-        while ends.span[0] < ends.span[1] and ends.times[ends.span[0]] == now:
-            _end_first(shape, cores, memory, gpus, plan)
+        while span[0] < span[1] and ends[span[0], _TIME] == now:
+            _end_first(shape, asked, plan)
 
 
-@bare_kernel
-def _end_first(
-    shape: NDArray[np.int32],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
-    plan: Plan,
-) -> None:
-    ends = plan.ends
-    job = ends.jobs[ends.span[0]]
-    ends.span[0] += 1
-    kind = shape[job]
-    take(plan.machines, plan.machine[job], -cores[kind], -memory[kind], -gpus[kind])
+@part
+def _end_first(shape: NDArray[np.int32], asked: NDArray[np.float64], plan: Plan) -> None:
+    job = int(plan.ends[plan.span[0], _JOB])
+    plan.span[0] += 1
+    take(plan.machines, plan.machine[job], asked[shape[job]], -1.0)
 
 
-@bare_kernel
-def _enter(ends: Ends, time: float, job: int) -> None:
+@part
+def _enter(plan: Plan, time: float, job: float) -> None:
     """Put an end into its place, by moving those on the shorter side of it."""
-    times, jobs = ends.times, ends.jobs
-    if ends.span[0] == 0 or ends.span[1] == times.size:
-        _centre(ends)
-    first, last = ends.span[0], ends.span[1]
+    ends, span = plan.ends, plan.span
+    if span[0] == 0 or span[1] == ends.shape[0]:
+        _move(ends, span, (ends.shape[0] - (span[1] - span[0])) >> 1)
+    first, last = span[0], span[1]
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
-        if times[middle] < time or (times[middle] == time and jobs[middle] < job):
+        at = ends[middle, _TIME]
+        if at < time or (at == time and ends[middle, _JOB] < job):
             low = middle + 1
         else:
             high = middle
     if low - first < last - low:
-        for k in range(first, low):
-            times[k - 1] = times[k]
-            jobs[k - 1] = jobs[k]
-        ends.span[0] = first - 1
+        for row in range(first, low):
+            ends[row - 1, _TIME] = ends[row, _TIME]
+            ends[row - 1, _JOB] = ends[row, _JOB]
+        span[0] = first - 1
         low -= 1
     else:
-        for k in range(last, low, -1):
-            times[k] = times[k - 1]
-            jobs[k] = jobs[k - 1]
-        ends.span[1] = last + 1
-    times[low] = time
-    jobs[low] = job
+        for row in range(last, low, -1):
+            ends[row, _TIME] = ends[row - 1, _TIME]
+            ends[row, _JOB] = ends[row - 1, _JOB]
+        span[1] = last + 1
+    ends[low, _TIME] = time
+    ends[low, _JOB] = job
 
 
-@bare_kernel
-def _centre(ends: Ends) -> None:
-    """Move all to the middle of the arrays, which hold twice as many as ever run at once."""
-    times, jobs = ends.times, ends.jobs
-    first, last = ends.span[0], ends.span[1]
-    begin = (times.size - (last - first)) >> 1
-    if begin < first:
-        for k in range(last - first):
-            times[begin + k] = times[first + k]
-            jobs[begin + k] = jobs[first + k]
-    else:
-        for k in range(last - first - 1, -1, -1):
-            times[begin + k] = times[first + k]
-            jobs[begin + k] = jobs[first + k]
-    ends.span[0] = begin
-    ends.span[1] = begin + last - first
+@part
+def _move(ends: NDArray[np.float64], span: NDArray[np.int64], begin: int) -> None:
+    """Move all to the middle of the rows, which are twice as many as ever run at once."""
+    first, count = span[0], span[1] - span[0]
+    for k in range(count):
+        row = k if begin < first else count - 1 - k
+        ends[begin + row, _TIME] = ends[first + row, _TIME]
+        ends[begin + row, _JOB] = ends[first + row, _JOB]
+    span[0] = begin
+    span[1] = begin + count

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import unlocked_kernel
+from foresail.kernels.packing import CORES, GPUS
 from foresail.kernels.waiting import (
     AFTER_TRIAL,
     FIXED,
+    RENT,
     TRIED,
+    WORK_OF,
     Outcomes,
     Shapes,
     TraceColumns,
@@ -57,13 +60,14 @@ def add_up(
     ``trial_price`` is the price of a machine for a trial relative to the on-demand price, which a
     trial pays again after its machine was taken back.
     """
-    totals[:] = 0.0
+    for total in range(TOTALS):
+        totals[total] = 0.0
     for job in range(first, last):
         shape = jobs.shape[job]
         runtime = jobs.runtime[job]
         place = outcomes.place[job]
-        hourly = shapes.rent[shape] / _HOUR
-        work = runtime * shapes.work[shape]
+        hourly = shapes.asked[shape, RENT] / _HOUR
+        work = runtime * shapes.asked[shape, WORK_OF]
         wait = outcomes.start[job] - jobs.submit[job]
         totals[JOBS] += 1.0
         totals[WAIT] += wait
@@ -84,8 +88,8 @@ def add_up(
             totals[RENTED_JOBS] += 1.0
         elif place % AFTER_TRIAL == FIXED:
             totals[FIXED_WORK] += work
-            totals[FIXED_CORE_SECONDS] += runtime * shapes.cores[shape]
-            totals[FIXED_GPU_SECONDS] += runtime * shapes.gpus[shape]
+            totals[FIXED_CORE_SECONDS] += runtime * shapes.asked[shape, CORES]
+            totals[FIXED_GPU_SECONDS] += runtime * shapes.asked[shape, GPUS]
         else:
             totals[RENTED_JOBS] += 1.0
             totals[EXPIRED_JOBS] += place % AFTER_TRIAL == 2

@@ -9,7 +9,7 @@ import numpy as np
 from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, TRIED, TraceColumns
+from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENT, TRIED, TraceColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def bill_of(simulated: Simulated, policy: WaitingPolicy, trial_price: float = 1.
     """
     columns = simulated.columns
     place = simulated.place
-    hourly = simulated.shapes.rent[columns.shape] / 3600.0
+    hourly = simulated.shapes.asked[columns.shape, RENT] / 3600.0
     long = columns.runtime >= policy.short_seconds
     if policy.speculation_seconds > 0.0:
         long = columns.runtime > policy.speculation_seconds

@@ -18,7 +18,7 @@ from foresail.cloud.waiting.jobs import (
     writable,
 )
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
-from foresail.kernels.heaps import Links, timetable
+from foresail.kernels.heaps import links_of, timetable
 from foresail.kernels.packing import machines_of
 from foresail.kernels.wait_model import FEATURES, WaitModel
 from foresail.kernels.waiting import (
@@ -75,7 +75,7 @@ class Simulated:
 
     start_seconds: Floats
     place: NDArray[np.int8]
-    machine: NDArray[np.int32]
+    machine: NDArray[np.int64]
     features: Floats
     features_every: int
     columns: TraceColumns
@@ -131,28 +131,22 @@ def simulate(
     requests = jobs.requests
     columns = _columns(jobs, beliefs, lost_seconds, strict)
     rent = rents(requests, family)
-    shapes = Shapes(
-        requests.cores,
-        requests.memory_bytes,
-        in_shares(requests.gpus),
-        rent,
-        requests.cores.astype(np.float64) if jobs.gpus is None else rent,
-        np.full(requests.cores.size, -1, np.int32),
-    )
+    work = requests.cores if jobs.gpus is None else rent
+    gpus = in_shares(requests.gpus)
+    columns_of = (requests.cores, requests.memory_bytes, gpus, rent, work)
+    shapes = Shapes(np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64))
     model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
     count = len(jobs)
     rows = -(-count // features_every) if features_every else 0
     outcomes = Outcomes(
         np.full(count, np.nan),
         np.empty(count, np.int8),
-        np.empty(count, np.int32),
+        np.empty(count, np.int64),
         np.empty((rows, FEATURES)),
     )
     rules = policy.rules
-    links = Links(
-        _ranks(policy, columns, seed) if ranks is None else _given_ranks(ranks, count, strict),
-        np.empty(count, np.int32),
-        np.empty(count, np.int32),
+    links = links_of(
+        _ranks(policy, columns, seed) if ranks is None else _given_ranks(ranks, count, strict)
     )
     room = Room(
         releases=timetable(min(count, fixed.total_cores)),
