@@ -25,12 +25,15 @@ def step(inputs: CorrectionInputs) -> float:
     return inputs.current * 0.5 + inputs.corrections
 
 
+in_line_step = step.dispatcher
+
+
 @numba.njit(_nrt=False)
 def direct(nothing: np.ndarray, calls: int) -> float:
     """The step known at compilation, so that it can be put in line."""
     value = 0.0
     for number in range(calls):
-        value = step(CorrectionInputs(0.0, value, 0.0, number, nothing, nothing))
+        value = in_line_step(CorrectionInputs(0.0, value, 0.0, number, nothing, nothing))
     return value
 
 

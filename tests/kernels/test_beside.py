@@ -57,7 +57,7 @@ def told(folder, mode):
 
 @pytest.mark.skipif((os.cpu_count() or 1) == 1, reason="one processor: nothing runs beside")
 def test_what_one_process_compiles_the_other_finds(tmp_path):
-    """Behind the meeting nothing is left; the loop was compiled by the other; then all is cached."""
+    """Behind the meeting nothing is left; the other compiled the loop; then all is cached."""
     left, beside, loop_here = told(tmp_path, "work")
     assert [left, beside, loop_here] == ["0", "True", "False"]
     left, beside, _ = told(tmp_path, "again")

@@ -7,13 +7,13 @@ derives from ``SteppedCorrection``, hands it the step and its parameters, and re
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.summary import summarise
 from foresail.kernels.calling import corrected_estimate, step_address
+from foresail.kernels.compile import Step
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 
@@ -21,11 +21,11 @@ from foresail.model.job import Job
 class SteppedCorrection:
     """A correction that is one compiled step and an array of parameters."""
 
-    def __init__(self, step: Any, *parameters: float) -> None:
+    def __init__(self, step: Step, *parameters: float) -> None:
         self._step = step
         self._parameters = np.array(parameters, dtype=np.float64)
 
-    def compiled(self) -> tuple[Any, NDArray[np.float64]]:
+    def compiled(self) -> tuple[Step, NDArray[np.float64]]:
         """The step and its parameters."""
         return self._step, self._parameters
 

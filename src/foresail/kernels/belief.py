@@ -12,12 +12,18 @@ from foresail.kernels.signatures import BELIEF_STEP, PredictorInputs
 from foresail.kernels.summary import piecewise_quantile, summarise_piecewise
 
 
-@bare_step(BELIEF_STEP)
-def point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
-    """All probability on the predicted mean."""
+@part
+def fill_point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+    """Fill a belief row with the predicted mean."""
     predicted = inputs.summaries[inputs.slot, PREDICTED]
     for i in range(BELIEF_COLUMNS):
         belief[i] = predicted
+
+
+@bare_step(BELIEF_STEP)
+def point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+    """All probability on the predicted mean."""
+    fill_point_belief(inputs, belief)
 
 
 @part

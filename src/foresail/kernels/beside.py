@@ -20,14 +20,15 @@ from typing import Any, Final
 from numba.core import event
 
 from foresail.kernels.calling import step_address
+from foresail.kernels.compile import Step
 
 _PACKAGE: Final = "foresail."
 _COMPILING: Final = "numba:compile"
 
 
-def name_of(step: Any) -> str:
+def name_of(step: Step) -> str:
     """Module and name of a step."""
-    return f"{step.py_func.__module__}:{step.py_func.__qualname__}"
+    return f"{step.__module__}:{step.__qualname__}"
 
 
 def _claimed(folder: Path, name: str) -> bool:
@@ -42,7 +43,7 @@ def _claimed(folder: Path, name: str) -> bool:
 class _Beside(event.Listener):
     """Starts the other process as soon as anything is compiled here; a full cache needs none."""
 
-    def __init__(self, steps: Sequence[Any], folder: Path) -> None:
+    def __init__(self, steps: Sequence[Step], folder: Path) -> None:
         self._steps = tuple(dict.fromkeys(steps))
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,7 +76,7 @@ class _Beside(event.Listener):
 
 
 @contextmanager
-def compiling_beside(steps: Sequence[Any]) -> Iterator[_Beside]:
+def compiling_beside(steps: Sequence[Step]) -> Iterator[_Beside]:
     """While in here, a second process compiles steps if the cache on disk is found wanting.
 
     Parameters

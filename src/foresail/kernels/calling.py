@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel
+from foresail.kernels.compile import Step, bare_kernel
 from foresail.kernels.signatures import (
     BELIEF_STEP,
     CORRECTION_STEP,
@@ -33,7 +33,7 @@ Integers = NDArray[np.int64]
 
 
 @cache
-def step_address(step: Any) -> float:
+def step_address(step: Step) -> float:
     """Where the machine code of a step is, compiled now if it was not.
 
     The address holds until the process ends.
@@ -43,8 +43,8 @@ def step_address(step: Any) -> float:
     OverflowError
         If the platform's addresses do not fit a float64.
     """
-    step.compile(step.step_signature)
-    compiled = step.get_compile_result(step.step_signature)
+    step.dispatcher.compile(step.signature)
+    compiled = step.dispatcher.get_compile_result(step.signature)
     address = int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
     if int(float(address)) != address:
         raise OverflowError(f"the address {address:#x} is no float64")

@@ -37,21 +37,12 @@ def unlocked_kernel(function: Function) -> Function:
     return cast("Function", numba.njit(cache=True, nogil=True, **_BARE)(function))
 
 
-def unlocked_entry(signature: Any) -> Callable[[Function], Function]:
-    """As ``unlocked_kernel``, with its types: it can be compiled before it is called."""
-
-    def mark(function: Function) -> Function:
-        dispatcher = unlocked_kernel(function)
-        dispatcher.step_signature = signature  # type: ignore[attr-defined]
-        return dispatcher
-
-    return mark
-
-
 def part(function: Function) -> Function:
     """A part of kernels, which Python itself never calls: half as long to compile as a kernel.
 
-    It makes no arrays (see ``bare_kernel``), and has no wrapper for calls from Python.
+    It makes no arrays (see ``bare_kernel``), and has no wrapper for calls from Python: such a call
+    ends the process. One that returns an array is for bare callers only, or the count of references
+    to it goes wrong.
     """
     return cast("Function", numba.njit(cache=True, **_BARE, **_UNWRAPPED)(function))
 
@@ -69,27 +60,49 @@ def merged_part(function: Function) -> Function:
     return cast("Function", numba.njit(forceinline=True, **_BARE, **_UNWRAPPED)(function))
 
 
-def step(signature: Any) -> Callable[[Function], Function]:
+class Step:
     """A part that is called by its address (``foresail.kernels.calling``).
 
-    ``signature`` is one of ``foresail.kernels.signatures``. Nothing is compiled before somebody
-    asks for the address: a policy compiles its own steps and no others.
+    Nothing is compiled before somebody asks for the address: a policy compiles its own steps and
+    no others. Pickled by name, for machine code is one process's.
+
+    Parameters
+    ----------
+    dispatcher
+        The function, for Numba to compile.
+    signature
+        One of ``foresail.kernels.signatures``.
     """
 
-    def mark(function: Function) -> Function:
-        dispatcher = making_part(function)
-        dispatcher.step_signature = signature  # type: ignore[attr-defined]
-        return dispatcher
+    def __init__(self, dispatcher: Any, signature: Any) -> None:
+        self.dispatcher = dispatcher
+        self.signature = signature
+        self.__module__ = dispatcher.py_func.__module__
+        self.__qualname__: str = dispatcher.py_func.__qualname__
+        self.__doc__ = dispatcher.py_func.__doc__
 
-    return mark
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
 
-def bare_step(signature: Any) -> Callable[[Function], Function]:
-    """As ``step``, for a function that makes no arrays: see ``bare_kernel``."""
+class Entry(Step):
+    """A step that Python calls too, and that lets other Python threads run meanwhile."""
 
-    def mark(function: Function) -> Function:
-        dispatcher = part(function)
-        dispatcher.step_signature = signature  # type: ignore[attr-defined]
-        return dispatcher
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it, compiled now if it was not."""
+        return self.dispatcher(*arguments)
 
-    return mark
+
+def step(signature: Any) -> Callable[[Callable[..., Any]], Step]:
+    """A ``Step`` of this signature that makes arrays."""
+    return lambda function: Step(making_part(function), signature)
+
+
+def bare_step(signature: Any) -> Callable[[Callable[..., Any]], Step]:
+    """A ``Step`` of this signature that makes no arrays: see ``bare_kernel``."""
+    return lambda function: Step(part(function), signature)
+
+
+def entry(signature: Any) -> Callable[[Callable[..., Any]], Entry]:
+    """An ``Entry`` of this signature."""
+    return lambda function: Entry(unlocked_kernel(function), signature)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.belief import point_belief
+from foresail.kernels.belief import fill_point_belief
 from foresail.kernels.borrowed import room
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import bare_kernel, bare_step, part
@@ -232,7 +232,7 @@ def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
     """The quantiles of the winner's history, to be asked before another event changes that."""
     model, job = inputs.model, inputs.jobs[inputs.slot]
     if job[EXPERT] == NOBODY or model[POINT_ONLY] != 0.0:
-        point_belief(inputs, row)
+        fill_point_belief(inputs, row)
         return
     begin = winner_histogram(model, job)
     histogram = model[begin : begin + histogram_size(model)]

@@ -7,12 +7,13 @@ correction or scheduler needs no change to the replay and no new compilation of 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from foresail.kernels.compile import Step
 from foresail.kernels.expression import Program
 
 _VECTOR = types.float64[::1]
@@ -159,11 +160,11 @@ class PredictorSteps(NamedTuple):
     are ``PREDICTOR_STEP``s; None: the belief is the point in the summary row.
     """
 
-    predict: Any
-    started: Any
-    observe: Any
-    refresh: Any | None = None
-    belief: Any | None = None
+    predict: Step
+    started: Step
+    observe: Step
+    refresh: Step | None = None
+    belief: Step | None = None
 
 
 @runtime_checkable
@@ -196,7 +197,7 @@ class TellsExpert(Protocol):
 class CompiledCorrection(Protocol):
     """A correction that can also run inside the compiled replay."""
 
-    def compiled(self) -> tuple[Any, NDArray[np.float64]]:
+    def compiled(self) -> tuple[Step, NDArray[np.float64]]:
         """A ``CORRECTION_STEP`` and its parameters."""
         ...
 
@@ -209,7 +210,7 @@ class CompiledScheduler(NamedTuple):
     waited ``age_limit_seconds`` go first, and the oldest of all after ``oldest_limit_seconds``.
     """
 
-    one_pass: Any
+    one_pass: Step
     parameters: NDArray[np.float64]
     queue: Program
     candidates: Program

@@ -18,6 +18,7 @@ from foresail.kernels import members
 from foresail.kernels.belief import point_belief
 from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
+from foresail.kernels.compile import Step
 from foresail.kernels.signatures import (
     CompiledPredictor,
     PredictorState,
@@ -91,7 +92,7 @@ class CompositePredictor(SteppedPredictor):
         return self._steps, self._packed([each.compiled(specs, features) for each in self._members])
 
     @property
-    def steps(self) -> tuple[Any, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """Its own steps and those of its members."""
         of_members = [
             step
@@ -107,7 +108,7 @@ class CompositePredictor(SteppedPredictor):
         self._write_addresses()
 
     def __setstate__(self, known: dict[str, Any]) -> None:
-        super().__setstate__(known)
+        self.__dict__.update(known)
         self._write_addresses()
 
     def _write_addresses(self) -> None:

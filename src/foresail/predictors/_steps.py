@@ -24,11 +24,10 @@ How to add a predictor that also runs in the compiled replay, in one file here (
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +47,7 @@ from foresail.kernels.columns import (
     TASKS,
     USER,
 )
+from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
@@ -74,15 +74,6 @@ def require(holds: bool, field: str, value: object, expected: str) -> None:
     """
     if not holds:
         raise InputError("parameter out of range", field=field, value=value, expected=expected)
-
-
-def _name_of(step: Any) -> tuple[str, str]:
-    """Module and name of a step."""
-    return step.py_func.__module__, step.py_func.__name__
-
-
-def _named(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -162,18 +153,9 @@ class SteppedPredictor:
         return self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
 
     @property
-    def steps(self) -> tuple[Any, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """All steps that are to be compiled before it can be used."""
         return tuple(step for step in self._steps if step is not None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """With its steps by name: their machine code is this process's."""
-        names = [None if step is None else _name_of(step) for step in self._steps]
-        return {**self.__dict__, "_steps": names}
-
-    def __setstate__(self, known: dict[str, Any]) -> None:
-        steps = [None if name is None else _named(*name) for name in known["_steps"]]
-        self.__dict__.update(known, _steps=PredictorSteps(*steps))
 
     @property
     def source_features(self) -> tuple[str, ...]:
@@ -211,7 +193,7 @@ class SteppedPredictor:
     def _believe_anew(self, job: Job, now: float) -> Distribution:
         """The refresh step as an object's method, for predictors that have one."""
         slot = self._enter(job)
-        self._take(self._steps.refresh, slot, now, math.nan)
+        self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
 
     def started(self, job: Job, now: float) -> None:
@@ -321,7 +303,7 @@ class SteppedPredictor:
             np.zeros((slots, self._layout.job_columns)),
         )
 
-    def _take(self, step: Any, slot: int, now: float, runtime: float) -> None:
+    def _take(self, step: Step, slot: int, now: float, runtime: float) -> None:
         arrays = (self._specs, *self._state, self._summaries)
         take_predictor_step(step_address(step), slot, float(now), float(runtime), *arrays)
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from foresail.distributions.summary import summarise
 from foresail.kernels.calling import run_pass, step_address
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.compile import Step
 from foresail.kernels.expression import Program, evaluate_all
 from foresail.kernels.grains import nearest_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
@@ -87,7 +88,7 @@ class QueueScheduler:
     """
 
     def __init__(
-        self, one_pass: Any, orders: Orders, *parameters: float, keeps_plan: bool = False
+        self, one_pass: Step, orders: Orders, *parameters: float, keeps_plan: bool = False
     ) -> None:
         self._keeps_plan = keeps_plan
         self._rows = _Rows()

@@ -7,7 +7,7 @@ knows events, the queue and the clock. ``foresail.simulator.replay`` is the way 
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
@@ -21,7 +21,7 @@ from foresail.kernels.calling import (
     step_caller,
 )
 from foresail.kernels.columns import REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
-from foresail.kernels.compile import bare_step, merged_part, part, unlocked_entry
+from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
 from foresail.kernels.event_heap import HEAP_COLUMNS, TIME, heap_pop, heap_push
 from foresail.kernels.expression import STACK_DEPTH, evaluate
 from foresail.kernels.signatures import (
@@ -688,7 +688,7 @@ def _next_action(
                 return PAST
 
 
-@unlocked_entry(REPLAY_STEP)
+@entry(REPLAY_STEP)
 def replay_loop(at: Replay) -> None:
     """Run all jobs to their end; the results are in the tables."""
     while True:
@@ -717,7 +717,7 @@ class Steps(NamedTuple):
     one_pass: float
 
 
-def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Any, ...]:
+def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Step, ...]:
     """The loop and what it needs for such a policy, the longest to compile first."""
     return (
         replay_loop,

@@ -15,6 +15,7 @@ from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
+from foresail.kernels.compile import Step
 from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import (
     CompiledCorrection,
@@ -56,7 +57,7 @@ def is_compiled(policy: Policy) -> bool:
     return all(hasattr(part, "compiled") for part in policy.build())
 
 
-def steps_of(policy: Policy) -> tuple[Any, ...]:
+def steps_of(policy: Policy) -> tuple[Step, ...]:
     """What has to be compiled for a replay under a policy, the longest first."""
     if not is_compiled(policy):
         return ()
