@@ -168,15 +168,25 @@ def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
 
 
 @contextmanager
-def preparing(policies: Sequence[Policy]) -> Iterator[Callable[[], None]]:
-    """What replays under policies need is compiled beside what is done in here.
+def preparing(policies: Sequence[Policy], by_events: bool) -> Iterator[Callable[[], None]]:
+    """What simulations under policies need is compiled beside what is done in here.
 
     Yields what waits until all is compiled.
     """
-    from foresail.kernels.beside import compiling_beside
-    from foresail.simulator.replay import steps_of
+    from foresail.kernels.beside import Rehearsal, Task, compiling_beside
 
-    with compiling_beside([step for policy in policies for step in steps_of(policy)]) as beside:
+    tasks: list[Task] = []
+    if by_events:
+        from foresail.simulator.replay import steps_of_parts
+
+        function = "foresail.simulator.rehearsing:rehearse"
+        tasks += [Rehearsal(function, policy.text) for policy in policies]
+        tasks += [step for policy in policies for step in steps_of_parts(policy)]
+    else:
+        from foresail.simulator.replay import steps_of
+
+        tasks += [step for policy in policies for step in steps_of(policy)]
+    with compiling_beside(tasks) as beside:
 
         def wait() -> None:
             with doing("compiling in two processes, once for all later runs"):

@@ -55,7 +55,7 @@ def compare(
     nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
     standard = STANDARD_ON_NODES if on_nodes else STANDARD
     asked = replaying.question(policies or standard, conventions, enforce_limits, plugins, output)
-    with replaying.preparing(() if on_nodes else asked.policies) as prepared:
+    with replaying.preparing(asked.policies, on_nodes) as prepared:
         workload = replaying.load(log, reader, mapping, processors, strict, filters)
         prepared()
     if on_nodes:

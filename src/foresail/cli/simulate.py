@@ -71,7 +71,7 @@ def simulate(
         if events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
-    with replaying.preparing(() if on_nodes or events is not None else asked.policies) as prepared:
+    with replaying.preparing(asked.policies, on_nodes or events is not None) as prepared:
         workload = replaying.load(log, reader, mapping, processors, strict, filters)
         prepared()
     if on_nodes and events is None:

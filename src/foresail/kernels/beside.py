@@ -1,8 +1,8 @@
 """Two processes compile what is not in the cache yet: this one, and one beside it.
 
-``python -m foresail.kernels.beside FOLDER NAME ...`` is the other one. Each claims a step before it
-compiles it, by making a file in the folder; this process begins at the end of the list, and both
-stop where they meet. What one has compiled, the other finds in the cache on disk.
+``python -m foresail.kernels.beside FOLDER TASK ...`` is the other one. Each claims a task before it
+does it, by making a file in the folder; this process begins at the end of the list, and both stop
+where they meet. What one has compiled, the other finds in the cache on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from numba.core import event
 
@@ -26,15 +26,41 @@ _PACKAGE: Final = "foresail."
 _COMPILING: Final = "numba:compile"
 
 
-def name_of(step: Step) -> str:
-    """Module and name of a step."""
-    return f"{step.__module__}:{step.__qualname__}"
+class Rehearsal(NamedTuple):
+    """A function of the package that uses, and so compiles, kernels, in the other process.
+
+    ``function`` is module and name with a colon between; it is given the ``argument``.
+    """
+
+    function: str
+    argument: str
 
 
-def _claimed(folder: Path, name: str) -> bool:
-    """Claim a step; False if the other process has done so."""
+Task: TypeAlias = Step | Rehearsal
+
+
+def _text(task: Task) -> str:
+    """A task as a word of a command line."""
+    if isinstance(task, Step):
+        return f"{task.__module__}:{task.__qualname__}"
+    return f"{task.function}={task.argument}"
+
+
+def _done(text: str) -> None:
+    """Do a task."""
+    name, _, argument = text.partition("=")
+    module, _, attribute = name.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if isinstance(found, Step):
+        step_address(found)
+    else:
+        found(argument)
+
+
+def _claimed(folder: Path, number: int) -> bool:
+    """Claim a task; False if the other process has done so."""
     try:
-        (folder / name.replace(":", "-")).touch(exist_ok=False)
+        (folder / str(number)).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
@@ -43,28 +69,30 @@ def _claimed(folder: Path, name: str) -> bool:
 class _Beside(event.Listener):
     """Starts the other process as soon as anything is compiled here; a full cache needs none."""
 
-    def __init__(self, steps: Sequence[Step], folder: Path) -> None:
-        self._steps = tuple(dict.fromkeys(steps))
+    def __init__(self, tasks: Sequence[Task], folder: Path) -> None:
+        self._tasks = tuple(
+            task for task in dict.fromkeys(tasks) if _text(task).startswith(_PACKAGE)
+        )
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
         """Something begins to be compiled."""
-        names = [name_of(step) for step in self._steps]
-        theirs = [name for name in names if name.startswith(_PACKAGE)]
-        if self._process is None and theirs:
-            command = [sys.executable, "-m", "foresail.kernels.beside", str(self._folder), *theirs]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        if self._process is None and self._tasks:
+            command = [sys.executable, "-m", "foresail.kernels.beside", str(self._folder)]
+            self._process = subprocess.Popen(
+                [*command, *map(_text, self._tasks)], stdin=subprocess.DEVNULL
+            )
 
     def on_end(self, event: Any) -> None:
         """Something has been compiled."""
 
     def meet(self) -> None:
         """Compile here from the end of the list until the two meet, then wait for the other."""
-        for step in reversed(self._steps):
-            if not _claimed(self._folder, name_of(step)):
+        for number, task in reversed(list(enumerate(self._tasks))):
+            if isinstance(task, Rehearsal) or not _claimed(self._folder, number):
                 break
-            step_address(step)
+            step_address(task)
         if self._process is not None:
             self._process.wait()
 
@@ -76,21 +104,22 @@ class _Beside(event.Listener):
 
 
 @contextmanager
-def compiling_beside(steps: Sequence[Step]) -> Iterator[_Beside]:
-    """While in here, a second process compiles steps if the cache on disk is found wanting.
+def compiling_beside(tasks: Sequence[Task]) -> Iterator[_Beside]:
+    """While in here, a second process compiles if the cache on disk is found wanting.
 
     Parameters
     ----------
-    steps
-        The longest to compile first. Steps from outside the package are left to this process.
+    tasks
+        Steps to compile and rehearsals: these first, then the longest. Those from outside the
+        package are left to this process.
 
     Yields
     ------
     An object whose ``meet()`` compiles what is left of them here too, and returns when all are.
     """
     with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
-        beside = _Beside(steps, Path(folder))
-        if not steps or (os.cpu_count() or 1) == 1:
+        beside = _Beside(tasks, Path(folder))
+        if not tasks or (os.cpu_count() or 1) == 1:
             yield beside
             return
         event.register(_COMPILING, beside)
@@ -102,13 +131,12 @@ def compiling_beside(steps: Sequence[Step]) -> Iterator[_Beside]:
 
 
 def main() -> None:
-    """Compile the steps named on the command line until one is claimed."""
+    """Do the tasks of the command line until one is claimed by the other process."""
     folder = Path(sys.argv[1])
-    for name in sys.argv[2:]:
-        if not _claimed(folder, name):
+    for number, text in enumerate(sys.argv[2:]):
+        if not _claimed(folder, number):
             break
-        module, _, attribute = name.partition(":")
-        step_address(getattr(importlib.import_module(module), attribute))
+        _done(text)
 
 
 if __name__ == "__main__":

@@ -57,16 +57,23 @@ def is_compiled(policy: Policy) -> bool:
     return all(hasattr(part, "compiled") for part in policy.build())
 
 
+def steps_of_parts(policy: Policy) -> tuple[Step, ...]:
+    """The steps of a policy's predictor and correction, which every simulation takes."""
+    _, predictor, correction = policy.build()
+    of_predictor: tuple[Step, ...] = getattr(predictor, "steps", ())
+    if not isinstance(correction, CompiledCorrection):
+        return of_predictor
+    return (*of_predictor, correction.compiled()[0])
+
+
 def steps_of(policy: Policy) -> tuple[Step, ...]:
     """What has to be compiled for a replay under a policy, the longest first."""
     if not is_compiled(policy):
         return ()
-    scheduler, predictor, correction = policy.build()
-    of_predictor = getattr(predictor, "steps", ())
-    parts = _loop.parts_for(
-        cast("Any", scheduler).compiled(), isinstance(predictor, RefreshesPredictions)
-    )
-    return (*parts, *of_predictor, cast("CompiledCorrection", correction).compiled()[0])
+    scheduler, predictor, _ = policy.build()
+    refreshes = isinstance(predictor, RefreshesPredictions)
+    of_loop = _loop.parts_for(cast("Any", scheduler).compiled(), refreshes)
+    return (*of_loop, *steps_of_parts(policy))
 
 
 def replay(
