@@ -38,7 +38,7 @@ def rehearse(policy: str) -> None:
     The predictor is another: its steps are compiled apart from this.
     """
     entry = find("generator", "e2e")
-    workload = generate("e2e", entry.parameters(hours=0.1), 1)
+    workload = generate("e2e", entry.parameters(hours=0.2, load=3.0), 1)
     if workload.nodes is None:
         return
     scheduler, _, correction = parse_policy(policy).in_cycles(_CYCLE_SECONDS).build()
