@@ -1,4 +1,4 @@
-"""Sums of independent quantities: atoms onto nodes, and many probability rows on a slot grid."""
+"""Sums of independent quantities: their atoms onto fewer nodes."""
 
 from __future__ import annotations
 
@@ -49,34 +49,3 @@ def _add_atoms(
         share = (values[i] - nodes[upper - 1]) / gap
         binned[upper] += share * masses[i]
         binned[upper - 1] += (1.0 - share) * masses[i]
-
-
-def convolve_rows(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of independent pairs whose probabilities are given on a grid of equal slots.
-
-    Parameters
-    ----------
-    left, right
-        Shapes (pairs, slots) and (pairs, other slots): probability of slot 0, 1, 2, ...
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (pairs, slots + other slots - 1).
-    """
-    total = np.zeros((left.shape[0], left.shape[1] + right.shape[1] - 1))
-    _add_products(left, right, total)
-    return total
-
-
-@bare_kernel
-def _add_products(
-    left: NDArray[np.float64], right: NDArray[np.float64], total: NDArray[np.float64]
-) -> None:
-    for i in range(left.shape[0]):
-        for j in range(left.shape[1]):
-            mass = left[i, j]
-            if mass == 0.0:
-                continue
-            for k in range(right.shape[1]):
-                total[i, j + k] += mass * right[i, k]

@@ -107,12 +107,6 @@ def links_of(rank: NDArray[np.float64]) -> Links:
 
 
 @part
-def nobody() -> int:
-    """-1; for the constant, Numba would compile what it is handed to once more."""
-    return -1
-
-
-@part
 def melded(links: Links, one: int, other: int) -> int:
     """Make one heap of two roots (-1 is an empty heap); returns its root."""
     if one < 0:
@@ -131,7 +125,7 @@ def melded(links: Links, one: int, other: int) -> int:
 @part
 def without_root(links: Links, root: int) -> int:
     """Remove the root of a heap; returns the new one, or -1."""
-    pairs = nobody()
+    pairs = -1
     rest = links.of[root, _CHILD]
     while rest >= 0:
         one = rest
@@ -145,10 +139,10 @@ def without_root(links: Links, root: int) -> int:
         pair = melded(links, one, other)
         links.of[pair, _SIBLING] = pairs
         pairs = pair
-    merged = nobody()
+    merged = rest  # which is -1; for the constant, Numba would compile ``melded`` once more
     while pairs >= 0:
         following = links.of[pairs, _SIBLING]
         links.of[pairs, _SIBLING] = -1
         merged = melded(links, merged, pairs)
         pairs = following
-    return merged
+    return int(merged)

@@ -15,7 +15,6 @@ from foresail.kernels.heaps import (
     first_time,
     leave_first,
     melded,
-    nobody,
     without_root,
 )
 from foresail.kernels.packing import CORES, MEMORY, Machines, best_fit, highest, holds, take
@@ -248,7 +247,7 @@ def _first_to_start(
     ``strict``: the first of all, whether or not there is.
     """
     rank = links.rank
-    chosen, chosen_machine = nobody(), nobody()
+    chosen, chosen_machine = -1, -1
     most = np.inf if strict else float(highest(machines))
     for shape in range(shapes.head.size):
         head = shapes.head[shape]

@@ -147,7 +147,7 @@ class Asked:
         self, problem: Problem, order: Integers, score: Floats, risk: float, choice: Choice
     ) -> None:
         """Give jobs their best option within the risk; changes the choice, and what is asked."""
-        held = problem.consumption[:, 0]
+        held = np.ascontiguousarray(problem.consumption[:, 0])
         fill_within_risk(
             order,
             problem.first_group,

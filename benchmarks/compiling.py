@@ -1,0 +1,205 @@
+"""What Numba compiles, kernel by kernel, and how long that takes.
+
+``python -m benchmarks.compiling`` makes small uses of everything in its process and writes JSON. An
+empty cache (``NUMBA_CACHE_DIR``) is up to the caller; ``measured`` has one, and a fresh process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numba
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
+
+from benchmarks.bare_easy import TYPES, bare_easy
+
+REFERENCE: Final = "bare EASY loop"
+_REFERENCES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel, by its module and name.
+
+    Parameters
+    ----------
+    name
+        Without ``foresail.``.
+    times
+        How often it was compiled: once for every combination of its arguments' types.
+    own_seconds, seconds
+        Processor time of all of them, without and with what they call.
+    """
+
+    name: str
+    times: int
+    own_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """All that was compiled.
+
+    Parameters
+    ----------
+    kernels
+        Those of Foresail; what is Numba's own counts to the kernel it was compiled for.
+    reference_seconds
+        Processor time for ``benchmarks.bare_easy`` in the same process.
+    unreached
+        Kernels that nothing compiled.
+    """
+
+    kernels: tuple[Kernel, ...]
+    reference_seconds: float
+    unreached: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Of all together."""
+        return sum(kernel.own_seconds for kernel in self.kernels)
+
+    def ratio(self, seconds: float) -> float:
+        """Seconds per second of the reference."""
+        return seconds / self.reference_seconds
+
+    def table(self) -> str:
+        """A line for each kernel, those of the longest own time first, and the sum."""
+        lines = [f"{'kernel':60}{'times':>6}{'own':>8}{'with called':>13}{'ratio':>8}"]
+        lines += [
+            f"{each.name:60}{each.times:6}{each.own_seconds:8.2f}{each.seconds:13.2f}"
+            f"{self.ratio(each.own_seconds):8.2f}"
+            for each in sorted(self.kernels, key=lambda each: -each.own_seconds)
+        ]
+        times = sum(each.times for each in self.kernels)
+        ratio = self.ratio(self.seconds)
+        lines.append(f"{'together':60}{times:6}{self.seconds:8.2f}{'':13}{ratio:8.2f}")
+        lines.append(f"{REFERENCE:66}{self.reference_seconds:8.2f}")
+        lines += [f"not compiled: {name}" for name in self.unreached]
+        return "\n".join(lines)
+
+
+class _Clock(event.Listener):  # type: ignore[misc]
+    """Processor seconds of each compilation, with and without those it causes."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, float, float]] = []
+        self._open: list[list[float]] = []
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - as Numba calls it
+        """One more, inside those that are open."""
+        self._open.append([time.process_time(), 0.0])
+
+    def on_end(self, event: Any) -> None:
+        """The innermost is done; what is not Foresail's is part of what it was compiled for."""
+        began, called = self._open.pop()
+        seconds = time.process_time() - began
+        name = _name(event.data["dispatcher"])
+        if name is None:
+            return
+        if self._open:
+            self._open[-1][1] += seconds
+        self.rows.append((name, seconds - called, seconds))
+
+    def kernels(self) -> Iterator[Kernel]:
+        """What was compiled, the times of one kernel together."""
+        for name in sorted({row[0] for row in self.rows}):
+            rows = [row for row in self.rows if row[0] == name]
+            yield Kernel(name, len(rows), sum(row[1] for row in rows), sum(row[2] for row in rows))
+
+
+def _name(dispatcher: Dispatcher) -> str | None:
+    function = dispatcher.py_func
+    package, _, module = function.__module__.partition(".")
+    return f"{module}.{function.__qualname__}" if package == "foresail" else None
+
+
+@contextmanager
+def _listening() -> Iterator[_Clock]:
+    clock = _Clock()
+    with event.install_listener("numba:compile", clock):
+        yield clock
+
+
+def reference_seconds() -> float:
+    """The least of several; the first one, which also sets up Numba and LLVM, never is."""
+    best = float("inf")
+    for _ in range(_REFERENCES):
+        dispatcher = numba.njit(error_model="numpy")(bare_easy)
+        began = time.process_time()
+        dispatcher.compile(TYPES)
+        best = min(best, time.process_time() - began)
+    return best
+
+
+def _unreached() -> Iterator[str]:
+    """Kernels of which no signature is compiled, in ``foresail.kernels`` and all that was used."""
+    package = importlib.import_module("foresail.kernels")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("foresail."):
+            for each in vars(module).values():
+                if isinstance(each, Dispatcher) and not each.signatures:
+                    yield _name(each) or ""
+
+
+def compiled_here(names: Sequence[str] = ()) -> Compiled:
+    """Make small uses (by name; else all), and say what they compile in this process."""
+    before = reference_seconds()
+    with _listening() as clock:
+        # What is imported is compiled as late as that, if at import.
+        from benchmarks.small_uses import SMALL_USES
+
+        for name, use in SMALL_USES.items():
+            if not names or name in names:
+                gc.collect()  # else some kernel is charged with it
+                gc.disable()
+                with contextlib.redirect_stdout(io.StringIO()):
+                    use()
+                gc.enable()
+    reference = min(before, reference_seconds())
+    return Compiled(tuple(clock.kernels()), reference, tuple(sorted(set(_unreached()))))
+
+
+def measured(names: Sequence[str] = ()) -> Compiled:
+    """The same in a fresh process with an empty cache.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        If a use fails; its message went to standard error.
+    """
+    with tempfile.TemporaryDirectory() as cache:
+        ran = subprocess.run(
+            [sys.executable, "-m", "benchmarks.compiling", *names],
+            env={**os.environ, "NUMBA_CACHE_DIR": cache},
+            cwd=Path(__file__).resolve().parents[1],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    record = json.loads(ran.stdout)
+    kernels = tuple(Kernel(**each) for each in record.pop("kernels"))
+    return Compiled(kernels, record["reference_seconds"], tuple(record["unreached"]))
+
+
+if __name__ == "__main__":
+    json.dump(asdict(compiled_here(sys.argv[1:])), sys.stdout)

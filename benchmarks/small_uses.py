@@ -1,0 +1,256 @@
+"""Small uses of everything that is compiled, as users use it: a few jobs, a few machines.
+
+Each imports what it uses, so that one alone compiles no more than that.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from benchmarks import logs
+from foresail.traces.workload import Workload
+
+_JOBS: Final = 60
+
+
+@cache
+def _workload() -> Workload:
+    return logs.generated(_JOBS)
+
+
+def _policies() -> None:
+    """Every scheduler and correction, and planning ahead by odds and in drawn futures."""
+    from foresail.control.policy import parse_policy
+    from foresail.model.registry import entries
+    from foresail.simulator.simulate import simulate
+
+    texts = [entry.name for entry in entries("scheduler")]
+    texts += [f"easy,recent,{entry.name}" for entry in entries("correction")]
+    texts += [
+        "three_sigma(overflow_risk=0.1),history,exponential_increment",
+        "three_sigma(scenarios=20),history,exponential_increment",
+    ]
+    for text in texts:
+        simulate(_workload(), parse_policy(text))
+
+
+def _predictors() -> None:
+    """Every predictor that needs nothing to be set, replayed and evaluated."""
+    from foresail.control.policy import parse_policy
+    from foresail.evaluation.replaying import evaluate
+    from foresail.model.registry import entries
+    from foresail.simulator.simulate import simulate
+
+    for entry in entries("predictor"):
+        if entry.name not in _WITH_FILES:
+            simulate(_workload(), parse_policy(f"easy,{entry.name}"))
+            evaluate(_workload(), entry.name)
+
+
+_WITH_FILES: Final = frozenset({"saved"})
+
+
+def _searching() -> None:
+    """Plans improved by chance, where a solver is not quick enough."""
+    from foresail.kernels.plan_search import Plan, Question, search_plan
+
+    question = Question(
+        first_group=np.array([0, 1, 2]),
+        group_set=np.array([0, 0]),
+        consumption=np.ones((2, 3)),
+        worth=np.ones((2, 3)),
+        cover=np.array([[True]]),
+        victim_cost=np.ones(1),
+        victim_credit=np.ones((1, 1, 3)),
+    )
+    nothing = np.full(2, -1)
+    plan = Plan(nothing, nothing.copy(), np.zeros(1, np.bool_), np.ones((1, 3)))
+    search_plan(question, plan, 0.0, np.inf, 10, 10, 1)
+
+
+def _metrics() -> None:
+    """Fairness, use over time and a Gantt chart of a schedule."""
+    from foresail.control.policy import parse_policy
+    from foresail.metrics.fairness import fairness
+    from foresail.metrics.usage import gantt, lay_out, over_time, span
+    from foresail.simulator.simulate import simulate
+
+    schedule = simulate(_workload(), parse_policy("fcfs"))
+    window = span([schedule])
+    fairness(schedule)
+    over_time(schedule, window, 10)
+    gantt(lay_out(schedule), window, 10)
+
+
+def _distributions() -> None:
+    """Every distribution alone, and all of them packed."""
+    from foresail.distributions.discretisation import Atoms, reduced
+    from foresail.distributions.empirical import Empirical
+    from foresail.distributions.histogram import Histogram
+    from foresail.distributions.log_normal import LogNormal
+    from foresail.distributions.mixture import Mixture
+    from foresail.distributions.packed import PackedDistributions
+    from foresail.distributions.quantiles import Quantiles
+    from foresail.distributions.truncated_normal import TruncatedNormal
+    from foresail.distributions.uniform import Uniform
+
+    reduced(Atoms(np.arange(99.0), np.full(99, 1.0 / 99.0)), 4)
+    histogram = Histogram.of([1.0, 4.0, 4.0, 9.0], 3)
+    several = [
+        histogram,
+        LogNormal(3.0, 1.0),
+        TruncatedNormal(5.0, 2.0, 1.0),
+        Empirical([1.0, 2.0]),
+        Quantiles(np.array([0.0, 0.5, 1.0]), [1.0, 2.0, 4.0]),
+        Uniform(1.0, 2.0),
+    ]
+    histogram.merged_with(histogram)
+    random = np.random.default_rng(0)
+    for each in [*several, Mixture(several, [1.0 / len(several)] * len(several))]:
+        later = each.given(0.5)
+        later.survival([0.0, 1.0, 3.0])
+        later.quantile(0.5)
+        later.mean()
+        later.sample(random, 3)
+    packed = PackedDistributions.of(several)
+    packed.survival_grid(np.full(len(several), 0.5), np.array([0.0, 1.0]))
+
+
+def _texts() -> None:
+    """A log in the Standard Workload Format, and a table in CSV."""
+    from foresail.kernels.delimited_text import last_record_end, split_records
+    from foresail.traces.folder import load_workload
+    from foresail.traces.swf_writer import write_swf
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_swf(_workload(), Path(folder) / "log.swf")
+        load_workload(Path(folder) / "log.swf")
+    text = np.frombuffer(b"a,b\n1,2\n", dtype=np.uint8)
+    split_records(text, ord(","), ord('"'))
+    last_record_end(text, ord('"'))
+
+
+def _variation() -> None:
+    """How much similar jobs vary."""
+    from foresail.kernels.variation import window_variation
+
+    times = np.arange(5.0)
+    order = np.arange(5)
+    window_variation(np.zeros(5, np.int64), times, times, order, times, order, 10.0, 1)
+
+
+def _waiting() -> None:
+    """Waiting policies of all kinds, told by oracles, forecasts and models, and their totals."""
+    from foresail.cloud.waiting.deciding import Case, decide_by_numbers
+    from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
+    from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
+    from foresail.cloud.waiting.metrics import measured
+    from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, waiting_policy
+    from foresail.cloud.waiting.queueing import blocking
+    from foresail.cloud.waiting.simulating import simulate
+    from foresail.cloud.waiting.year import university_year
+
+    jobs = university_year(jobs=200)
+    fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
+    compound = waiting_policy("compound", 3600.0, 180.0)
+    strict = replace(waiting_policy("njw", 3600.0), queue="strict-fcfs")
+    for policy, waits in (
+        (compound, Foresight()),
+        (compound, Forecast()),
+        (strict, Forecast()),
+    ):
+        beliefs = Beliefs.true_runtimes(jobs, waits)
+        measured(simulate(jobs, fixed, family, policy, beliefs), fixed, policy)
+    told = simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs), features_every=1)
+    rows = wait_rows(told, compound)
+    model = linear_waits(rows)
+    predicted_waits(model, rows.features)
+    simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs, model))
+    for tried in (False, True):
+        decide_by_numbers(compound.rules, Case(False, 1.0, tried=tried), 1.0, np.zeros(3))
+    blocking([3], [2.0])
+
+
+def _carbon() -> None:
+    """When jobs are to start so that their power is greenest."""
+    from foresail.cloud.waiting.carbon import CarbonIntensity, green_starts
+    from foresail.cloud.waiting.year import university_year
+
+    jobs = university_year(jobs=10)
+    carbon = CarbonIntensity(np.arange(24.0) % 7.0, 3600.0)
+    starts = green_starts(jobs, carbon, jobs.runtime_seconds, 3600.0)
+    carbon.grams(starts, jobs.runtime_seconds)
+
+
+def _transient() -> None:
+    """Transient machines: what is up, which to take more of, and clients that are served."""
+    from foresail.kernels.capacity import capacity_masses, log_capacity_masses, shortfall_after
+    from foresail.kernels.service import COUNTS, Chance, Outages, serve_clients
+
+    units, up = np.array([1, 2]), np.array([0.9, 0.8])
+    capacity_masses(units, up, 2)
+    log_capacity_masses(units, up, 2)
+    shortfall_after(units, np.array([1, 1]), up, 2, 1)
+    none = np.empty(0)
+    serve_clients(
+        1.0, 2, 1, 0.1, 0.2, 1.0, 5.0, 0.1,
+        Outages(np.zeros(2, np.int64), none, none, none, none),
+        Chance(np.full(3, 0.5), np.full(3, 0.5), np.ones(3)),
+        np.empty(4),
+        np.zeros(COUNTS, np.int64),
+    )  # fmt: skip
+
+
+def _buying() -> None:
+    """What to commit to for a log, in hindsight; schedules, and jobs on reserved machines."""
+    from typer.testing import CliRunner
+
+    from foresail.cli.cloud import app
+    from foresail.cloud.purchasing.schedules import weighted_intervals
+    from foresail.kernels.heaps import timetable
+    from foresail.kernels.packing import machines_of
+    from foresail.kernels.reserved_placement import Pieces, place_jobs
+    from foresail.traces.swf_writer import write_swf
+
+    workload = logs.generated(300)
+    day = 86_400.0
+    stretched = workload.jobs["submit_seconds"].to_numpy()
+    stretched = stretched / stretched.max() * 56.0 * day
+    jobs = workload.jobs.with_columns(submit_seconds=stretched)
+    with tempfile.TemporaryDirectory() as folder:
+        write_swf(replace(workload, jobs=jobs), Path(folder) / "log.swf")
+        command = ["buy", str(Path(folder) / "log.swf"), "--format", "json"]
+        result = CliRunner().invoke(app, command, catch_exceptions=False)
+    if result.exit_code:
+        raise RuntimeError(result.output)
+    weighted_intervals(np.array([0, 1]), np.array([1, 2]), np.ones(2))
+    one, none = np.ones(1, np.int64), np.zeros(1)
+    pieces = Pieces(one, one, none, none, one, none, none)
+    machines = machines_of(np.array([4]), np.ones(1), np.ones(1))
+    place_jobs(none, np.ones(1), pieces, machines, timetable(1))
+
+
+SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
+    {
+        "texts": _texts,
+        "policies": _policies,
+        "predictors": _predictors,
+        "searching": _searching,
+        "metrics": _metrics,
+        "distributions": _distributions,
+        "variation": _variation,
+        "waiting": _waiting,
+        "carbon": _carbon,
+        "transient": _transient,
+        "buying": _buying,
+    }
+)
+"""By name."""

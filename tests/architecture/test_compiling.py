@@ -1,0 +1,42 @@
+"""What a newcomer waits for: no kernel takes long to compile, and all together do not."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import compiling
+
+MOST_OF_ONE = 12.0
+MOST_TOGETHER = 250.0
+"""Times what a bare EASY loop takes, in the same process: some 0.4 s."""
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Small uses of everything, in a process of their own with an empty cache."""
+    return compiling.measured()
+
+
+@pytest.mark.slow
+def test_no_kernel_takes_long(compiled):
+    """Too many arrays, library functions on arrays, or several types of the same arguments.
+
+    What is called counts for itself. ``foresail.kernels.compile`` says what is quick to compile,
+    ``python -m benchmarks compiling`` where the time goes.
+    """
+    long = {
+        each.name: (each.times, round(compiled.ratio(each.own_seconds), 1))
+        for each in compiled.kernels
+        if compiled.ratio(each.own_seconds) > MOST_OF_ONE
+    }
+    assert not long
+    assert compiled.ratio(compiled.seconds) < MOST_TOGETHER, compiled.table()
+
+
+@pytest.mark.slow
+def test_every_kernel_is_measured(compiled):
+    """A kernel that nothing compiles is missing in ``benchmarks.small_uses``, or has no use."""
+    assert not compiled.unreached
