@@ -35,6 +35,8 @@ def _policies() -> None:
     texts = [entry.name for entry in entries("scheduler")]
     texts += [f"easy,recent,{entry.name}" for entry in entries("correction")]
     texts += [
+        "easy(reservations=2)",
+        "easy(queue=-wait)",
         "three_sigma(overflow_risk=0.1),history,exponential_increment",
         "three_sigma(scenarios=20),history,exponential_increment",
     ]
@@ -53,6 +55,25 @@ def _predictors() -> None:
         if entry.name not in _WITH_FILES:
             simulate(_workload(), parse_policy(f"easy,{entry.name}"))
             evaluate(_workload(), entry.name)
+    forgets = "history(half_life_days=10,false_alarm_jobs=100)"
+    simulate(_workload(), parse_policy(f"easy,{forgets}"))
+    for name in ("similar", forgets, "calibrated"):
+        _learned_apart(name)
+
+
+def _learned_apart(name: str) -> None:
+    """Two predictors that learn by themselves, put together where that has a meaning."""
+    from foresail.evaluation.training import train
+    from foresail.model.short_form import part_of
+    from foresail.predictors.saving import merged
+
+    part = part_of("predictor", name)
+    parts = [part.build(), part.build()]
+    for each in parts:
+        train(_workload(), each)
+        each.predict(next(_workload().specifications()), 0.0)
+    if hasattr(parts[0], "absorb"):
+        merged(parts, part.build())
 
 
 _WITH_FILES: Final = frozenset({"saved"})
@@ -99,6 +120,7 @@ def _distributions() -> None:
     from foresail.distributions.mixture import Mixture
     from foresail.distributions.packed import PackedDistributions
     from foresail.distributions.quantiles import Quantiles
+    from foresail.distributions.summary import summarise
     from foresail.distributions.truncated_normal import TruncatedNormal
     from foresail.distributions.uniform import Uniform
 
@@ -119,6 +141,7 @@ def _distributions() -> None:
         later.survival([0.0, 1.0, 3.0])
         later.quantile(0.5)
         later.mean()
+        summarise(each)
         later.sample(random, 3)
     packed = PackedDistributions.of(several)
     packed.survival_grid(np.full(len(several), 0.5), np.array([0.0, 1.0]))

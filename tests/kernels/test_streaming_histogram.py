@@ -12,7 +12,6 @@ from foresail.kernels.histogram_batch import (
     counts_up_to,
     histogram_pieces,
     insert_all,
-    insert_each,
     values_at,
 )
 from foresail.kernels.pieces import pieces_survival
@@ -169,18 +168,6 @@ def test_fading_changes_no_shape(values, bins):
     assert count_up_to(row, 200.0) == pytest.approx(0.5 * slow.up_to(200.0))
     insert(row, 5.0, 1.0)
     assert row[COUNT] == 0.5 * len(values) + 1.0
-
-
-def test_many_histograms_at_once():
-    """A batch of insertions does to each row what single ones do."""
-    random = np.random.default_rng(3)
-    places, values = random.integers(0, 4, 500), random.lognormal(5.0, 2.0, 500)
-    rows = np.zeros((4, histogram_columns(10)))
-    insert_each(rows, places, values)
-    for place in range(4):
-        single = np.zeros(histogram_columns(10))
-        insert_all(single, values[places == place])
-        assert rows[place].tolist() == single.tolist()
 
 
 def test_bins_of_the_paper_on_the_way():

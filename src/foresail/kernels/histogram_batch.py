@@ -27,15 +27,6 @@ def insert_all(row: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         insert(row, value, 1.0)
 
 
-@bare_kernel
-def insert_each(
-    rows: NDArray[np.float64], places: NDArray[np.int64], values: NDArray[np.float64]
-) -> None:
-    """Add ``values[i]`` to the histogram in row ``places[i]``, in order."""
-    for i in range(places.size):
-        insert(rows[places[i]], values[i], 1.0)
-
-
 @kernel
 def counts_up_to(row: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """``count_up_to`` at each of the values (one dimension)."""

@@ -60,18 +60,13 @@ def job_weight(kind: int, cpus: float, runtime: float, log_unit: float, smallest
 
 
 @part
-def error_loss(error: float, over: int, under: int, over_scale: float, under_scale: float) -> float:
-    """Unweighted loss of ``error`` = predicted - real runtime (seconds)."""
-    if error >= 0.0:
-        return over_scale * (error * error if over == SQUARED else error)
-    return under_scale * (error * error if under == SQUARED else -error)
-
-
-@part
 def error_slope(
     error: float, over: int, under: int, over_scale: float, under_scale: float
 ) -> float:
-    """Derivative of ``error_loss`` with respect to the prediction; 0 where there is no error."""
+    """Derivative of the unweighted loss of ``error`` = predicted - real runtime (seconds).
+
+    With respect to the prediction; 0 where there is no error.
+    """
     if error > 0.0:
         return over_scale * (2.0 * error if over == SQUARED else 1.0)
     if error < 0.0:
