@@ -11,9 +11,11 @@ from rich.console import Console
 
 from foresail.cli.main import main
 from foresail.cli.run_progress import picture, remaining_seconds
-from foresail.clusters.ledger import Ledger
+from foresail.control.jobs_fold import JobsFold
+from foresail.control.log import MemoryLog
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.traces.jobs_file import CommandJob
@@ -112,18 +114,20 @@ def test_bad_input_is_one_sentence_and_status_2(foresail, tmp_path, arguments, w
 
 def test_the_display_names_what_runs_what_waits_and_why():
     """One running job, one that the first makes wait, totals, and a remaining time."""
-    controller = Controller(Cluster.of_processors(2), *parse_policy("easy,requested").build())
-    ledger = Ledger()
+    cluster, log = Cluster.of_processors(2), MemoryLog(Manifest("easy", Cluster.of_processors(2)))
+    controller = Controller(cluster, *parse_policy("easy,requested").build(), log=log)
+    folded = JobsFold()
     jobs = [
         CommandJob("wide", "wide", "true", "/", cpus=2, requested_seconds=60.0),
         CommandJob("next", "next", "true", "/", requested_seconds=30.0),
     ]
     events = [Submitted(1e9, job.specification(1e9)) for job in jobs]
-    ledger.take_events(1e9, events, controller)
-    ledger.take_instructions(controller.step(1e9, events))
+    controller.step(1e9, events)
+    for record in log.records:
+        folded.take(record)
     console = Console(width=100, file=open("/dev/null", "w"), record=True)  # noqa: SIM115, PTH123
     with console.file:
-        console.print(picture(controller, ledger, 1e9 + 20.0))
+        console.print(picture(controller, folded, 1e9 + 20.0))
     drawn = console.export_text()
     running, waiting, totals = (line.strip() for line in drawn.splitlines())
     assert " ".join(running.split()) == "running wide 2 cpus 20 s about 40 s left"

@@ -81,7 +81,7 @@ class Told:
     def told(self, sentence):
         self.sentences.append(sentence)
 
-    def refreshed(self, controller, ledger):
+    def refreshed(self, controller, jobs):
         pass
 
 

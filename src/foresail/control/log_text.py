@@ -33,11 +33,18 @@ _KINDS: Final[Mapping[str, type]] = {
     "correction": records.Corrected,
     "drained": records.Drained,
     "reopened": records.Reopened,
+    "committed": records.Committed,
 }
 _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     records.Predicted: {"belief": []},
     records.Solved: {"failure": ""},
-    records.Decided: {"places": {}, "dropped": [], "slides": False},
+    records.Decided: {
+        "places": {},
+        "dropped": [],
+        "slides": False,
+        "head": None,
+        "head_delayed": False,
+    },
 }
 _KIND_OF: Final = {record: kind for kind, record in _KINDS.items()}
 
