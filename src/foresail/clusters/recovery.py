@@ -10,14 +10,17 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from foresail.control.jobs_fold import JobsFold
-from foresail.control.log import COMMITTED_LINE, DurableLog, EventLog
+from foresail.clusters.run_log import RunLog
+from foresail.clusters.snapshot import read_snapshot, snapshot_path
+from foresail.control.compaction import Compaction
+from foresail.control.log import COMMITTED_LINE, EventLog
 from foresail.control.log_text import parse_record
 from foresail.control.loop import Controller
-from foresail.control.records import EventTaken, Manifest, Predicted, Record
+from foresail.control.records import EventTaken, Manifest, Predicted
 from foresail.control.run_fold import RunFold
 from foresail.control.state import ImpossibleTransition
 from foresail.model.errors import InputError
@@ -26,29 +29,6 @@ from foresail.model.event import Submitted
 _MARK: Final = COMMITTED_LINE.encode()
 _TOLD_ONLY: Final = (b'{"kind":"reason"', b'{"kind":"solution"', _MARK)
 """Records that the state does not follow from."""
-
-
-class RunLog(DurableLog):
-    """The log of a run; ``jobs`` follows it.
-
-    Parameters
-    ----------
-    path
-        Where it is; what is there ends with a whole step.
-    manifest
-        What a new log begins with; None where one goes on.
-    jobs
-        What became of the jobs so far.
-    """
-
-    def __init__(self, path: Path, manifest: Manifest | None, jobs: JobsFold) -> None:
-        self.jobs = jobs
-        super().__init__(path, manifest)
-
-    def append(self, record: Record) -> None:
-        """Take one record."""
-        super().append(record)
-        self.jobs.take(record)
 
 
 def recover(
@@ -76,13 +56,23 @@ def recover(
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)
-    run = _folded(content[:end], path)
+    known = _known(content[:end], path)
     _end_with_whole_step(path, content, end)
-    log = RunLog(path, manifest if end == 0 else None, run.jobs)
+    first = manifest if end == 0 else None
+    log = RunLog(path, first, known.run.jobs, known.compaction, known.since_snapshot)
     controller = build(log)
     if end > 0:
-        controller.take_over(run)
+        controller.take_over(known.run)
     return controller, log
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a log leads to, and what the log is to go on with."""
+
+    run: RunFold = field(default_factory=RunFold)
+    compaction: Compaction = field(default_factory=Compaction)
+    since_snapshot: int = 0
 
 
 def _content(path: Path) -> bytes:
@@ -126,17 +116,34 @@ def _end_without_marks(content: bytes, path: Path) -> int:
     return len(content) if submitted <= predicted else len(content) - size
 
 
-def _folded(content: bytes, path: Path) -> RunFold:
-    """The state that the records of whole steps lead to."""
-    run = RunFold()
-    for number, line in enumerate(io.BytesIO(content), 1):
+def _known(content: bytes, path: Path) -> _Known:
+    """What the records of whole steps lead to: those of a snapshot first, and what follows it."""
+    snapshot = read_snapshot(snapshot_path(path), content)
+    known, begin = _Known(), 0
+    if snapshot is not None:
+        try:
+            _fold(known, snapshot.lines, 0, path)
+            known.since_snapshot, begin = 0, snapshot.end
+        except InputError:  # it is not what this version would have written: do without
+            known = _Known()
+    _fold(known, content, begin, path)
+    return known
+
+
+def _fold(known: _Known, content: bytes, begin: int, path: Path) -> None:
+    """Take the records from a byte on."""
+    lines = io.BytesIO(content)
+    lines.seek(begin)
+    for number, line in enumerate(lines, 1 + content.count(b"\n", 0, begin)):
         if line.startswith(_TOLD_ONLY):
             continue
-        record = parse_record(line.decode(errors="replace"), path, number)
+        text = line.decode(errors="replace")
+        record = parse_record(text, path, number)
         if number == 1 and not isinstance(record, Manifest):
             raise InputError("does not begin with a manifest", source=path, expected="an event log")
         try:
-            run.take(record)
+            known.run.take(record)
+            known.compaction.take(record, text)
         except (ImpossibleTransition, KeyError) as error:
             raise InputError(
                 f"does not fit what comes before: {error}",
@@ -144,7 +151,7 @@ def _folded(content: bytes, path: Path) -> RunFold:
                 line=number,
                 expected="the log as the run left it",
             ) from error
-    return run
+        known.since_snapshot += 1
 
 
 def _end_with_whole_step(path: Path, content: bytes, end: int) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.clusters.durable_file import write_durably
 from foresail.model.errors import InputError
 from foresail.traces.jobs_file import CommandJob
 
@@ -90,10 +91,10 @@ class RunDirectory:
                 folder.mkdir(parents=True, exist_ok=True)
             run.learned_before.unlink(missing_ok=True)
             if settings.learned is not None and Path(settings.learned).exists():
-                _write_durably(run.learned_before, Path(settings.learned).read_bytes())
+                write_durably(run.learned_before, Path(settings.learned).read_bytes())
             lines = "".join(job.to_json() + "\n" for job in jobs)
-            _write_durably(run._jobs, lines.encode())
-            _write_durably(run._settings, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+            write_durably(run._jobs, lines.encode())
+            write_durably(run._settings, (json.dumps(asdict(settings), indent=2) + "\n").encode())
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", source=path) from error
         return run
@@ -167,18 +168,3 @@ class RunDirectory:
             lock.write(f"{os.getpid()}\n")
             lock.flush()
             yield
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -193,9 +193,9 @@ class Controller:
         self._reservations = run.reservations
         self._draining = run.draining
         self._steps, self._now = run.steps, run.now
-        self._plan, self._head = run.planned_starts, run.head
+        self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._learned_of = set(run.learned_of)
-        self._changes.take_over(run.plan, run.planned_at)
+        self._changes.take_over(run.plan.planned(), run.plan.made_at)
         for job, outcome in run.observations:
             self.predictor.observe(job, outcome)
         if self._watches_starts is not None:

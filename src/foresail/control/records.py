@@ -185,6 +185,16 @@ class Committed:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What had been counted (``foresail.control.counters``) where earlier records are left out."""
+
+    passes: int
+    corrections: int
+    refusals: int
+    delayed_heads: int
+
+
 Record = (
     Manifest
     | EventTaken
@@ -199,4 +209,5 @@ Record = (
     | Drained
     | Reopened
     | Committed
+    | Counted
 )

@@ -6,14 +6,15 @@ the records, the state is the one that their run was in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from foresail.control.beliefs import belief_of
 from foresail.control.counters import Counters
 from foresail.control.jobs_fold import JobsFold
+from foresail.control.plan_fold import PlanFold
 from foresail.control.records import (
     Corrected,
+    Counted,
     Decided,
     Drained,
     EventTaken,
@@ -27,7 +28,7 @@ from foresail.control.records import (
 )
 from foresail.control.state import JobState, State
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Instruction, Placement, PlannedStart, Preempt, Start, Withdraw
+from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
@@ -49,11 +50,10 @@ class RunFold:
     A belief is as exact as the log keeps it: a point as it was, any other by its quantiles
     (``foresail.control.beliefs``). Reasons are not kept; the next step gives them anew.
 
-    To be read by others: ``jobs`` (what became of them), ``state``, ``counters``,
+    To be read by others: ``jobs`` (what became of them), ``state``, ``plan``, ``counters``,
     ``reservations`` (the answer to every job that asked for one), ``draining``, ``steps`` (how
-    many there were), ``now`` (time of the last), ``head`` (the job planned first), ``planned_at``
-    (when the last plan was made), ``learned_of`` (users whose jobs have ended since the last
-    pass), ``observations`` (what there was to learn, in order).
+    many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs have ended since
+    the last pass), ``observations`` (what there was to learn, in order).
     """
 
     def __init__(self) -> None:
@@ -61,22 +61,18 @@ class RunFold:
 
     def _begin(self, cluster: Cluster) -> None:
         self.jobs = JobsFold()
+        self.plan = PlanFold()
         self.counters = Counters()
         self.reservations: dict[str, Reservation | Rejection] = {}
         self.draining = False
         self.steps = 0
         self.now = 0.0
-        self.head: str | None = None
-        self.planned_at = 0.0
         self.learned_of: set[str | None] = set()
         self.observations: list[tuple[Job, Outcome]] = []
         self._state = State(cluster)
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._beliefs: dict[str, Predicted] = {}
-        self._starts: dict[str, float] = {}
-        self._places: dict[str, Placement] = {}
-        self._keeps_plan = True
 
     @property
     def state(self) -> State:
@@ -86,20 +82,6 @@ class RunFold:
             self._state.believe(job_id, belief_of(record))
         self._beliefs.clear()
         return self._state
-
-    @property
-    def plan(self) -> tuple[PlannedStart, ...]:
-        """The last plan that was made."""
-        nowhere = Placement(())
-        return tuple(
-            PlannedStart(job_id, start, self._places.get(job_id, nowhere))
-            for job_id, start in self._starts.items()
-        )
-
-    @property
-    def planned_starts(self) -> Mapping[str, float]:
-        """Planned starts (seconds) by job id; none once a drain has ended all plans."""
-        return dict(self._starts) if self._keeps_plan else {}
 
     @property
     def promised(self) -> tuple[Reservation, ...]:
@@ -132,10 +114,12 @@ class RunFold:
             case Instructed(time=now, instruction=instruction):
                 self._obey(instruction, now)
             case Corrected(job_id=job_id):
-                self._state.correct(job_id, record.next_seconds)
+                self._state.correct(job_id, record.next_seconds, record.count)
                 self.counters.corrections += 1
             case Decided():
-                self._plan(record)
+                self.learned_of.clear()
+                self.counters.passes += 1
+                self.counters.delayed_heads += record.head_delayed
             case ReservationAnswered(job_id=job_id, answer=answer):
                 self.reservations[job_id] = answer
                 if self._arriving is not None:
@@ -144,10 +128,12 @@ class RunFold:
                 self.counters.refusals += 1
             case Drained():
                 self.draining = True
-                self.head, self._keeps_plan = None, False
             case Reopened():
                 self.draining = False
+            case Counted():
+                self.counters = Counters(**asdict(record))
         self.jobs.take(record)
+        self.plan.take(record)
 
     def _happen(self, event: Event, now: float) -> None:
         state = self._state
@@ -206,17 +192,3 @@ class RunFold:
                 self._beliefs.pop(job_id, None)
                 if state.of(job_id) is JobState.PENDING:  # not with what it depends on
                     state.cancel(job_id, now)
-
-    def _plan(self, record: Decided) -> None:
-        for job_id in record.dropped:
-            self._starts.pop(job_id, None)
-            self._places.pop(job_id, None)
-        if record.slides:
-            later = record.time - self.planned_at
-            self._starts = {job_id: start + later for job_id, start in self._starts.items()}
-        self._starts.update(record.plan)
-        self._places.update((name, Placement(places)) for name, places in record.places.items())
-        self.planned_at, self.head, self._keeps_plan = record.time, record.head, True
-        self.learned_of.clear()
-        self.counters.passes += 1
-        self.counters.delayed_heads += record.head_delayed
