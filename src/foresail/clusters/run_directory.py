@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,10 @@ class RunDirectory:
     """The files of one run.
 
     ``run.json`` (settings), ``jobs.jsonl`` (accepted jobs, in order), ``events.jsonl`` (the event
-    log), ``attempts/`` (claims and statuses), ``logs/`` (what commands write), ``lock``,
-    ``schedule.parquet``, ``report/``; ``learned-before`` (what the predictor knew at first) and
-    ``learned`` (what it knows, where that could not be written elsewhere).
+    log), ``snapshot.jsonl`` (what matters of it), ``attempts/`` (claims and statuses), ``logs/``
+    (what commands write), ``lock``, ``schedule.parquet``, ``report/``; ``learned-before`` (what
+    the predictor knew at first) and ``learned`` (what it knows, where that could not be written
+    elsewhere).
     """
 
     def __init__(self, path: Path) -> None:
@@ -135,11 +136,26 @@ class RunDirectory:
         return [CommandJob.from_json(line) for line in lines if line.endswith("\n")]
 
     def add_jobs(self, jobs: Iterable[CommandJob]) -> None:
-        """Accept further jobs: they are on disk when this returns."""
-        with self._jobs.open("ab") as file:
-            file.write("".join(job.to_json() + "\n" for job in jobs).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        """Accept further jobs: they are on disk when this returns.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written; none of them is accepted then.
+        """
+        content = "".join(job.to_json() + "\n" for job in jobs).encode()
+        before = self._jobs.stat().st_size
+        try:
+            with self._jobs.open("ab", buffering=0) as file:
+                while content:
+                    content = content[file.write(content) :]
+                os.fsync(file.fileno())
+        except OSError as error:
+            os.truncate(self._jobs, before)
+            raise InputError(
+                f"cannot be written: {error.strerror}; the last lines are not accepted",
+                source=self._jobs,
+            ) from error
 
     def drop_incomplete_line(self) -> None:
         """Cut off what a crash left of a job that was being accepted."""
@@ -165,6 +181,6 @@ class RunDirectory:
                     source=self.path,
                 ) from error
             lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            with suppress(OSError):  # a full disk: it is only said to others
+                os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
