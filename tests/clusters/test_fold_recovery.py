@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import resource
 from contextlib import closing
@@ -15,6 +16,7 @@ from foresail.clusters.snapshot import snapshot_path
 from foresail.control.log import COMMITTED_LINE
 from foresail.control.log_text import read_log
 from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
 from foresail.control.records import EventTaken, Manifest, ReasonChanged
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start, WakeAt
@@ -270,3 +272,62 @@ def test_a_log_that_cannot_be_written_holds_whole_steps(tmp_path):
     assert known(again) == before
     events = [record for record in read_log(path) if isinstance(record, EventTaken)]
     assert len(events) == 4
+
+
+def jobs_come_and_go(controller, seconds=300):
+    """A run of two users' jobs, step by step; yields after each what the controller answered."""
+    chance = random.Random(4)
+    wakes, ends = {}, {}
+    for second in range(seconds):
+        now = float(second)
+        over = [job_id for job_id, end in ends.items() if end <= now]
+        events = [Ended(now, Outcome(each, ends.pop(each) - 30.0, now)) for each in over]
+        events += [
+            EstimateExpired(now, job_id)
+            for job_id, at in wakes.items()
+            if now - 1.0 < at <= now and job_id in ends
+        ]
+        if chance.random() < 0.15:
+            width, user = chance.randrange(1, 4), f"u{chance.randrange(2)}"
+            events.append(Submitted(now, Job.gang(f"j{second}", now, width, 80.0, user)))
+        instructions = controller().step(now, [*events, Tick(now)])
+        for instruction in instructions:
+            if isinstance(instruction, Start):
+                ends[instruction.job_id] = now + chance.randrange(5, 60)
+            elif isinstance(instruction, WakeAt):
+                wakes[instruction.job_id] = instruction.time
+        yield instructions
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "easy(order=shortest),recent,incremental",
+        "conservative,recent(k=3,partial=true),doubling",
+        "foresail",
+    ],
+)
+def test_a_recovered_run_decides_as_the_unbroken_one(tmp_path, policy):
+    """Though its supervisor dies every few steps: nothing that decisions rest on is forgotten."""
+    described = Manifest(policy, MANIFEST.cluster)
+
+    def make(log=None):
+        return Controller(described.cluster, *parse_policy(policy).build(), log=log)
+
+    whole = make()
+    unbroken = list(jobs_come_and_go(lambda: whole))
+    path, recovered, steps = tmp_path / "events.jsonl", [], 0
+
+    def anew():
+        nonlocal steps
+        if steps % 20 == 0:
+            for _, log in recovered[-1:]:
+                log.close()
+            recovered.append(recover(path, described, make))
+        steps += 1
+        return recovered[-1][0]
+
+    assert list(jobs_come_and_go(anew)) == unbroken
+    recovered[-1][1].close()
+    assert len(recovered) == 15
+    assert recovered[-1][0].counters == whole.counters
