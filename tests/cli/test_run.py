@@ -11,9 +11,11 @@ from rich.console import Console
 
 from foresail.cli.main import main
 from foresail.cli.run_progress import picture, remaining_seconds
-from foresail.clusters.ledger import Ledger
+from foresail.control.jobs_fold import JobsFold
+from foresail.control.log import MemoryLog
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.control.records import Manifest
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.traces.jobs_file import CommandJob
@@ -112,18 +114,20 @@ def test_bad_input_is_one_sentence_and_status_2(foresail, tmp_path, arguments, w
 
 def test_the_display_names_what_runs_what_waits_and_why():
     """One running job, one that the first makes wait, totals, and a remaining time."""
-    controller = Controller(Cluster.of_processors(2), *parse_policy("easy,requested").build())
-    ledger = Ledger()
+    cluster, log = Cluster.of_processors(2), MemoryLog(Manifest("easy", Cluster.of_processors(2)))
+    controller = Controller(cluster, *parse_policy("easy,requested").build(), log=log)
+    folded = JobsFold()
     jobs = [
         CommandJob("wide", "wide", "true", "/", cpus=2, requested_seconds=60.0),
         CommandJob("next", "next", "true", "/", requested_seconds=30.0),
     ]
     events = [Submitted(1e9, job.specification(1e9)) for job in jobs]
-    ledger.take_events(1e9, events, controller)
-    ledger.take_instructions(controller.step(1e9, events))
+    controller.step(1e9, events)
+    for record in log.records:
+        folded.take(record)
     console = Console(width=100, file=open("/dev/null", "w"), record=True)  # noqa: SIM115, PTH123
     with console.file:
-        console.print(picture(controller, ledger, 1e9 + 20.0))
+        console.print(picture(controller, folded, 1e9 + 20.0))
     drawn = console.export_text()
     running, waiting, totals = (line.strip() for line in drawn.splitlines())
     assert " ".join(running.split()) == "running wide 2 cpus 20 s about 40 s left"
@@ -147,3 +151,50 @@ def test_the_example_runs_to_its_end_as_a_process_of_its_own(tmp_path):
     assert all(line.startswith("compiling ") for line in done.stderr.splitlines())
     assert "7 completed, 1 stopped at its requested time" in done.stdout
     assert done.returncode == 1
+
+
+def test_a_run_is_decided_again_and_a_changed_policy_is_told(foresail, tmp_path):
+    """With the policy of its log nothing differs; with another one the first steps are named."""
+    (tmp_path / "jobs.csv").write_text(
+        "command,requested_time\n" + "".join(f"true,{9 - n} s\n" for n in range(4))
+    )
+    policy = ("--policy", "sjf", "--cpus", "1")
+    assert foresail("run", "jobs.csv", "--directory", "here", *policy)[0] == 0
+    status, out, _ = foresail("explain", "here", "--again")
+    assert (status, out) == (0, "every decision is made again\n")
+    log = tmp_path / "here" / "events.jsonl"
+    text = log.read_text()
+    log.write_text(text.replace('"policy":"sjf', '"policy":"fcfs', 1))
+    status, out, _ = foresail("explain", "here", "--again")
+    assert status == 1
+    assert "decided otherwise" in out
+    assert "step 0, at" in out
+    log.write_text(text.replace('"policy":"sjf', '"policy":"sjf,clairvoyant', 1))
+    assert foresail("explain", "here", "--again")[0] == 2
+    status, _, err = foresail("explain", "here", "job-1", "--again")
+    assert status == 2
+    assert "'JOB'" in err
+
+
+def test_a_full_disk_is_one_sentence_and_status_2(tmp_path):
+    """As a process of its own, whose files may not grow beyond a few thousand bytes."""
+    (tmp_path / "jobs.csv").write_text("command\n" + "echo once >> marks\n" * 6)
+    full = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
+        "from foresail.cli.main import main; main()"
+    )
+    arguments = ("run", "jobs.csv", "--policy", "fcfs", "--directory", "here", "--no-history")
+    done = subprocess.run(
+        [sys.executable, "-c", full, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "events.jsonl: cannot be written: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    start = "from foresail.cli.main import main; main()"
+    again = [sys.executable, "-c", start, "run", "--resume", "here"]
+    assert subprocess.run(again, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert (tmp_path / "marks").read_text() == "once\n" * 6

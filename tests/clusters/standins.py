@@ -1,18 +1,20 @@
 """What the tests of the local cluster run under: a small policy, a silent observer, a driver.
 
-Run as a script it is one supervisor: ``python standins.py RUN_DIR`` works on a run directory under
-the policy below (which imports quickly), and exits as ``foresail run`` would.
+Run as a script it is one supervisor: ``python standins.py RUN_DIR [BYTES]`` works on a run
+directory under the policy below (which imports quickly), and exits as ``foresail run`` would.
 """
 
 import math
+import resource
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from foresail.clusters import session
+from foresail.clusters import run_log, session
 from foresail.clusters.run_directory import RunDirectory, RunSettings
 from foresail.distributions.point import Point
 from foresail.model.decision import Decision, Placement, Start
+from foresail.model.errors import ForesailError
 from foresail.traces.jobs_file import CommandJob
 
 
@@ -81,7 +83,7 @@ class Told:
     def told(self, sentence):
         self.sentences.append(sentence)
 
-    def refreshed(self, controller, ledger):
+    def refreshed(self, controller, jobs):
         pass
 
 
@@ -96,7 +98,18 @@ def new_run(path: Path, jobs, *, cpus=2, grace=0.5, history=None, policy="small"
     return RunDirectory.create(path, settings, jobs)
 
 
-if __name__ == "__main__":
+def supervise_here(run: Path, most_bytes: int | None) -> int:
+    """Be one supervisor, with files of so many bytes at most; returns the exit status."""
     session.parse_policy = lambda text: SmallPolicy()
-    outcome = session.supervise(RunDirectory.open(Path(sys.argv[1])), Told())
-    sys.exit(outcome.exit_status)
+    run_log.SNAPSHOT_EVERY = 20
+    if most_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    try:
+        return session.supervise(RunDirectory.open(run), Told()).exit_status
+    except ForesailError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(supervise_here(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None))

@@ -52,14 +52,14 @@ def build(log):
 def test_a_log_with_solutions_is_recovered(tmp_path, cut):
     """Whole or torn, also within a solution: the steps are taken again, and the log goes on."""
     path = tmp_path / "events.jsonl"
-    controller, _, log = recover(path, MANIFEST, build)
+    controller, log = recover(path, MANIFEST, build)
     with closing(log):
         for number in range(4):
             now = float(number)
             controller.step(now, [Submitted(now, Job.gang(str(number), now, 3))])
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - cut])
-    again, _, log = recover(path, MANIFEST, build)
+    again, log = recover(path, MANIFEST, build)
     with closing(log):
         known = [pending.job.job_id for pending in again.pending]
         assert known == ["1", "2", "3"][: len(known)]

@@ -1,5 +1,6 @@
 """Recovery: whatever is killed at whatever moment, no job is lost and none runs twice."""
 
+import errno
 import os
 import random
 import select
@@ -9,14 +10,15 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 import standins
-from standins import SmallPolicy, Told, command, new_run
+from standins import Double, FirstFit, LastRuntime, SmallPolicy, Told, command, new_run
 
-from foresail.clusters import session
+from foresail.clusters import keeper, session
 from foresail.clusters.attempts import Attempt
 from foresail.clusters.nursery import Nursery
 from foresail.clusters.session import supervise
@@ -264,8 +266,8 @@ def test_files_that_a_crash_of_the_machine_took(tmp_path, gone, emptied):
     assert counted(marks)["end only"] == (1 if gone == "claim" else 2)
 
 
-def test_a_log_of_other_decisions_is_refused(tmp_path):
-    """A policy that decides differently must not guess what had been started."""
+def test_a_log_that_cannot_be_is_refused(tmp_path):
+    """What was never submitted, or runs already, cannot start: somebody has changed the log."""
     run = new_run(tmp_path / "run", [command(f"j{n}", "true") for n in range(3)])
     supervise(run, Told())
     text = run.events.read_text()
@@ -300,3 +302,67 @@ def test_no_process_of_a_run_is_left_when_it_is_over(tmp_path, number):
         assert process.wait() == 130
     _, alive = psutil.wait_procs(family, timeout=5)
     assert [each for each in alive if each.status() != psutil.STATUS_ZOMBIE] == []
+
+
+class LastFirst(FirstFit):
+    """Starts the latest that fits: another version of the scheduler, which decides otherwise."""
+
+    def decide(self, view):
+        return super().decide(replace(view, pending=view.pending[::-1]))
+
+
+def test_a_scheduler_that_decides_otherwise_goes_on(tmp_path, monkeypatch):
+    """A supervisor is killed, the scheduler changes: what runs is waited for, the rest runs."""
+    marks = tmp_path / "marks"
+    jobs = [marking(marks, f"j{n}", 0.4) for n in range(8)]
+    run = new_run(tmp_path / "run", jobs)
+    process = supervisor(run)
+    until(lambda: sum(counted(marks).values()) >= 5)
+    kill_supervisor(process)
+    monkeypatch.setattr(SmallPolicy, "build", lambda policy: (LastFirst(), LastRuntime(), Double()))
+    told = Told()
+    result = supervise(run, told)
+    assert result.exit_status == 0
+    assert counted(marks) == once(jobs)
+    assert told.starts[0] == ("j7", 1)
+    assert not repeats(run)
+
+
+@pytest.mark.parametrize("room", [300, 900, 2500, 4000])
+def test_a_full_disk_ends_the_session_and_costs_nothing(tmp_path, room):
+    """It is said in a sentence, with status 2; with room again, every job has run once."""
+    marks = tmp_path / "marks"
+    jobs = [marking(marks, f"j{n}", 0.05) for n in range(6)]
+    run = new_run(tmp_path / "run", jobs)
+    sizes = []
+    for _ in range(2):
+        full = subprocess.run(
+            [sys.executable, standins.__file__, str(run.path), str(room)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert full.returncode == 2
+        assert "events.jsonl: cannot be written" in full.stderr
+        assert len(full.stderr.splitlines()) == 1
+        sizes.append(run.events.stat().st_size)
+    assert max(sizes) <= room
+    assert supervise(run, Told()).exit_status == 0
+    assert counted(marks) == once(jobs)
+    assert repeats(run)
+
+
+def test_a_keeper_waits_for_room_to_say_how_it_ended(tmp_path, monkeypatch):
+    """A command that has run is not run again because its end could not be written down."""
+    write_now = keeper._write_now
+    refusals = [OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "full")]
+
+    def refuse(path, content):
+        if refusals:
+            raise refusals.pop()
+        return write_now(path, content)
+
+    monkeypatch.setattr(keeper, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "_write_now", refuse)
+    keeper.record(str(tmp_path / "only.1"), "0 1.0 2.0 exit\n")
+    assert Attempt("only", 1, tmp_path).status().exit_code == 0

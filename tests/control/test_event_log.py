@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -85,7 +86,7 @@ def test_reasons_are_logged_only_when_they_change():
 def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path, cut):
     """A crash within a line costs that line alone; the next session begins on a line of its own."""
     path = tmp_path / "events.jsonl"
-    with DurableLog(path, MANIFEST) as log:
+    with JsonLinesLog(path, MANIFEST) as log:
         run(log)
     whole = list(read_log(path))
     path.write_bytes(path.read_bytes()[:-cut])
@@ -98,7 +99,7 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path, cut):
 def test_a_step_is_in_the_file_before_its_instructions_are_returned(tmp_path):
     """What a controller has answered can be read by somebody else at once."""
     path = tmp_path / "events.jsonl"
-    with DurableLog(path, MANIFEST) as log:
+    with closing(DurableLog(path, MANIFEST)) as log:
         controller = Controller(Cluster.of_processors(4), Easy(), Constant(9), Doubling(), log=log)
         told = controller.step(0, [Submitted(0, Job.gang("1", 0, 1))])
         instructed = [each for each in read_log(path) if isinstance(each, records.Instructed)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from foresail.clusters.recovery import recover
+from foresail.clusters.schedule_table import schedule_table
 from foresail.control.conventions import IN_CYCLES
 from foresail.control.log import JsonLinesLog, MemoryLog
 from foresail.control.log_text import parse_record, read_log, record_line
@@ -201,7 +202,7 @@ def test_a_run_with_reservations_resumes_and_repeats(tmp_path, policy):
     history(unbroken)
     assert sum(isinstance(each, ReservationAnswered) for each in read_log(path)) == 5
     assert list(differences(read_log(path), build)) == []
-    again, ledger, log = recover(path, described, lambda log: build(described, log))
+    again, log = recover(path, described, lambda log: build(described, log))
     assert dict(again.reservations) == dict(unbroken.reservations)
     assert again.pending == unbroken.pending
     assert dict(again.running) == dict(unbroken.running)
@@ -209,7 +210,7 @@ def test_a_run_with_reservations_resumes_and_repeats(tmp_path, policy):
     assert again.step(60.0, [request]) == unbroken.step(60.0, [request])
     assert again.reservations["new"] == unbroken.reservations["new"]
     log.close()
-    rows = ledger.schedule()
+    rows = schedule_table(log.jobs)
     answers = dict(rows.select("job_id", "accepted").iter_rows())
     assert answers["1"] is None
     assert answers["2"] is True

@@ -42,9 +42,18 @@ def explain(
     png: Annotated[
         bool, typer.Option("--png", help="With --output: the plan as a PNG as well.")
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Would this version decide the same again? Status 1 if not."),
+    ] = False,
 ) -> None:
     """The plan at one moment of a run and why jobs waited, or what happened to one job."""
     log = _log_of(run)
+    if again:
+        from foresail.cli._again import decide_again
+
+        _require_without({"JOB": job_id, "--at": at, "--output": output, "--png": png or None})
+        raise typer.Exit(1 if decide_again(run, log) else 0)
     if job_id is not None:
         _require_alone(job_id, {"--at": at, "--output": output, "--png": png or None})
         _tell(log, job_id)
@@ -70,6 +79,14 @@ def _require_alone(job_id: str, options: dict[str, object]) -> None:
         if value is not None:
             raise InputError(
                 "a job's story has no such option", field=name, value=value, expected=job_id
+            )
+
+
+def _require_without(options: dict[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                "is not for --again", field=name, value=value, expected="--again alone"
             )
 
 

@@ -16,12 +16,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from foresail.clusters.ledger import GOES_BACK, Ledger
 from foresail.clusters.local import Observer
 from foresail.clusters.run_directory import RunDirectory
 from foresail.clusters.session import SessionResult
+from foresail.control.jobs_fold import JobsFold
 from foresail.control.loop import Controller
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.words import duration
 from foresail.traces.jobs_file import CommandJob
 
@@ -105,7 +105,7 @@ class Lines:
         """Pass on a sentence."""
         self._say("note", sentence, "cyan")
 
-    def refreshed(self, controller: Controller, ledger: Ledger) -> None:
+    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
         """Lines are not drawn anew."""
 
     def _say(self, word: str, rest: str, style: str) -> None:
@@ -138,15 +138,15 @@ class LiveDisplay(Lines):
     def started(self, job: CommandJob, attempt: int) -> None:
         """Starts are seen in the display itself."""
 
-    def refreshed(self, controller: Controller, ledger: Ledger) -> None:
+    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
         """Draw how things stand, at most four times a second."""
         now = time.monotonic()
         if now - self._drawn >= _REFRESH_SECONDS / 2:
             self._drawn = now
-            self._live.update(picture(controller, ledger, time.time()), refresh=True)
+            self._live.update(picture(controller, jobs, time.time()), refresh=True)
 
 
-def picture(controller: Controller, ledger: Ledger, now: float) -> RenderableType:
+def picture(controller: Controller, jobs: JobsFold, now: float) -> RenderableType:
     """How a run stands, as a table of what runs and waits above a line of totals."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for job in islice(controller.running.values(), _ROWS):
@@ -162,22 +162,22 @@ def picture(controller: Controller, ledger: Ledger, now: float) -> RenderableTyp
     _add_more(table, len(controller.running) - _ROWS, "running")
     reasons = controller.reasons()
     for job_id, reason in islice(reasons.items(), _ROWS):
-        width = ledger.submitted[job_id].cpus
+        width = jobs.submitted[job_id].cpus
         table.add_row(
             Text("waiting", "yellow"), job_id, _cpus(width), "", _relative(reason.sentence, now)
         )
     _add_more(table, len(reasons) - _ROWS, "waiting")
-    return Group(table, Text(totals(controller, ledger, now), "bold"))
+    return Group(table, Text(totals(controller, jobs, now), "bold"))
 
 
-def totals(controller: Controller, ledger: Ledger, now: float) -> str:
+def totals(controller: Controller, jobs: JobsFold, now: float) -> str:
     """One line: how many jobs are done, run and wait, and how long the rest may take."""
-    ended, withdrawn = len(ledger.ended), len(ledger.withdrawn)
+    ended, withdrawn = len(jobs.ended), len(jobs.withdrawn)
     running, waiting = len(controller.running), len(controller.pending)
     failed = sum(
-        outcome.ended_because is not EndedBecause.COMPLETED for outcome in ledger.ended.values()
+        outcome.ended_because is not EndedBecause.COMPLETED for outcome in jobs.ended.values()
     )
-    words = [f"{ended + withdrawn} of {len(ledger.submitted)} done"]
+    words = [f"{ended + withdrawn} of {len(jobs.submitted)} done"]
     words += [f"{failed + withdrawn} failed"] if failed + withdrawn else []
     words += [f"{running} running", f"{waiting} waiting"]
     left = remaining_seconds(controller, now)

@@ -8,6 +8,7 @@ runs at most once, is stopped at its limit, and leaves its exit code behind.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ import time
 from typing import Any
 
 _CANNOT_RUN = 127
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_PATIENCE_SECONDS = 1.0
 _BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
 
 
@@ -63,9 +66,23 @@ def record(prefix: str, text: str) -> None:
 
 
 def _write(path: str, text: str) -> str:
+    """Write a small file, however long it takes until the disk has room for it."""
+    while True:
+        try:
+            return _write_now(path, text.encode())
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+        time.sleep(_PATIENCE_SECONDS)
+
+
+def _write_now(path: str, content: bytes) -> str:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    os.write(file, text.encode())
-    os.close(file)
+    try:
+        if os.write(file, content) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(file)
     return path
 
 

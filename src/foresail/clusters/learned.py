@@ -1,9 +1,11 @@
 """The learned state of a run's predictor: where it begins, and the file that it is kept in.
 
-A run begins with what the file held, which it copies into its directory, so that taking the run's
-steps again after a crash begins with the same knowledge and nothing is learned twice. What the
-predictor knows is the copy and the run's own outcomes; the file is replaced by that from time to
-time and at the end. It is replaced only if it still holds what this run read or wrote: where
+A run begins with what the file held, which it copies into its directory, so that a recovery begins
+with the same knowledge and nothing is learned twice. What the predictor knows is the copy and the
+run's own outcomes; the file is replaced by that from time to time and at the end. A recovery
+restores both, outcomes in their order. It does not restore what a predictor noted of single jobs
+when it predicted them: it learns from these as from jobs of an earlier run, whose features are
+those of their start. It is replaced only if it still holds what this run read or wrote: where
 another run has written meanwhile, this one's knowledge stays in its directory.
 """
 

@@ -23,11 +23,11 @@ from typing import Final, Protocol
 from foresail.clusters.attempts import Attempt, Status
 from foresail.clusters.history import HistoryFile, key_of
 from foresail.clusters.learned import LearnedFile
-from foresail.clusters.ledger import Ledger
 from foresail.clusters.nursery import Nursery
 from foresail.clusters.recovery import recover
 from foresail.clusters.run_directory import RunDirectory, RunSettings
 from foresail.clusters.slots import CpuSlots, machine_cpus
+from foresail.control.jobs_fold import JobsFold
 from foresail.control.log import EventLog
 from foresail.control.loop import Controller
 from foresail.control.records import Manifest
@@ -66,7 +66,7 @@ class Observer(Protocol):
         """Something else that a person should know."""
         ...
 
-    def refreshed(self, controller: Controller, ledger: Ledger) -> None:
+    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
         """How things stand now."""
         ...
 
@@ -122,13 +122,14 @@ class LocalCluster:
         lines: LineInput | None = None,
     ) -> None:
         settings = run.settings()
-        self.controller, self.ledger, self._log = recover(run.events, manifest, build)
+        self.controller, self._log = recover(run.events, manifest, build)
+        self.jobs = self._log.jobs
         self.refused_lines = 0
         self._run = run
         self._settings: RunSettings = settings
         self._observer = observer
-        self._clock = UnixClock(self.ledger.now)
-        self._jobs = {job.job_id: job for job in run.jobs()}
+        self._clock = UnixClock(self.jobs.now)
+        self._commands = {job.job_id: job for job in run.jobs()}
         self._nursery = Nursery()
         self._slots = CpuSlots(settings.cpus, machine_cpus())
         self._history = None if settings.history is None else HistoryFile(Path(settings.history))
@@ -170,26 +171,24 @@ class LocalCluster:
     def _is_finished(self) -> bool:
         if self._attempts or self._unspawned:
             return False
-        return self.controller.draining or (self._lines is None and not self.ledger.ticks)
+        return self.controller.draining or (self._lines is None and not self.jobs.ticks)
 
     def _step(self, events: Sequence[Event]) -> None:
         """Hand events to the controller and carry out its answer."""
         if events:
             now = events[-1].time
-            self.ledger.take_events(now, events, self.controller)
             instructions = self.controller.step(now, events)
-            self.ledger.take_instructions(instructions)
             for event in events:
                 if isinstance(event, Ended):
                     self._tell_end(event)
             for instruction in instructions:
                 self._carry_out(instruction)
-        self._observer.refreshed(self.controller, self.ledger)
+        self._observer.refreshed(self.controller, self.jobs)
 
     def _tell_end(self, ended: Ended) -> None:
         outcome = ended.outcome
-        self._observer.ended(self._jobs[outcome.job_id], outcome)
-        self._remember(ended.time, self.ledger.submitted[outcome.job_id], outcome)
+        self._observer.ended(self._commands[outcome.job_id], outcome)
+        self._remember(ended.time, self.jobs.submitted[outcome.job_id], outcome)
 
     def _remember(self, now: float, job: Job, outcome: Outcome) -> None:
         """Add to the history; a run does not fail because that cannot be written."""
@@ -215,7 +214,7 @@ class LocalCluster:
             case Preempt(job_id):
                 self._attempts[job_id].stop()
             case Withdraw(job_id, because):
-                self._observer.withdrawn(self._jobs[job_id], because)
+                self._observer.withdrawn(self._commands[job_id], because)
 
     # --- starting, and finding again what an earlier supervisor started
 
@@ -225,11 +224,11 @@ class LocalCluster:
         events: list[Event] = []
         if self._history is not None:
             latest = self._recall(self._history)
-            if self.ledger.submitted:
+            if self.jobs.submitted:
                 known = {key_of(each.job, each.outcome) for each in latest}
-                for job, outcome in self.ledger.outcomes:
-                    if key_of(job, outcome) not in known:
-                        self._remember(now, job, outcome)
+                for past in self.jobs.past:
+                    if key_of(past.job, past.outcome) not in known:
+                        self._remember(now, past.job, past.outcome)
             elif not self._run.learned_before.exists():  # or it would be learned twice
                 events += latest
         if self.controller.draining:
@@ -238,7 +237,7 @@ class LocalCluster:
             ended = self._find_again(job_id, now)
             if ended is not None:
                 events.append(ended)
-        arrived = (job for job in self._jobs.values() if job.job_id not in self.ledger.submitted)
+        arrived = (job for job in self._commands.values() if job.job_id not in self.jobs.submitted)
         events += [Submitted(now, job.specification(now)) for job in arrived]
         events.append(Tick(now))
         return events
@@ -268,11 +267,11 @@ class LocalCluster:
         return self._ended(attempt, now)
 
     def _attempt(self, job_id: str) -> Attempt:
-        return Attempt(job_id, self.ledger.attempts[job_id], self._run.attempts)
+        return Attempt(job_id, self.jobs.attempts[job_id], self._run.attempts)
 
     def _start(self, job_id: str) -> None:
         """Start the current attempt of a job that the log says is running."""
-        job = self._jobs[job_id]
+        job = self._commands[job_id]
         attempt = self._attempt(job_id)
         self._observer.started(job, attempt.number)
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
@@ -319,14 +318,14 @@ class LocalCluster:
                 events += self._read_lines(now)
         events += self._obey_interrupts(now)
         events += self._expired(events, now)
-        if any(time <= now for time in self.ledger.ticks.values()):
+        if any(time <= now for time in self.jobs.ticks.values()):
             events.append(Tick(now))
         return events
 
     def _timeout_seconds(self) -> float:
         if self._unspawned:
             return 0.0
-        awaited = (*self.ledger.wakes.values(), *self.ledger.ticks.values())
+        awaited = (*self.jobs.wakes.values(), *self.jobs.ticks.values())
         next_wake = min(awaited, default=math.inf) - time.time()
         wait = min(next_wake, self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS)
         return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
@@ -352,8 +351,8 @@ class LocalCluster:
         attempt.clear_remains()
         start = self.controller.running[job_id].start_seconds
         losses = 1 + sum(
-            outcome.job_id == job_id and outcome.ended_because is EndedBecause.LOST
-            for _, outcome in self.ledger.outcomes
+            past.job.job_id == job_id and past.outcome.ended_because is EndedBecause.LOST
+            for past in self.jobs.past
         )
         if losses < MOST_LOSSES:
             self._observer.told(f"{job_id} was lost while it ran: it is run again")
@@ -378,14 +377,12 @@ class LocalCluster:
     def _never_began(self, job_id: str, now: float) -> Ended:
         self._slots.give_back(job_id)
         start = self.controller.running[job_id].start_seconds
-        number = self.ledger.attempts[job_id]
+        number = self.jobs.attempts[job_id]
         return Ended(now, Outcome(job_id, start, now, EndedBecause.FAILED, None, number))
 
     def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
         ended = {event.outcome.job_id for event in events if isinstance(event, Ended)}
-        due = [job_id for job_id, at in self.ledger.wakes.items() if at <= now]
-        for job_id in due:
-            del self.ledger.wakes[job_id]
+        due = [job_id for job_id, at in self.jobs.wakes.items() if at <= now]
         return [EstimateExpired(now, job_id) for job_id in due if job_id not in ended]
 
     # --- jobs that arrive as lines
@@ -407,7 +404,7 @@ class LocalCluster:
         if not jobs:
             return []
         self._run.add_jobs(jobs)
-        self._jobs.update((job.job_id, job) for job in jobs)
+        self._commands.update((job.job_id, job) for job in jobs)
         return [Submitted(now, job.specification(now)) for job in jobs]
 
     def _accept(self, line: bytes, reader: JobLines) -> CommandJob | None:

@@ -1,82 +1,44 @@
-"""Recovery: the state of a run rebuilt from its event log, by taking every logged step again."""
+"""Recovery: the state of a run from its event log, whoever decided what is in it.
+
+What happened and what was instructed is folded (``foresail.control.run_fold``), up to the last
+step that is whole. Nothing of a later one was carried out, since a step is on disk before its
+instructions are.
+"""
 
 from __future__ import annotations
 
-import json
+import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from foresail.clusters.ledger import Ledger
-from foresail.control.log import DurableLog, EventLog
-from foresail.control.log_text import parse_record, record_line
+from foresail.clusters.run_log import RunLog
+from foresail.clusters.snapshot import read_snapshot, snapshot_path
+from foresail.control.compaction import Compaction
+from foresail.control.log import COMMITTED_LINE, EventLog
+from foresail.control.log_text import parse_record
 from foresail.control.loop import Controller
-from foresail.control.records import EventTaken, Manifest, Record, Solved
+from foresail.control.records import EventTaken, Manifest, Predicted
+from foresail.control.run_fold import RunFold
 from foresail.control.state import ImpossibleTransition
 from foresail.model.errors import InputError
-from foresail.model.event import Event
+from foresail.model.event import Submitted
 
-_DRAINED: Final = "drained"
-_REOPENED: Final = "reopened"
-_SOLUTION: Final = "solution"
-"""Depends on how quick the machine was: it is not made again."""
-
-
-class RunLog:
-    """The log of a run: while steps are taken again it only keeps the last one for comparison."""
-
-    def __init__(self) -> None:
-        self._file: DurableLog | None = None
-        self._lines: list[str] = []
-        self.last_step: list[str] = []
-        """The lines of the last step that was taken again."""
-
-    def append(self, record: Record) -> None:
-        """Take one record."""
-        if self._file is None:
-            if not isinstance(record, Solved):
-                self._lines.append(record_line(record))
-        else:
-            self._file.append(record)
-
-    def commit(self) -> None:
-        """End a step: on disk when this returns, once the log goes on."""
-        if self._file is None:
-            self.last_step, self._lines = self._lines, []
-        else:
-            self._file.commit()
-
-    def go_on(self, path: Path, manifest: Manifest | None) -> None:
-        """Write from now on, to the end of a file; a manifest makes it a new session."""
-        self._file = DurableLog(path, manifest)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-
-
-@dataclass(slots=True)
-class _LoggedStep:
-    """One step as the log has it, from byte ``begin`` on."""
-
-    begin: int
-    time: float = 0.0
-    kinds: set[str] = field(default_factory=set)
-    events: list[Event] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+_MARK: Final = COMMITTED_LINE.encode()
+_TOLD_ONLY: Final = (b'{"kind":"reason"', b'{"kind":"solution"', _MARK)
+"""Records that the state does not follow from."""
 
 
 def recover(
     path: Path, manifest: Manifest, build: Callable[[EventLog], Controller]
-) -> tuple[Controller, Ledger, RunLog]:
-    """The controller and the ledger as they were after the last whole step of a log.
+) -> tuple[Controller, RunLog]:
+    """The controller as it was after the last whole step of a log, and the log, open at its end.
 
-    The log is left open at its end, without what a crash left of a step that was being written:
-    nothing of that one had been carried out, and its events are to be found out again. A log that
-    does not exist yet begins with the manifest.
+    What a crash left of a step that was being written is cut off: nothing of that one had been
+    carried out, and its events are to be found out again. A log that does not exist yet, or whose
+    first line is torn, begins with the manifest.
 
     Parameters
     ----------
@@ -90,90 +52,119 @@ def recover(
     Raises
     ------
     InputError
-        If the log is damaged, or its decisions are not made again (another version, say).
+        If the log is damaged, or cannot be read or written.
     """
-    steps = list(_logged_steps(path))
-    controller, ledger, log, repeated = _take_again(steps, build)
-    if repeated == len(steps) - 1 and _was_being_written(steps[-1], log):
-        os.truncate(path, steps[-1].begin)
-        controller, ledger, log, _ = _take_again(steps[:-1], build)
-    elif repeated < len(steps):
-        raise InputError(
-            f"its decisions are not made again (step {repeated})",
-            source=path,
-            expected="the version of Foresail that the run was begun with",
-        )
-    log.go_on(path, None if _has_manifest(path) else manifest)
-    return controller, ledger, log
+    content = _content(path)
+    end = _end_of_whole_steps(content, path)
+    known = _known(content[:end], path)
+    _end_with_whole_step(path, content, end)
+    first = manifest if end == 0 else None
+    log = RunLog(path, first, known.run.jobs, known.compaction, known.since_snapshot)
+    controller = build(log)
+    if end > 0:
+        controller.take_over(known.run)
+    return controller, log
 
 
-def _take_again(
-    steps: list[_LoggedStep], build: Callable[[EventLog], Controller]
-) -> tuple[Controller, Ledger, RunLog, int]:
-    """Take steps again for as long as they leave the lines that are in the log; how many did."""
-    log = RunLog()
-    controller, ledger = build(log), Ledger()
-    for repeated, step in enumerate(steps):
-        if _DRAINED in step.kinds:
-            controller.drain()
-        if _REOPENED in step.kinds:
-            controller.reopen()
-        try:
-            ledger.take_events(step.time, step.events, controller)
-            ledger.take_instructions(controller.step(step.time, step.events))
-        except (
-            ImpossibleTransition,
-            KeyError,
-        ):  # what is logged cannot follow from what came first
-            return controller, ledger, log, repeated
-        if log.last_step != step.lines or not step.events:
-            return controller, ledger, log, repeated
-    return controller, ledger, log, len(steps)
+@dataclass(slots=True)
+class _Known:
+    """What a log leads to, and what the log is to go on with."""
+
+    run: RunFold = field(default_factory=RunFold)
+    compaction: Compaction = field(default_factory=Compaction)
+    since_snapshot: int = 0
 
 
-def _was_being_written(step: _LoggedStep, log: RunLog) -> bool:
-    """Whether a step that was taken again had only begun to be written (events come first)."""
-    return log.last_step[: len(step.lines)] == step.lines
-
-
-def _has_manifest(path: Path) -> bool:
+def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.readline().endswith(b"\n")
+        return path.read_bytes()
     except FileNotFoundError:
-        return False
+        return b""
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
 
 
-def _logged_steps(path: Path) -> Iterator[_LoggedStep]:
-    if not _has_manifest(path):
-        return
-    offset, current, step = 0, -1, _LoggedStep(0)
-    for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        if not raw.endswith(b"\n"):
+def _end_of_whole_steps(content: bytes, path: Path) -> int:
+    """Where the last whole step ends; 0 if not even the manifest is whole."""
+    mark = content.rfind(b"\n" + _MARK)
+    if mark >= 0:
+        return mark + 1 + len(_MARK)
+    return _end_without_marks(content[: content.rfind(b"\n") + 1], path)
+
+
+def _end_without_marks(content: bytes, path: Path) -> int:
+    """The end of the last step of a log from before there were marks (0.1.0).
+
+    That step counts as whole if none of its submissions lacks its prediction: of a job that it does
+    not start, nothing is lost, and one that it started is found by its claim.
+    """
+    size, last = 0, None
+    submitted, predicted = set[str](), set[str]()
+    lines = content.splitlines(keepends=True)
+    for number in range(len(lines), 1, -1):
+        record = parse_record(lines[number - 1].decode(errors="replace"), path, number)
+        step = getattr(record, "step", None)
+        if last not in (None, step):
             break
-        begin, offset = offset, offset + len(raw)
-        if number == 1:
-            continue
-        line = raw.decode(errors="replace")
+        last = step
+        size += len(lines[number - 1])
+        match record:
+            case Predicted(job_id=job_id):
+                predicted.add(job_id)
+            case EventTaken(event=Submitted(job=job)):
+                submitted.add(job.job_id)
+    return len(content) if submitted <= predicted else len(content) - size
+
+
+def _known(content: bytes, path: Path) -> _Known:
+    """What the records of whole steps lead to: those of a snapshot first, and what follows it."""
+    snapshot = read_snapshot(snapshot_path(path), content)
+    known, begin = _Known(), 0
+    if snapshot is not None:
         try:
-            plain = json.loads(line)
-            kind, at = str(plain["kind"]), int(plain["step"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                "not a record of an event log", source=path, line=number, value=line[:80]
-            ) from error
-        if kind == _SOLUTION:
+            _fold(known, snapshot.lines, 0, path)
+            known.since_snapshot, begin = 0, snapshot.end
+        except InputError:  # it is not what this version would have written: do without
+            known = _Known()
+    _fold(known, content, begin, path)
+    return known
+
+
+def _fold(known: _Known, content: bytes, begin: int, path: Path) -> None:
+    """Take the records from a byte on."""
+    lines = io.BytesIO(content)
+    lines.seek(begin)
+    for number, line in enumerate(lines, 1 + content.count(b"\n", 0, begin)):
+        if line.startswith(_TOLD_ONLY):
             continue
-        if at != current:
-            if step.lines:
-                yield step
-            current, step = at, _LoggedStep(begin)
-        step.lines.append(line)
-        step.kinds.add(kind)
-        if kind == "event":
-            record = parse_record(line, path, number)
-            if isinstance(record, EventTaken):
-                step.time = record.time
-                step.events.append(record.event)
-    if step.lines:
-        yield step
+        text = line.decode(errors="replace")
+        record = parse_record(text, path, number)
+        if number == 1 and not isinstance(record, Manifest):
+            raise InputError("does not begin with a manifest", source=path, expected="an event log")
+        try:
+            known.run.take(record)
+            known.compaction.take(record, text)
+        except (ImpossibleTransition, KeyError) as error:
+            raise InputError(
+                f"does not fit what comes before: {error}",
+                source=path,
+                line=number,
+                expected="the log as the run left it",
+            ) from error
+        known.since_snapshot += 1
+
+
+def _end_with_whole_step(path: Path, content: bytes, end: int) -> None:
+    """Cut off what is no whole step, and mark the last one if an older version did not."""
+    missing = b"" if end == 0 or content[:end].endswith(b"\n" + _MARK) else _MARK
+    if end == len(content) and not missing:
+        return
+    try:
+        with path.open("r+b") as file:
+            file.truncate(end)
+            file.seek(end)
+            file.write(missing)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=path) from error

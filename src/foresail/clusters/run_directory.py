@@ -6,11 +6,12 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.clusters.durable_file import write_durably
 from foresail.model.errors import InputError
 from foresail.traces.jobs_file import CommandJob
 
@@ -53,9 +54,10 @@ class RunDirectory:
     """The files of one run.
 
     ``run.json`` (settings), ``jobs.jsonl`` (accepted jobs, in order), ``events.jsonl`` (the event
-    log), ``attempts/`` (claims and statuses), ``logs/`` (what commands write), ``lock``,
-    ``schedule.parquet``, ``report/``; ``learned-before`` (what the predictor knew at first) and
-    ``learned`` (what it knows, where that could not be written elsewhere).
+    log), ``snapshot.jsonl`` (what matters of it), ``attempts/`` (claims and statuses), ``logs/``
+    (what commands write), ``lock``, ``schedule.parquet``, ``report/``; ``learned-before`` (what
+    the predictor knew at first) and ``learned`` (what it knows, where that could not be written
+    elsewhere).
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,10 +92,10 @@ class RunDirectory:
                 folder.mkdir(parents=True, exist_ok=True)
             run.learned_before.unlink(missing_ok=True)
             if settings.learned is not None and Path(settings.learned).exists():
-                _write_durably(run.learned_before, Path(settings.learned).read_bytes())
+                write_durably(run.learned_before, Path(settings.learned).read_bytes())
             lines = "".join(job.to_json() + "\n" for job in jobs)
-            _write_durably(run._jobs, lines.encode())
-            _write_durably(run._settings, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+            write_durably(run._jobs, lines.encode())
+            write_durably(run._settings, (json.dumps(asdict(settings), indent=2) + "\n").encode())
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", source=path) from error
         return run
@@ -134,11 +136,26 @@ class RunDirectory:
         return [CommandJob.from_json(line) for line in lines if line.endswith("\n")]
 
     def add_jobs(self, jobs: Iterable[CommandJob]) -> None:
-        """Accept further jobs: they are on disk when this returns."""
-        with self._jobs.open("ab") as file:
-            file.write("".join(job.to_json() + "\n" for job in jobs).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        """Accept further jobs: they are on disk when this returns.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written; none of them is accepted then.
+        """
+        content = "".join(job.to_json() + "\n" for job in jobs).encode()
+        before = self._jobs.stat().st_size
+        try:
+            with self._jobs.open("ab", buffering=0) as file:
+                while content:
+                    content = content[file.write(content) :]
+                os.fsync(file.fileno())
+        except OSError as error:
+            os.truncate(self._jobs, before)
+            raise InputError(
+                f"cannot be written: {error.strerror}; the last lines are not accepted",
+                source=self._jobs,
+            ) from error
 
     def drop_incomplete_line(self) -> None:
         """Cut off what a crash left of a job that was being accepted."""
@@ -164,21 +181,6 @@ class RunDirectory:
                     source=self.path,
                 ) from error
             lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            with suppress(OSError):  # a full disk: it is only said to others
+                os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -12,6 +12,7 @@ from foresail import __version__
 from foresail.clusters.learned import recall
 from foresail.clusters.local import LineInput, LocalCluster, Observer
 from foresail.clusters.run_directory import RunDirectory
+from foresail.clusters.schedule_table import schedule_table
 from foresail.control.log import EventLog
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
@@ -120,8 +121,8 @@ def supervise(
         schedule = _schedule(cluster, run, policy.text)
         write_schedule(schedule, run.schedule)
         return SessionResult(
-            ended=dict(cluster.ledger.ended),
-            withdrawn=dict(cluster.ledger.withdrawn),
+            ended=dict(cluster.jobs.ended),
+            withdrawn=dict(cluster.jobs.withdrawn),
             left=cluster.left,
             refused_lines=cluster.refused_lines,
             schedule=schedule,
@@ -142,10 +143,10 @@ def require_linux() -> None:
 
 def _schedule(cluster: LocalCluster, run: RunDirectory, policy: str) -> Schedule:
     users = {job.job_id: job.user for job in run.jobs()}
-    table = cluster.ledger.schedule().with_columns(
+    table = schedule_table(cluster.jobs).with_columns(
         pl.col("job_id").replace_strict(users, return_dtype=pl.String).alias("user")
     )
-    origin = min((job.submit_seconds for job in cluster.ledger.submitted.values()), default=0.0)
+    origin = min((job.submit_seconds for job in cluster.jobs.submitted.values()), default=0.0)
     settings = run.settings()
     counters = cluster.controller.counters
     return Schedule(
@@ -160,7 +161,7 @@ def _schedule(cluster: LocalCluster, run: RunDirectory, policy: str) -> Schedule
                 "corrections": counters.corrections,
                 "refusals": counters.refusals,
                 "delayed_heads": counters.delayed_heads,
-                "never_started": len(cluster.left) + len(cluster.ledger.withdrawn),
+                "never_started": len(cluster.left) + len(cluster.jobs.withdrawn),
             },
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
         ),

@@ -35,6 +35,11 @@ class Changes:
         self._moved: set[str] = set()
         self._reasons: dict[str, tuple[ReasonCode, object]] = {}
 
+    def take_over(self, plan: Iterable[PlannedStart], now: float) -> None:
+        """Go on from a plan made now; all reasons are news then."""
+        self._time = now
+        self._plan = {each.job_id: each for each in plan}
+
     def of_plan(self, plan: Iterable[PlannedStart], now: float) -> PlanChange:
         """How a plan made now differs from the one before."""
         later = {each.job_id: each for each in plan}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 from foresail.control.log_text import record_line
-from foresail.control.records import Manifest, Record
+from foresail.control.records import Committed, Manifest, Record
 from foresail.model.errors import InputError
+
+COMMITTED_LINE: Final = record_line(Committed())
+"""What ends every step of a live run's log."""
 
 
 class EventLog(Protocol):
@@ -89,13 +93,62 @@ class JsonLinesLog:
         self.close()
 
 
-class DurableLog(JsonLinesLog):
-    """A ``JsonLinesLog`` for live use: a committed step survives a crash of the machine."""
+class DurableLog:
+    """A log for live use: a committed step survives a crash of the machine, whole or not at all.
+
+    A file that exists is continued, and is to end with a whole step (see
+    ``foresail.clusters.recovery``); the manifest begins a new one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written; the step is not in it then, and the log takes no more.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest | None) -> None:
+        self._path = path
+        self._lines: list[str] = []
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+        self._end = os.lseek(self._file, 0, os.SEEK_END)
+        if manifest is not None:
+            self.append(manifest)
+            self.commit()
+
+    def append(self, record: Record) -> None:
+        """Keep the record until the step is committed."""
+        self._lines.append(record_line(record))
 
     def commit(self) -> None:
-        """Hand the step's lines to the disk."""
-        JsonLinesLog.commit(self)
-        os.fsync(self._file.fileno())
+        """Hand the step's lines, and that these are all, to the disk."""
+        if not self._lines:
+            return
+        content = "".join((*self._lines, COMMITTED_LINE)).encode()
+        self._lines.clear()
+        try:
+            _write_all(self._file, content)
+            os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):  # else recovery does it
+                os.ftruncate(self._file, self._end)
+            raise InputError(
+                f"cannot be written: {error.strerror}; nothing was begun that is not in it",
+                source=self._path,
+                expected="room for it, before the run is resumed",
+            ) from error
+        self._end += len(content)
+
+    def close(self) -> None:
+        """Close the file; what was not committed never happened."""
+        os.close(self._file)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def _open_at_last_whole_line(path: Path) -> BinaryIO:

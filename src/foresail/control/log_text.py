@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -33,11 +33,19 @@ _KINDS: Final[Mapping[str, type]] = {
     "correction": records.Corrected,
     "drained": records.Drained,
     "reopened": records.Reopened,
+    "committed": records.Committed,
+    "counted": records.Counted,
 }
 _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     records.Predicted: {"belief": []},
     records.Solved: {"failure": ""},
-    records.Decided: {"places": {}, "dropped": [], "slides": False},
+    records.Decided: {
+        "places": {},
+        "dropped": [],
+        "slides": False,
+        "head": None,
+        "head_delayed": False,
+    },
 }
 _KIND_OF: Final = {record: kind for kind, record in _KINDS.items()}
 
@@ -62,7 +70,8 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
     "event": {each.__name__: each for each in _EVENTS},
     "instruction": {each.__name__: each for each in _INSTRUCTIONS},
 }
-_BUILT_APART: Final = (*_TYPES, "job")
+_BUILT_APART: Final = frozenset({*_TYPES, "job"})
+"""Fields of jobs, events and instructions, which are made by rules of their own."""
 
 
 def record_line(record: Record) -> str:
@@ -187,12 +196,26 @@ def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
 
 
 def _checked(kind: type, plain: dict[str, Any]) -> Any:
-    adapters = _adapters(kind)
-    return kind(**{name: adapters[name].validate_python(value) for name, value in plain.items()})
+    """A record of a kind from its fields, each checked; what is built apart is left as it is."""
+    hints = _hints(kind)
+    if not plain.keys() <= hints.keys():
+        raise KeyError(*(plain.keys() - hints.keys()))
+    if _BUILT_APART.isdisjoint(hints):
+        return _check(kind)(plain)
+    return kind(
+        **{
+            name: value if name in _BUILT_APART else _check(hints[name])(value)
+            for name, value in plain.items()
+        }
+    )
 
 
 @cache
-def _adapters(kind: type) -> dict[str, pydantic.TypeAdapter[Any]]:
-    """What checks each field; jobs, events and instructions are built by their own rules."""
-    hints = {**get_type_hints(kind), **dict.fromkeys(_BUILT_APART, Any)}
-    return {name: pydantic.TypeAdapter(hint) for name, hint in hints.items()}
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _check(kind: Any) -> Callable[[object], Any]:
+    """What checks a value, and makes a record of its fields."""
+    return pydantic.TypeAdapter(kind).validate_python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +14,9 @@ from foresail.control.capacity import Capacity
 from foresail.control.changes import Changes
 from foresail.control.check import Verdict, check_decision
 from foresail.control.conventions import FORESAIL, Conventions
+from foresail.control.counters import Counters
 from foresail.control.log import EventLog, NullLog
+from foresail.control.run_fold import RunFold
 from foresail.control.state import State, Withdrawn
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Instruction, TickAt, WakeAt, Withdraw
@@ -29,7 +31,7 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.model.outcome import EndedBecause
+from foresail.model.outcome import GOES_BACK
 from foresail.model.protocols import (
     Correction,
     IgnoresTime,
@@ -65,25 +67,6 @@ _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
     NodeUp: 5,
     Tick: 6,
 }
-
-_GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
-"""An attempt that ended so was not the job's last: the job goes back to the queue."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a controller counts.
-
-    ``passes`` in which somebody could start (ticks without news pass by a scheduler that
-    ``IgnoresTime``); ``corrections``; ``refusals``: parts of decisions that
-    were let through to nobody; ``delayed_heads``: passes after which the job planned first is the
-    same as before and its planned start is later.
-    """
-
-    passes: int = 0
-    corrections: int = 0
-    refusals: int = 0
-    delayed_heads: int = 0
 
 
 class Controller:
@@ -197,6 +180,30 @@ class Controller:
         self._has_news = True
         if self._recording:
             self._log.append(records.Reopened(self._steps))
+
+    def take_over(self, run: RunFold) -> None:
+        """Go on from where a run stood, as its records tell; nobody is asked what to decide.
+
+        The predictor, which is to know what was known when the run began, observes the outcomes
+        since, and is told which jobs run. What it noted of a job at its prediction is not known to
+        it again: it learns from such a job as from one of an earlier run.
+        """
+        self._state = run.state
+        self.counters = run.counters
+        self._reservations = run.reservations
+        self._draining = run.draining
+        self._steps, self._now = run.steps, run.now
+        self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
+        self._learned_of = set(run.learned_of)
+        self._changes.take_over(run.plan.planned(), run.plan.made_at)
+        for job, outcome in run.observations:
+            self.predictor.observe(job, outcome)
+        if self._watches_starts is not None:
+            for running in run.state.running.values():
+                self._watches_starts.started(running.job, running.start_seconds)
+        if self._takes_reservations is not None:
+            promised = [each for each in run.promised if each.end_seconds > run.now]
+            self._takes_reservations.take_over(promised, run.state.cluster)
 
     def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
@@ -362,7 +369,7 @@ class Controller:
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
         running = self._state.running.get(outcome.job_id)
-        if outcome.ended_because in _GOES_BACK:
+        if outcome.ended_because in GOES_BACK:
             self._state.requeue(outcome.job_id, self._now)
         else:
             withdrawn = self._state.end(outcome.job_id, outcome.ended_because, self._now)
@@ -449,7 +456,7 @@ class Controller:
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
-        self._note_plan(decision)
+        head_delayed = self._note_plan(decision)
         if self._recording:
             change = self._changes.of_plan(decision.plan, self._now)
             self._log.append(
@@ -465,6 +472,8 @@ class Controller:
                     places=change.places,
                     dropped=change.dropped,
                     slides=change.slides,
+                    head=self._head,
+                    head_delayed=head_delayed,
                 )
             )
             self._tell_solution()
@@ -520,15 +529,17 @@ class Controller:
             capacity.give_back(job.job, job.placement)
         return capacity, tuple(job for job in running if job.expected_end_seconds > self._now)
 
-    def _note_plan(self, decision: Decision) -> None:
-        """Keep the plan and the reasons of a pass."""
+    def _note_plan(self, decision: Decision) -> bool:
+        """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
         earlier = self._plan
         self._plan = {planned.job_id: planned.start_seconds for planned in decision.plan}
         self._reasons = decision.reasons
         head = decision.plan[0] if decision.plan else None
-        if head is not None and head.job_id == self._head:
-            self.counters.delayed_heads += head.start_seconds > earlier[head.job_id]
+        stays = head is not None and head.job_id == self._head
+        delayed = head is not None and stays and head.start_seconds > earlier[head.job_id]
+        self.counters.delayed_heads += delayed
         self._head = None if head is None else head.job_id
+        return delayed
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""

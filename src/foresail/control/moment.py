@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from foresail.control.beliefs import belief_of
 from foresail.control.log_clock import LogClock
@@ -35,12 +34,10 @@ from foresail.model.decision import (
 from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeUp, Submitted
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause
+from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.slowdown import Slowdowns
 from foresail.model.view import PendingJob, RunningJob
-
-_GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +277,7 @@ class Follower:
                 self._past.append(
                     PastAttempt(running.job, running.start_seconds, now, running.placement, because)
                 )
-                if because in _GOES_BACK:
+                if because in GOES_BACK:
                     self._waiting[outcome.job_id] = self._submitted[outcome.job_id]
             case Cancelled(job_id=job_id):
                 self._leave(job_id)

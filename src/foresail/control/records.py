@@ -84,7 +84,8 @@ class Decided:
     ``plan`` holds the planned starts (seconds by job id) that differ from the pass before, and
     ``places`` the tasks by partition of those planned elsewhere than before or anew; ``dropped``
     are planned no more. All others are planned as before or, if the plan ``slides``, by as much
-    later as this pass is later than that one.
+    later as this pass is later than that one. ``head`` is the job planned first; ``head_delayed``
+    says that it was so before, and is planned for later now.
     """
 
     step: int
@@ -98,6 +99,8 @@ class Decided:
     places: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     slides: bool = False
+    head: str | None = None
+    head_delayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,24 @@ class Reopened:
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """All records since the last of these are there: the step was whole when it was written.
+
+    Logs of live runs have one after every step: a crash may leave a part of one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What had been counted (``foresail.control.counters``) where earlier records are left out."""
+
+    passes: int
+    corrections: int
+    refusals: int
+    delayed_heads: int
+
+
 Record = (
     Manifest
     | EventTaken
@@ -187,4 +208,6 @@ Record = (
     | Corrected
     | Drained
     | Reopened
+    | Committed
+    | Counted
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
@@ -182,6 +182,11 @@ class Renting:
         """Tell the scheduler."""
         if self._takes_reservations is not None:
             self._takes_reservations.release(job_id, now)
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Tell the scheduler."""
+        if self._takes_reservations is not None:
+            self._takes_reservations.take_over(promised, cluster)
 
     @property
     def last(self) -> CycleReport | None:

@@ -168,13 +168,13 @@ class State:
         self.estimates[job_id] = estimate
         return running
 
-    def correct(self, job_id: str, estimate_seconds: float) -> RunningJob:
-        """Give a running job its next estimate of its total runtime."""
+    def correct(self, job_id: str, estimate_seconds: float, count: int | None = None) -> RunningJob:
+        """Give a running job its next estimate of its total runtime, or the one of this number."""
         before = self.running[job_id]
         after = replace(
             before,
             expected_end_seconds=before.start_seconds + estimate_seconds,
-            corrections=before.corrections + 1,
+            corrections=before.corrections + 1 if count is None else count,
         )
         self.running[job_id] = after
         self.estimates[job_id] = estimate_seconds

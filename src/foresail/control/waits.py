@@ -15,10 +15,8 @@ from foresail.control.records import (
 )
 from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Event, Submitted
-from foresail.model.outcome import EndedBecause
+from foresail.model.outcome import GOES_BACK
 from foresail.model.reason import ReasonCode
-
-_GOES_BACK = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class _Waits:
             case Submitted(job=job):
                 self.waiting[job.job_id] = (self.now, None)
                 self.unseen[job.job_id] = None
-            case Ended(outcome=outcome) if outcome.ended_because in _GOES_BACK:
+            case Ended(outcome=outcome) if outcome.ended_because in GOES_BACK:
                 self.waiting[outcome.job_id] = (self.now, None)
                 self.unseen[outcome.job_id] = None
             case Cancelled(job_id=job_id):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class EndedBecause(StrEnum):
@@ -15,6 +16,10 @@ class EndedBecause(StrEnum):
     CANCELLED = "cancelled"
     PREEMPTED = "preempted"
     LOST = "lost"
+
+
+GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
+"""An attempt that ended so was not the job's last: the job goes back to its place in the queue."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from foresail.model.cluster import Cluster
@@ -88,6 +88,10 @@ class TakesReservations(Protocol):
 
     def release(self, job_id: str, now: float) -> None:
         """A job that was promised something has ended, or never will run."""
+        ...
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised, in this order, before a run was interrupted."""
         ...
 
 

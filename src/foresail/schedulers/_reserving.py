@@ -6,6 +6,8 @@ Source: TetriSched (EuroSys 2016), section 2; spec tetrisched section 3.2 and T-
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from foresail.model.cluster import Cluster
 from foresail.model.reservation import Rejection, Reservation
@@ -64,11 +66,16 @@ class Admission:
         if self._plan is not None:
             self._plan = self._plan.released(job_id, now)
 
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised before a run was interrupted."""
+        self._plan = replace(self._empty(cluster), reservations=tuple(promised))
+
     def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
-        if self._plan is None:
-            capacity = math.floor(cluster.total.cpus * (1.0 + _ROUNDING))
-            return AdmissionPlan(max(capacity, 1), self._alignment)
-        return self._plan.without_past(now)
+        return self._empty(cluster) if self._plan is None else self._plan.without_past(now)
+
+    def _empty(self, cluster: Cluster) -> AdmissionPlan:
+        capacity = math.floor(cluster.total.cpus * (1.0 + _ROUNDING))
+        return AdmissionPlan(max(capacity, 1), self._alignment)
 
     def _up(self, seconds: float) -> float:
         """To whole cycles."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, Literal
@@ -79,6 +79,10 @@ class CapacityStack:
     def release(self, job_id: str, now: float) -> None:
         """A job that was promised something has ended, or never will run."""
         self._admission.release(job_id, now)
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised before a run was interrupted."""
+        self._admission.take_over(promised, cluster)
 
     def decide(self, view: ClusterView) -> Decision:
         """Start who has a reservation now, then who fits; stop others for the former.

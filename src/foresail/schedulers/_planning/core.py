@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -71,6 +72,11 @@ class PlanAhead:
         """A job that was promised something has ended, or never will run."""
         if self._admission is not None:
             self._admission.release(job_id, now)
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised before a run was interrupted."""
+        if self._admission is not None:
+            self._admission.take_over(promised, cluster)
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The estimate whose expiry a correction answers: the longest runtime believed possible."""
