@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -375,7 +375,7 @@ class Controller:
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
         if self._refreshes is not None:
-            for pending in tuple(self._state.startable.values()):
+            for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
                     belief = self._refreshes.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
@@ -439,11 +439,11 @@ class Controller:
             now=self._now,
             cluster=state.cluster,
             free=capacity.free_by_partition(),
-            pending=tuple(state.startable.values()),
+            pending=state.startable_roster.listed(),
             running=running,
             plan=MappingProxyType(self._plan),
             free_nodes=capacity.free_by_node(),
-            blocked=tuple(state.waiting_for.values()),
+            blocked=state.waiting_for_roster.listed(),
         )
         decision = self.scheduler.decide(view)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
@@ -506,10 +506,10 @@ class Controller:
             self._instructions.append(withdraw)
             self._withdraw(dependents)
 
-    def _visible(self) -> tuple[Capacity, tuple[RunningJob, ...]]:
+    def _visible(self) -> tuple[Capacity, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
-        running = tuple(state.running.values())
+        running = state.running_roster.listed()
         if self.conventions.free == "actual":
             return state.capacity, running
         gone = [job for job in running if job.expected_end_seconds <= self._now]
