@@ -435,30 +435,21 @@ class Controller:
         self.counters.passes += 1
         self._refresh_predictions()
         capacity, running = self._visible()
-        view = ClusterView(
-            now=self._now,
-            cluster=state.cluster,
-            free=capacity.free_by_partition(),
-            pending=state.startable_roster.listed(),
-            running=running,
-            plan=MappingProxyType(self._plan),
-            free_nodes=capacity.free_by_node(),
-            blocked=state.waiting_for_roster.listed(),
-        )
-        decision = self.scheduler.decide(view)
+        decision = self._decide(capacity, running)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
         self._note_plan(decision)
         if self._recording:
             change = self._changes.of_plan(decision.plan, self._now)
+            free = capacity.free_by_partition()
             self._log.append(
                 records.Decided(
                     step=self._steps,
                     time=self._now,
-                    pending=len(view.pending),
-                    running=len(view.running),
-                    free_cpus=sum(room.cpus for room in view.free.values()),
+                    pending=len(state.startable),
+                    running=len(running),
+                    free_cpus=sum(room.cpus for room in free.values()),
                     starts=tuple(start.job_id for start in decision.starts),
                     preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
                     plan=change.plan,
@@ -470,8 +461,26 @@ class Controller:
             self._tell_solution()
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
+        del running  # nobody is shown any more what is about to change
         self._carry_out(verdict)
         self._instructions += decision.ticks
+
+    def _decide(self, capacity: Capacity, running: Sequence[RunningJob]) -> Decision:
+        """Ask the scheduler; what it was shown, and said before, need not be kept for anybody."""
+        state = self._state
+        self._reasons = {}
+        return self.scheduler.decide(
+            ClusterView(
+                now=self._now,
+                cluster=state.cluster,
+                free=capacity.free_by_partition(),
+                pending=state.startable_roster.listed(),
+                running=running,
+                plan=MappingProxyType(self._plan),
+                free_nodes=capacity.free_by_node(),
+                blocked=state.waiting_for_roster.listed(),
+            )
+        )
 
     def _tell_solution(self) -> None:
         """Record how well the scheduler says that it solved the pass."""

@@ -153,6 +153,13 @@ def _nothing() -> None:
     """The reference to a list that nobody was shown."""
 
 
+def roster_of(shown: Sequence[Entry]) -> tuple[Roster[Entry] | None, int]:
+    """The roster that is shown and its version then; None if it is another sequence."""
+    if isinstance(shown, Listed):
+        return shown.roster, shown.version
+    return None, 0
+
+
 def changes_since(
     shown: Sequence[Entry], roster: Roster[Entry] | None, version: int
 ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
