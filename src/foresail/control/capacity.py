@@ -51,6 +51,7 @@ class Capacity:
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
         self._down: dict[str, Resources] = {}
+        self._most_tasks: dict[Resources, float] = {}
         self._is_shown = False
 
     def copy(self) -> Capacity:
@@ -131,8 +132,12 @@ class Capacity:
         if len(job.stages) > 1:
             return any(job.total.fits_in(total) for total in self._largest)
         request = job.stages[0].request
-        tasks = sum(count * _tasks_within(request, room) for room, count in self._rooms.items())
-        return tasks >= job.tasks
+        most = self._most_tasks.get(request)
+        if most is None:
+            rooms = self._rooms.items()
+            most = sum(count * _tasks_within(request, room) for room, count in rooms)
+            self._most_tasks[request] = most
+        return most >= job.tasks
 
     def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
         for name, _ in placement.tasks_by_partition:

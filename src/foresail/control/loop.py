@@ -265,7 +265,10 @@ class Controller:
 
     def _in_order(self, events: Iterable[Event]) -> list[Event]:
         """The events as the conventions order them; ends by start, all else as given."""
-        return sorted(events, key=self._rank)
+        given = list(events)
+        if len(given) > 1:
+            given.sort(key=self._rank)
+        return given
 
     def _rank(self, event: Event) -> tuple[int, int]:
         order = 0
@@ -306,7 +309,8 @@ class Controller:
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
         if self._plans_runtimes is not None:
             planned = self._plans_runtimes.planned_seconds(pending)
-            pending = replace(pending, planned_seconds=planned)
+            if planned != pending.planned_seconds:
+                pending = replace(pending, planned_seconds=planned)
         pending = self._reserved(pending)
         withdrawn = self._state.submit(pending, self._now)
         self._tell_belief(pending)
@@ -369,7 +373,9 @@ class Controller:
             self._release(outcome.job_id)
             self._withdraw(withdrawn)
         if running is not None:
-            self.predictor.observe(running.job, replace(outcome, slowdown=running.slowdown))
+            if outcome.slowdown != running.slowdown:
+                outcome = replace(outcome, slowdown=running.slowdown)
+            self.predictor.observe(running.job, outcome)
             self._learned_of.add(running.job.user)
 
     def _refresh_predictions(self) -> None:

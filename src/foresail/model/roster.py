@@ -76,7 +76,8 @@ class Roster(Generic[Entry]):
         """All entries in order as they are now; made in no time, whatever their number."""
         shown = self._shown()
         if shown is None:
-            shown = Listed(self, self.version, len(self._entries))
+            version = self._forgotten + len(self._changes)
+            shown = Listed(self, version, len(self._entries))
             self._shown = weakref.ref(shown)
         return shown
 
@@ -92,10 +93,11 @@ class Roster(Generic[Entry]):
 
     def _note(self, before: Entry | None, after: Entry | None) -> None:
         """Before a change: leave to others what they were shown, and remember it."""
-        shown = self._shown()
-        if shown is not None:
-            shown.settle()
-        self._shown = _nothing
+        if self._shown is not _nothing:
+            shown = self._shown()
+            if shown is not None:
+                shown.settle()
+            self._shown = _nothing
         changes = self._changes
         if len(changes) > _FEW and len(changes) > 4 * len(self._entries):
             half = len(changes) // 2

@@ -51,7 +51,7 @@ Change = tuple[float, float, float, float]
 
 
 class Passed(NamedTuple):
-    """What a pass has come to: slots to start, and how many cpus are free then."""
+    """What a pass has come to: slots to start, and how many cpus were free before."""
 
     starts: list[int]
     free: float
@@ -157,13 +157,13 @@ class QueueTable:
             self._starts,
         )
         self._changes.clear()
-        starts = self._starts[:count].tolist()
-        return Passed(starts, free - sum(float(self._jobs[slot, WIDTH]) for slot in starts))
+        starts = self._starts[:count].tolist() if count else []
+        return Passed(starts, free)
 
     def reservations(self) -> dict[int, float]:
         """Planned start (seconds) by slot, of the last pass's reservations, in queue order."""
-        rows = self._plan[: self._counters[table.RESERVED]]
-        return {int(slot): start for slot, start in rows.tolist()}
+        count = int(self._counters[table.RESERVED])
+        return {int(slot): start for slot, start in self._plan[:count].tolist()} if count else {}
 
     def queue(self) -> list[int]:
         """Slots of all who wait, in queue order."""
@@ -182,6 +182,10 @@ class QueueTable:
         """Cpus of a job."""
         return float(self._jobs[slot, WIDTH])
 
+    def free_after(self, passed: Passed) -> float:
+        """Cpus that are free once all have started."""
+        return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
+
     def changed_codes(self, passed: Passed, behind: int, since: int) -> list[int] | None:
         """Slots of jobs that wait for another kind of reason than after an earlier pass.
 
@@ -190,7 +194,7 @@ class QueueTable:
         """
         known = self._coded_version == since
         count = table.find_changed_codes(
-            passed.free,
+            self.free_after(passed),
             behind,
             len(passed.starts),
             self._counters,

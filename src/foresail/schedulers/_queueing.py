@@ -11,6 +11,7 @@ import math
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -187,6 +188,11 @@ class _Reasons(Mapping[str, Reason]):
         self._version = table.version
         self._told: Mapping[str, Reason] | None = None
 
+    @cached_property
+    def _free(self) -> float:
+        """Cpus that are free once all have started."""
+        return self._table.free_after(self._passed)
+
     def settle(self) -> Mapping[str, Reason]:
         """All of them; from then on, what becomes of the table does not matter."""
         if self._told is None:
@@ -248,7 +254,7 @@ class _Reasons(Mapping[str, Reason]):
 
     def _reason(self, slot: int, head: int) -> Reason | None:
         """Why a job waits that does not just wait its turn."""
-        cpus, free, reserved = self._table.width(slot), self._passed.free, self._reserved
+        cpus, free, reserved = self._table.width(slot), self._free, self._reserved
         if slot in reserved:
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > free:
