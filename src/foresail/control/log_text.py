@@ -62,6 +62,8 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
     "event": {each.__name__: each for each in _EVENTS},
     "instruction": {each.__name__: each for each in _INSTRUCTIONS},
 }
+_AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
+_encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
 _BUILT_APART: Final = (*_TYPES, "job")
 
 
@@ -77,7 +79,7 @@ def record_line(record: Record) -> str:
         if name not in silent or value != silent[name]
     }
     kind = {"kind": _KIND_OF[type(record)]}
-    return json.dumps(kind | plain, separators=(",", ":")) + "\n"
+    return _encoded(kind | plain) + "\n"
 
 
 def read_log(path: Path) -> Iterator[Record]:
@@ -138,15 +140,25 @@ def parse_record(line: str, source: object, number: int) -> Record:
 
 
 def _plain_fields(record: object) -> dict[str, Any]:
-    names = (each.name for each in fields(record))  # type: ignore[arg-type] # a dataclass
-    return {name: _plain(getattr(record, name)) for name in names}
+    plain = {}
+    for name in _field_names(type(record)):
+        value = getattr(record, name)
+        plain[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
+    return plain
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))  # type: ignore[arg-type] # a dataclass
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (*_EVENTS, *_INSTRUCTIONS)):
         return {"type": type(value).__name__, **_plain_fields(value)}
     if is_dataclass(value):

@@ -15,6 +15,7 @@ from foresail.control.changes import Changes
 from foresail.control.check import Verdict, check_decision
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.log import EventLog, NullLog
+from foresail.control.reasons_to_tell import ReasonsToTell
 from foresail.control.state import State, Withdrawn
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Instruction, TickAt, WakeAt, Withdraw
@@ -142,6 +143,7 @@ class Controller:
         self._head: str | None = None
         self._reasons: Mapping[str, Reason] = {}
         self._changes = Changes()
+        self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
 
@@ -188,6 +190,7 @@ class Controller:
     def drain(self) -> None:
         """Start nothing new from the next step on; what runs runs to its end."""
         self._draining = True
+        self._to_tell.any_may_differ()
         if self._recording:
             self._log.append(records.Drained(self._steps))
 
@@ -195,6 +198,7 @@ class Controller:
         """Start jobs again from the next step on: the end of a drain."""
         self._draining = False
         self._has_news = True
+        self._to_tell.any_may_differ()
         if self._recording:
             self._log.append(records.Reopened(self._steps))
 
@@ -245,23 +249,24 @@ class Controller:
 
     def reasons(self) -> dict[str, Reason]:
         """Why each pending job waits, by job id in order of arrival."""
-        state = self._state
-        reasons: dict[str, Reason] = {}
-        for ahead, pending in enumerate(state.pending()):
-            job_id = pending.job.job_id
-            unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
-            if unmet is not None:
-                reason = Reason(ReasonCode.DEPENDENCY, {"after": unmet})
-            elif job_id in state.too_wide:
-                numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
-                reason = Reason(ReasonCode.TOO_WIDE, numbers)
-            elif self._draining:
-                reason = Reason(ReasonCode.DRAINING)
-            else:
-                not_chosen = Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
-                reason = self._reasons.get(job_id, not_chosen)
-            reasons[job_id] = reason
-        return reasons
+        return {
+            pending.job.job_id: self._reason(pending)
+            or Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+            for ahead, pending in enumerate(self._state.pending())
+        }
+
+    def _reason(self, pending: PendingJob) -> Reason | None:
+        """Why a pending job waits; None if the scheduler says nothing of it."""
+        state, job_id = self._state, pending.job.job_id
+        unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
+        if unmet is not None:
+            return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
+        if job_id in state.too_wide:
+            numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
+            return Reason(ReasonCode.TOO_WIDE, numbers)
+        if self._draining:
+            return Reason(ReasonCode.DRAINING)
+        return self._reasons.get(job_id)
 
     def _in_order(self, events: Iterable[Event]) -> list[Event]:
         """The events as the conventions order them; ends by start, all else as given."""
@@ -447,6 +452,7 @@ class Controller:
         self.counters.refusals += len(verdict.refusals)
         self._note_plan(decision)
         if self._recording:
+            self._to_tell.take(decision.reasons)
             change = self._changes.of_plan(decision.plan, self._now)
             free = capacity.free_by_partition()
             self._log.append(
@@ -547,5 +553,20 @@ class Controller:
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""
-        for job_id, reason in self._changes.of_reasons(self.reasons()).items():
+        for job_id, reason in self._changed_reasons().items():
             self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))
+
+    def _changed_reasons(self) -> Mapping[str, Reason]:
+        job_ids = self._to_tell.job_ids()
+        if job_ids is None:
+            return self._changes.of_reasons(self.reasons())
+        job_ids |= self._changes.moved
+        waiting = [each for job_id in job_ids if (each := self._state.pending_job(job_id))]
+        waiting.sort(key=lambda each: each.arrival)
+        reasons: dict[str, Reason] = {}
+        for pending in waiting:
+            reason = self._reason(pending)
+            if reason is None:  # all are counted to say how many are ahead of it
+                return self._changes.of_reasons(self.reasons())
+            reasons[pending.job.job_id] = reason
+        return self._changes.of_some_reasons(reasons, job_ids - reasons.keys())

@@ -121,6 +121,12 @@ class State:
         """
         return self._living[job_id]
 
+    def pending_job(self, job_id: str) -> PendingJob | None:
+        """A job that waits, whatever for; None if it does not."""
+        return (
+            self.startable.get(job_id) or self.waiting_for.get(job_id) or self.too_wide.get(job_id)
+        )
+
     def pending(self) -> list[PendingJob]:
         """All pending jobs, whatever they wait for, by arrival."""
         jobs = [*self.startable.values(), *self.waiting_for.values(), *self.too_wide.values()]
