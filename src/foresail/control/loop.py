@@ -490,7 +490,7 @@ class Controller:
                 running=running,
                 plan=MappingProxyType(self._plan),
                 free_nodes=capacity.free_by_node(),
-                blocked=state.waiting_for_roster.listed(),
+                blocked=state.waiting_for_roster.listed() if state.waiting_for else (),
             )
         )
 

@@ -91,7 +91,8 @@ OLDEST_LIMIT: Final = 3
 QUEUE_MOVES: Final = 4
 CANDIDATES_MOVE: Final = 5
 FOLLOWS_PILOTS: Final = 6
-PARTS: Final = 7
+MOST_RESERVED: Final = 7
+PARTS: Final = 8
 QUEUE_PROGRAM: Final = PARTS
 CANDIDATES_PROGRAM: Final = PARTS + 2
 LIKELY_PROGRAM: Final = PARTS + 4
@@ -99,8 +100,8 @@ PASS_PARAMETERS: Final = PARTS + 6
 STACK: Final = PARTS + 8
 NUMBERS: Final = STACK + STACK_DEPTH
 """The vector of numbers: the pass's address; the order table's column of candidates; limits
-(seconds); whether orders change with time or follow pilots; where in the vector programs and
-parameters begin and end; room for ``evaluate``."""
+(seconds); whether orders change with time or follow pilots; how many reservations a pass makes at
+most; where in the vector programs and parameters begin and end; room for ``evaluate``."""
 
 NO_CODE: Final = -1
 STARTED: Final = 0
@@ -288,27 +289,33 @@ def _keep_late_ones(release: Floats, releases: int, soonest: float) -> None:
 def _take_back_starts(
     now: float, count: int, counters: Integers, jobs: Floats, release: Floats, starts: Integers
 ) -> None:
-    """Take what a pass has started out of the releases; marks in RESERVATION stay."""
+    """Take what a pass has started out of the releases, and its mark off it."""
     for i in range(count):
         slot = starts[i]
+        jobs[slot, RESERVATION] = math.nan
         let_go(release, counters[RELEASES] + count - i, now + jobs[slot, PLANNED], slot)
 
 
 @part
-def _gather_plan(counters: Integers, jobs: Floats, order: Floats, plan: Floats) -> None:
+def _gather_plan(
+    counters: Integers, numbers: Floats, jobs: Floats, order: Floats, plan: Floats
+) -> None:
     """Write slots with reservations and their starts, in queue order; nobody keeps one."""
-    found = 0
+    found, planned = 0, 0
     for i in range(counters[WAITING]):
+        if found >= numbers[MOST_RESERVED]:
+            break
         slot = int(order[i, QUEUE])
         start = jobs[slot, RESERVATION]
         if math.isnan(start):
             continue
-        if math.isfinite(start):
-            plan[found, 0] = slot
-            plan[found, 1] = start
-            found += 1
+        found += 1
         jobs[slot, RESERVATION] = math.nan
-    counters[RESERVED] = found
+        if math.isfinite(start):
+            plan[planned, 0] = slot
+            plan[planned, 1] = start
+            planned += 1
+    counters[RESERVED] = planned
 
 
 @bare_kernel
@@ -395,7 +402,7 @@ def pass_over(
     _bring_into_order(now, counters, numbers, jobs, facts, kinds, order)
     count = _call_pass(now, free, counters, numbers, jobs, order, release, starts)
     _take_back_starts(now, count, counters, jobs, release, starts)
-    _gather_plan(counters, jobs, order, plan)
+    _gather_plan(counters, numbers, jobs, order, plan)
     return count
 
 

@@ -43,11 +43,10 @@ from foresail.model.view import ClusterView, PendingJob, RunningJob
 _FEW: Final = 64
 """Jobs for which there is always room."""
 
-_PER_CPU: Final = 2**60
+_PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
 Floats = NDArray[np.float64]
-Change = tuple[float, float, float, float]
 
 
 class Passed(NamedTuple):
@@ -111,8 +110,9 @@ class QueueTable:
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._counters = np.zeros(table.COUNTERS, np.int64)
         self._kinds = np.zeros((_FEW, table.KIND_COLUMNS), np.int64)
-        self._changes: list[Change] = []
-        self._change_rows = np.zeros((_FEW, table.CHANGE_COLUMNS))
+        self._changed = 0
+        self._changes = np.zeros((_FEW, table.CHANGE_COLUMNS))
+        self._change_numbers = memoryview(self._changes.reshape(-1))
         self._release = np.zeros((_FEW, RELEASE_COLUMNS))
         self._coded_version = -1
         self._make_room(_FEW)
@@ -132,7 +132,9 @@ class QueueTable:
         """Be as the view has it, and run the pass, which is handed the reservations in ``plan``."""
         self._follow(view)
         self.version += 1
-        self._lay_out_changes()
+        needed = self._releases + self._changed + len(self.slot_of) + 1
+        if needed > len(self._release):
+            self._release = lengthened(self._release, 2 * needed)
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id)
             if slot is not None:
@@ -144,8 +146,8 @@ class QueueTable:
             float(view.now),
             self._soonest,
             free,
-            len(self._changes),
-            self._change_rows,
+            self._changed,
+            self._changes,
             self._counters,
             self._numbers,
             self._jobs,
@@ -156,7 +158,7 @@ class QueueTable:
             self._plan,
             self._starts,
         )
-        self._changes.clear()
+        self._changed = 0
         starts = self._starts[:count].tolist() if count else []
         return Passed(starts, free)
 
@@ -208,16 +210,17 @@ class QueueTable:
         self._coded_version = self.version
         return self._changed_codes[:count].tolist() if known else None
 
-    def _lay_out_changes(self) -> None:
-        """Changes as rows, with room for what they and the pass may add."""
-        count = len(self._changes)
-        if count > len(self._change_rows):
-            self._change_rows = np.zeros((2 * count, table.CHANGE_COLUMNS))
-        if count:
-            self._change_rows[:count] = self._changes
-        needed = self._releases + count + len(self.slot_of) + 1
-        if needed > len(self._release):
-            self._release = lengthened(self._release, 2 * needed)
+    def _note(self, what: float, who: float, end: float, cpus: float) -> None:
+        """Have a change made before the next pass; see ``foresail.kernels.queue_table``."""
+        if self._changed == len(self._changes):
+            self._changes = lengthened(self._changes, 2 * self._changed)
+            self._change_numbers = memoryview(self._changes.reshape(-1))
+        numbers, at = self._change_numbers, self._changed * table.CHANGE_COLUMNS
+        numbers[at] = what
+        numbers[at + 1] = who
+        numbers[at + 2] = end
+        numbers[at + 3] = cpus
+        self._changed += 1
 
     # --- following views
 
@@ -288,7 +291,7 @@ class QueueTable:
         fact[table.KIND] = self._kind(job)
         row[WIDTH] = whole_grain(cpus)
         row[PLANNED] = pending.planned_seconds
-        self._changes.append((table.ENTERS, slot, 0.0, 0.0))
+        self._note(table.ENTERS, slot, 0.0, 0.0)
         return True
 
     def _leave(self, job_id: str) -> None:
@@ -296,7 +299,7 @@ class QueueTable:
         if slot is None:
             self.wide.pop(job_id, None)
         else:
-            self._changes.append((table.LEAVES, slot, 0.0, 0.0))
+            self._note(table.LEAVES, slot, 0.0, 0.0)
 
     def _believe(self, pending: PendingJob) -> None:
         """Something else is believed of a waiting job."""
@@ -310,8 +313,8 @@ class QueueTable:
         summary = self._summaries.of(pending.prediction)
         self._facts[slot, table.SUMMARY : table.QUEUE_RANK] = summary
         self._jobs[slot, PLANNED] = pending.planned_seconds
-        self._changes.append((table.LEAVES, slot, 0.0, 0.0))
-        self._changes.append((table.ENTERS, slot, 0.0, 0.0))
+        self._note(table.LEAVES, slot, 0.0, 0.0)
+        self._note(table.ENTERS, slot, 0.0, 0.0)
 
     def _follow_running(self, view: ClusterView) -> bool:
         """Note what has changed among those who run; whether that is known, and little."""
@@ -328,7 +331,7 @@ class QueueTable:
 
     def _hold(self, running: RunningJob) -> None:
         if self._follows_pilots:
-            self._changes.append((table.RUNS, self._kind(running.job), 0.0, 0.0))
+            self._note(table.RUNS, self._kind(running.job), 0.0, 0.0)
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             grains = whole_grain(cpus)
@@ -336,18 +339,18 @@ class QueueTable:
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._changes.append((table.HOLDS, -1.0 - running.start_order, end, grains))
+            self._note(table.HOLDS, -1.0 - running.start_order, end, grains)
 
     def _let_go(self, running: RunningJob) -> None:
         if self._follows_pilots:
-            self._changes.append((table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0))
+            self._note(table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0)
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             self._held -= int(cpus * _PER_CPU)
             self._held_grains -= whole_grain(cpus)
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._changes.append((table.LETS_GO, -1.0 - running.start_order, end, 0.0))
+            self._note(table.LETS_GO, -1.0 - running.start_order, end, 0.0)
 
     # --- beginning anew
 
@@ -363,7 +366,7 @@ class QueueTable:
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
         self._last_submit = float(submitted.max(initial=-math.inf))
         self._is_ordered = bool((np.diff(submitted) >= 0.0).all())
-        self._changes.clear()
+        self._changed = 0
         self._counters[:] = 0
         self._counters[table.SLOTS] = len(fitting)
         self._age_all(view.now, submitted)
@@ -406,7 +409,10 @@ class QueueTable:
 
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all who run."""
-        self._changes = [each for each in self._changes if each[0] < table.HOLDS]
+        rows = self._changes[: self._changed]
+        others = rows[rows[:, table.WHAT] < table.HOLDS]
+        self._changed = len(others)
+        self._changes[: self._changed] = others
         self._kinds[:, table.OF_KIND_RUNNING] = 0
         if self._follows_pilots:
             for each in view.running:
@@ -478,6 +484,7 @@ def _numbers(scheduler: CompiledScheduler) -> Floats:
     numbers[table.FOLLOWS_PILOTS] = (
         scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots
     )
+    numbers[table.MOST_RESERVED] = scheduler.most_reserved
     begin = table.NUMBERS
     for place, part in zip(range(table.PARTS, table.STACK, 2), parts, strict=True):
         numbers[place : place + 2] = begin, begin + part.size

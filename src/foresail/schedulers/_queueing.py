@@ -24,7 +24,6 @@ from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
-from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._expression import compile_expression
@@ -64,11 +63,17 @@ class Orders:
 class QueueScheduler:
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
-    With ``keeps_plan`` each pass is handed the reservations of the one before.
+    With ``keeps_plan`` each pass is handed the reservations of the one before. It makes at most
+    ``most_reserved`` of them: that many are looked for.
     """
 
     def __init__(
-        self, one_pass: Any, orders: Orders, *parameters: float, keeps_plan: bool = False
+        self,
+        one_pass: Any,
+        orders: Orders,
+        *parameters: float,
+        keeps_plan: bool = False,
+        most_reserved: float = math.inf,
     ) -> None:
         self._keeps_plan = keeps_plan
         queue = compile_expression(orders.queue)
@@ -81,6 +86,7 @@ class QueueScheduler:
             compile_expression(orders.likely),
             orders.age_limit_seconds,
             orders.oldest_limit_seconds,
+            most_reserved,
         )
         self._forget()
 
@@ -145,6 +151,7 @@ class _PartitionQueue:
     ) -> None:
         self._table = QueueTable(scheduler, partition, summaries, names)
         self._name = partition.name
+        self._placements: dict[int, Placement] = {}
         self._reasons: Callable[[], _Reasons | None] = _no_reasons
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
@@ -157,19 +164,25 @@ class _PartitionQueue:
         jobs, reserved = table.jobs_by_slot, table.reservations()
         reasons = _Reasons(table, passed, reserved)
         self._reasons = weakref.ref(reasons)
+        starts = [jobs[slot].job for slot in passed.starts]
+        planned = [(jobs[slot].job, start_seconds) for slot, start_seconds in reserved.items()]
         return Decision(
-            starts=tuple(
-                Start(jobs[slot].job.job_id, self._whole(jobs[slot].job)) for slot in passed.starts
-            ),
+            starts=tuple([Start(job.job_id, self._whole(job.tasks)) for job in starts]),
             plan=tuple(
-                PlannedStart(jobs[slot].job.job_id, start_seconds, self._whole(jobs[slot].job))
-                for slot, start_seconds in reserved.items()
+                [
+                    PlannedStart(job.job_id, start_seconds, self._whole(job.tasks))
+                    for job, start_seconds in planned
+                ]
             ),
             reasons=reasons,
         )
 
-    def _whole(self, job: Job) -> Placement:
-        return Placement.whole(self._name, job.tasks)
+    def _whole(self, tasks: int) -> Placement:
+        """All tasks in this partition; one placement for all gangs of this size."""
+        placement = self._placements.get(tasks)
+        if placement is None:
+            placement = self._placements[tasks] = Placement.whole(self._name, tasks)
+        return placement
 
 
 def _no_reasons() -> None:
