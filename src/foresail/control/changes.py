@@ -62,7 +62,7 @@ class Changes:
         return self._moved
 
     def of_reasons(self, reasons: Mapping[str, Reason]) -> Mapping[str, Reason]:
-        """Of the reasons of all who wait, those that differ in kind or in the start they promise."""
+        """Those of all reasons that differ in kind, or in the start they promise."""
         earlier, self._reasons = self._reasons, {}
         return self._compared(reasons, earlier)
 

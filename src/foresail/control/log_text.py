@@ -139,7 +139,7 @@ def parse_record(line: str, source: object, number: int) -> Record:
         ) from error
 
 
-def _plain_fields(record: object) -> dict[str, Any]:
+def _plain_fields(record: Any) -> dict[str, Any]:
     plain = {}
     for name in _field_names(type(record)):
         value = getattr(record, name)
@@ -148,8 +148,8 @@ def _plain_fields(record: object) -> dict[str, Any]:
 
 
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))  # type: ignore[arg-type] # a dataclass
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _plain(value: Any) -> Any:

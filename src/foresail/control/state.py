@@ -78,9 +78,9 @@ class State:
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
-    order and its changes; ``stopping`` (running jobs that were told to stop), ``estimates`` (current
-    estimate of a running job's runtime), ``ended``, ``capacity``, ``submissions`` (how many jobs
-    there have been: the next one's arrival number).
+    order and its changes; ``stopping`` (running jobs that were told to stop), ``estimates``
+    (current estimate of a running job's runtime), ``ended``, ``capacity``, ``submissions`` (how
+    many jobs there have been: the next one's arrival number).
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -20,8 +20,6 @@ from foresail.kernels.signatures import PassInputs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     EXPECTED_END,
-    HELD,
-    HOLDER,
     LIKELY,
     PLANNED,
     QUEUE,
@@ -63,9 +61,9 @@ AGED: Final = QUEUE_RANK + 3
 INFORMS: Final = QUEUE_RANK + 4
 KIND: Final = QUEUE_RANK + 5
 FACT_COLUMNS: Final = QUEUE_RANK + 6
-"""What is known of a job beyond what a pass needs, by slot: specification and summary rows; its keys
-in the orders; 1 while it waits; 1 once it goes first because of its age; how many waiting jobs it
-would inform; its kind."""
+"""What is known of a job beyond what a pass needs, by slot: specification and summary rows; its
+keys in the orders; 1 while it waits; 1 once it goes first because of its age; how many waiting jobs
+it would inform; its kind."""
 
 WAITING: Final = 0
 RELEASES: Final = 1
@@ -127,7 +125,9 @@ def _key(numbers: Floats, program: int, fact: Floats, now: float) -> float:
 
 
 @part
-def _put(facts: Floats, order: Floats, numbers: Floats, waiting: int, slot: int, now: float) -> None:
+def _put(
+    facts: Floats, order: Floats, numbers: Floats, waiting: int, slot: int, now: float
+) -> None:
     """Put a job into its places; ``waiting`` others are in theirs."""
     fact = facts[slot]
     key = _key(numbers, QUEUE_PROGRAM, fact, now)
@@ -389,8 +389,8 @@ def pass_over(
     """Make the first ``changed`` changes and run the pass; returns how many slots are to start.
 
     No running job is expected to end before ``soonest`` (seconds), which is after ``now``.
-    ``starts`` is filled with these, ``plan`` with a row of slot and planned start (seconds) for each
-    of the counted reservations.
+    ``starts`` is filled with these, ``plan`` with a row of slot and planned start (seconds) for
+    each of the counted reservations.
     """
     for i in range(changed):
         _change(changes[i], now, counters, numbers, jobs, facts, kinds, order, release)

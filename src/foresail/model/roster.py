@@ -81,9 +81,7 @@ class Roster(Generic[Entry]):
             self._shown = weakref.ref(shown)
         return shown
 
-    def since(
-        self, earlier: int, later: int
-    ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
+    def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
         """What was entered, taken out or changed between two versions, as entries before and after.
 
         None: it is not remembered any more.

@@ -58,8 +58,8 @@ class RunningJob:
 class ClusterView:
     """What a scheduler sees.
 
-    ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; of those that
-    are ``foresail.model.roster.Listed`` it can be asked what has changed since an earlier view.
+    ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; one that is
+    ``foresail.model.roster.Listed`` can be asked what has changed since an earlier view.
 
     Parameters
     ----------

@@ -125,7 +125,9 @@ class QueueScheduler:
         if view.cluster is not self._cluster:
             self._cluster = view.cluster
             self._queues = [
-                _PartitionQueue(self._compiled, each, self._summaries, _partitions_of(each, view.cluster))
+                _PartitionQueue(
+                    self._compiled, each, self._summaries, _partitions_of(each, view.cluster)
+                )
                 for each in view.cluster.partitions
             ]
         plan = view.plan if self._keeps_plan else {}
@@ -192,9 +194,7 @@ def _no_reasons() -> None:
 class _Reasons(Mapping[str, Reason]):
     """Why jobs wait, put into words once somebody asks: few passes are asked about."""
 
-    def __init__(
-        self, table: QueueTable, passed: Passed, reserved: Mapping[int, float]
-    ) -> None:
+    def __init__(self, table: QueueTable, passed: Passed, reserved: Mapping[int, float]) -> None:
         self._table = table
         self._passed = passed
         self._reserved = reserved
