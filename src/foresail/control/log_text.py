@@ -141,14 +141,15 @@ def parse_record(line: str, source: object, number: int) -> Record:
 
 def _plain_fields(record: Any) -> dict[str, Any]:
     plain = {}
-    for name in _field_names(type(record)):
+    kind: type = type(record)
+    for name in _field_names(kind):
         value = getattr(record, name)
         plain[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
     return plain
 
 
 @cache
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
