@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -51,6 +51,7 @@ class Capacity:
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
         self._down: dict[str, Resources] = {}
+        self._most_tasks: dict[Resources, float] = {}
         self._is_shown = False
 
     def copy(self) -> Capacity:
@@ -131,8 +132,12 @@ class Capacity:
         if len(job.stages) > 1:
             return any(job.total.fits_in(total) for total in self._largest)
         request = job.stages[0].request
-        tasks = sum(count * _tasks_within(request, room) for room, count in self._rooms.items())
-        return tasks >= job.tasks
+        most = self._most_tasks.get(request)
+        if most is None:
+            rooms = self._rooms.items()
+            most = sum(count * _tasks_within(request, room) for room, count in rooms)
+            self._most_tasks[request] = most
+        return most >= job.tasks
 
     def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
         for name, _ in placement.tasks_by_partition:
@@ -144,23 +149,27 @@ class Capacity:
         return None
 
     def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        tasks = job.tasks
+        places = placement.tasks_by_partition
+        if len(places) == 1 and places[0][1] == tasks > 0 and not placement.tasks_by_node:
+            return None  # as nearly all are
         partitions = dict(placement.tasks_by_partition)
         nodes = dict(placement.tasks_by_node)
         counts = [*placement.tasks_by_partition, *placement.tasks_by_node]
-        if any(tasks <= 0 for _, tasks in counts):
+        if any(count <= 0 for _, count in counts):
             return Misplacement.NOT_WHOLE, "a place is given no tasks"
         if len(partitions) + len(nodes) < len(counts):
             return Misplacement.NOT_WHOLE, "a place is named twice"
         placed = sum(partitions.values())
-        if placed != job.tasks:
-            return Misplacement.NOT_WHOLE, f"{placed} of its {job.tasks} tasks are placed"
+        if placed != tasks:
+            return Misplacement.NOT_WHOLE, f"{placed} of its {tasks} tasks are placed"
         if len(job.stages) > 1 and len(counts) > 1:
             return Misplacement.NOT_WHOLE, "a job of several stages stays in one partition"
         if nodes:
             by_partition = dict.fromkeys(partitions, 0)
-            for node, tasks in nodes.items():
+            for node, count in nodes.items():
                 partition = self._home[node][0]
-                by_partition[partition] = by_partition.get(partition, 0) + tasks
+                by_partition[partition] = by_partition.get(partition, 0) + count
             if by_partition != partitions:
                 return Misplacement.NOT_WHOLE, "its nodes and its partitions disagree"
         return None
@@ -176,17 +185,17 @@ class Capacity:
                 )
         return None
 
-    def _claims(self, job: Job, placement: Placement) -> Iterator[Claim]:
+    def _claims(self, job: Job, placement: Placement) -> list[Claim]:
         """What the job holds at each place of a placement that names each place once."""
         if len(job.stages) > 1:
-            yield self._partitions, placement.tasks_by_partition[0][0], job.total
-            return
+            return [(self._partitions, placement.tasks_by_partition[0][0], job.total)]
         request = job.stages[0].request
-        for name, tasks in placement.tasks_by_partition:
-            yield self._partitions, name, request * tasks
+        places = placement.tasks_by_partition
+        claims = [(self._partitions, name, request * tasks) for name, tasks in places]
         for name, tasks in placement.tasks_by_node:
             account = self._down if name in self._down else self._nodes
-            yield account, name, request if tasks == 1 else request * tasks
+            claims.append((account, name, request if tasks == 1 else request * tasks))
+        return claims
 
 
 def _tasks_within(request: Resources, room: Resources) -> float:

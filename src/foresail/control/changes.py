@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from foresail.model.decision import PlannedStart
@@ -61,18 +61,36 @@ class Changes:
             dropped=tuple(job_id for job_id in earlier if job_id not in later),
         )
 
+    @property
+    def moved(self) -> Set[str]:
+        """Jobs planned for another time since reasons were last compared."""
+        return self._moved
+
     def of_reasons(self, reasons: Mapping[str, Reason]) -> Mapping[str, Reason]:
-        """The reasons that differ in kind, or in the start that they promise."""
-        known: dict[str, tuple[ReasonCode, object]] = {}
+        """Those of all reasons that differ in kind, or in the start they promise."""
+        earlier, self._reasons = self._reasons, {}
+        return self._compared(reasons, earlier)
+
+    def of_some_reasons(
+        self, reasons: Mapping[str, Reason], gone: Iterable[str]
+    ) -> Mapping[str, Reason]:
+        """As ``of_reasons``, of jobs among whom are all that differ; ``gone`` wait no more."""
+        for job_id in gone:
+            self._reasons.pop(job_id, None)
+        return self._compared(reasons, self._reasons)
+
+    def _compared(
+        self, reasons: Mapping[str, Reason], earlier: Mapping[str, tuple[ReasonCode, object]]
+    ) -> Mapping[str, Reason]:
         changed: dict[str, Reason] = {}
         for job_id, reason in reasons.items():
             promises = reason.code is ReasonCode.RESERVED
             start = promises and job_id not in self._plan and reason.numbers.get("start")
-            known[job_id] = (reason.code, start)
+            known = (reason.code, start)
             moved = promises and job_id in self._moved
-            if moved or self._reasons.get(job_id) != known[job_id]:
+            if moved or earlier.get(job_id) != known:
                 changed[job_id] = reason
-        self._reasons = known
+            self._reasons[job_id] = known
         self._moved.clear()
         return changed
 

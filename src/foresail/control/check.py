@@ -69,12 +69,13 @@ def check_decision(
     """
     starts: list[Start] = []
     refusals: list[Refusal] = []
-    left = capacity.copy() if decision.starts else capacity
+    left = capacity.copy() if len(decision.starts) > 1 else capacity
     started: set[str] = set()
     for start in decision.starts:
         refusal = _refuse_start(start, started, startable, running, left)
         if refusal is None:
-            left.take(startable[start.job_id].job, start.placement)
+            if left is not capacity:  # there are others, who get what is left
+                left.take(startable[start.job_id].job, start.placement)
             started.add(start.job_id)
             starts.append(start)
         else:

@@ -70,6 +70,8 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
     "event": {each.__name__: each for each in _EVENTS},
     "instruction": {each.__name__: each for each in _INSTRUCTIONS},
 }
+_AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
+_encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
 _BUILT_APART: Final = frozenset({*_TYPES, "job"})
 """Fields of jobs, events and instructions, which are made by rules of their own."""
 
@@ -86,7 +88,7 @@ def record_line(record: Record) -> str:
         if name not in silent or value != silent[name]
     }
     kind = {"kind": _KIND_OF[type(record)]}
-    return json.dumps(kind | plain, separators=(",", ":")) + "\n"
+    return _encoded(kind | plain) + "\n"
 
 
 def read_log(path: Path) -> Iterator[Record]:
@@ -146,16 +148,27 @@ def parse_record(line: str, source: object, number: int) -> Record:
         ) from error
 
 
-def _plain_fields(record: object) -> dict[str, Any]:
-    names = (each.name for each in fields(record))  # type: ignore[arg-type] # a dataclass
-    return {name: _plain(getattr(record, name)) for name in names}
+def _plain_fields(record: Any) -> dict[str, Any]:
+    plain = {}
+    kind: type = type(record)
+    for name in _field_names(kind):
+        value = getattr(record, name)
+        plain[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
+    return plain
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (*_EVENTS, *_INSTRUCTIONS)):
         return {"type": type(value).__name__, **_plain_fields(value)}
     if is_dataclass(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -16,6 +16,7 @@ from foresail.control.check import Verdict, check_decision
 from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.counters import Counters
 from foresail.control.log import EventLog, NullLog
+from foresail.control.reasons_to_tell import ReasonsToTell
 from foresail.control.run_fold import RunFold
 from foresail.control.state import State, Withdrawn
 from foresail.model.cluster import Cluster
@@ -125,6 +126,7 @@ class Controller:
         self._head: str | None = None
         self._reasons: Mapping[str, Reason] = {}
         self._changes = Changes()
+        self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
 
@@ -171,6 +173,7 @@ class Controller:
     def drain(self) -> None:
         """Start nothing new from the next step on; what runs runs to its end."""
         self._draining = True
+        self._to_tell.any_may_differ()
         if self._recording:
             self._log.append(records.Drained(self._steps))
 
@@ -178,6 +181,7 @@ class Controller:
         """Start jobs again from the next step on: the end of a drain."""
         self._draining = False
         self._has_news = True
+        self._to_tell.any_may_differ()
         if self._recording:
             self._log.append(records.Reopened(self._steps))
 
@@ -252,27 +256,31 @@ class Controller:
 
     def reasons(self) -> dict[str, Reason]:
         """Why each pending job waits, by job id in order of arrival."""
-        state = self._state
-        reasons: dict[str, Reason] = {}
-        for ahead, pending in enumerate(state.pending()):
-            job_id = pending.job.job_id
-            unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
-            if unmet is not None:
-                reason = Reason(ReasonCode.DEPENDENCY, {"after": unmet})
-            elif job_id in state.too_wide:
-                numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
-                reason = Reason(ReasonCode.TOO_WIDE, numbers)
-            elif self._draining:
-                reason = Reason(ReasonCode.DRAINING)
-            else:
-                not_chosen = Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
-                reason = self._reasons.get(job_id, not_chosen)
-            reasons[job_id] = reason
-        return reasons
+        return {
+            pending.job.job_id: self._reason(pending)
+            or Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+            for ahead, pending in enumerate(self._state.pending())
+        }
+
+    def _reason(self, pending: PendingJob) -> Reason | None:
+        """Why a pending job waits; None if the scheduler says nothing of it."""
+        state, job_id = self._state, pending.job.job_id
+        unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
+        if unmet is not None:
+            return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
+        if job_id in state.too_wide:
+            numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
+            return Reason(ReasonCode.TOO_WIDE, numbers)
+        if self._draining:
+            return Reason(ReasonCode.DRAINING)
+        return self._reasons.get(job_id)
 
     def _in_order(self, events: Iterable[Event]) -> list[Event]:
         """The events as the conventions order them; ends by start, all else as given."""
-        return sorted(events, key=self._rank)
+        given = list(events)
+        if len(given) > 1:
+            given.sort(key=self._rank)
+        return given
 
     def _rank(self, event: Event) -> tuple[int, int]:
         order = 0
@@ -313,7 +321,8 @@ class Controller:
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
         if self._plans_runtimes is not None:
             planned = self._plans_runtimes.planned_seconds(pending)
-            pending = replace(pending, planned_seconds=planned)
+            if planned != pending.planned_seconds:
+                pending = replace(pending, planned_seconds=planned)
         pending = self._reserved(pending)
         withdrawn = self._state.submit(pending, self._now)
         self._tell_belief(pending)
@@ -376,13 +385,15 @@ class Controller:
             self._release(outcome.job_id)
             self._withdraw(withdrawn)
         if running is not None:
-            self.predictor.observe(running.job, replace(outcome, slowdown=running.slowdown))
+            if outcome.slowdown != running.slowdown:
+                outcome = replace(outcome, slowdown=running.slowdown)
+            self.predictor.observe(running.job, outcome)
             self._learned_of.add(running.job.user)
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
         if self._refreshes is not None:
-            for pending in tuple(self._state.startable.values()):
+            for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
                     belief = self._refreshes.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
@@ -442,30 +453,22 @@ class Controller:
         self.counters.passes += 1
         self._refresh_predictions()
         capacity, running = self._visible()
-        view = ClusterView(
-            now=self._now,
-            cluster=state.cluster,
-            free=capacity.free_by_partition(),
-            pending=tuple(state.startable.values()),
-            running=running,
-            plan=MappingProxyType(self._plan),
-            free_nodes=capacity.free_by_node(),
-            blocked=tuple(state.waiting_for.values()),
-        )
-        decision = self.scheduler.decide(view)
+        decision = self._decide(capacity, running)
         verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
         head_delayed = self._note_plan(decision)
         if self._recording:
+            self._to_tell.take(decision.reasons)
             change = self._changes.of_plan(decision.plan, self._now)
+            free = capacity.free_by_partition()
             self._log.append(
                 records.Decided(
                     step=self._steps,
                     time=self._now,
-                    pending=len(view.pending),
-                    running=len(view.running),
-                    free_cpus=sum(room.cpus for room in view.free.values()),
+                    pending=len(state.startable),
+                    running=len(running),
+                    free_cpus=sum(room.cpus for room in free.values()),
                     starts=tuple(start.job_id for start in decision.starts),
                     preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
                     plan=change.plan,
@@ -479,8 +482,26 @@ class Controller:
             self._tell_solution()
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
+        del running  # nobody is shown any more what is about to change
         self._carry_out(verdict)
         self._instructions += decision.ticks
+
+    def _decide(self, capacity: Capacity, running: Sequence[RunningJob]) -> Decision:
+        """Ask the scheduler; what it was shown, and said before, need not be kept for anybody."""
+        state = self._state
+        self._reasons = {}
+        return self.scheduler.decide(
+            ClusterView(
+                now=self._now,
+                cluster=state.cluster,
+                free=capacity.free_by_partition(),
+                pending=state.startable_roster.listed(),
+                running=running,
+                plan=MappingProxyType(self._plan),
+                free_nodes=capacity.free_by_node(),
+                blocked=state.waiting_for_roster.listed() if state.waiting_for else (),
+            )
+        )
 
     def _tell_solution(self) -> None:
         """Record how well the scheduler says that it solved the pass."""
@@ -515,10 +536,10 @@ class Controller:
             self._instructions.append(withdraw)
             self._withdraw(dependents)
 
-    def _visible(self) -> tuple[Capacity, tuple[RunningJob, ...]]:
+    def _visible(self) -> tuple[Capacity, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
-        running = tuple(state.running.values())
+        running = state.running_roster.listed()
         if self.conventions.free == "actual":
             return state.capacity, running
         gone = [job for job in running if job.expected_end_seconds <= self._now]
@@ -543,5 +564,20 @@ class Controller:
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""
-        for job_id, reason in self._changes.of_reasons(self.reasons()).items():
+        for job_id, reason in self._changed_reasons().items():
             self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))
+
+    def _changed_reasons(self) -> Mapping[str, Reason]:
+        job_ids = self._to_tell.job_ids()
+        if job_ids is None:
+            return self._changes.of_reasons(self.reasons())
+        job_ids |= self._changes.moved
+        waiting = [each for job_id in job_ids if (each := self._state.pending_job(job_id))]
+        waiting.sort(key=lambda each: each.arrival)
+        reasons: dict[str, Reason] = {}
+        for pending in waiting:
+            reason = self._reason(pending)
+            if reason is None:  # all are counted to say how many are ahead of it
+                return self._changes.of_reasons(self.reasons())
+            reasons[pending.job.job_id] = reason
+        return self._changes.of_some_reasons(reasons, job_ids - reasons.keys())

@@ -14,6 +14,7 @@ from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
+from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
 from foresail.model.view import PendingJob, RunningJob
 
@@ -74,21 +75,26 @@ class Withdrawn:
 class State:
     """Everything that is true now. Only the methods named after transitions change it.
 
-    To be read, not written, by others: ``startable`` (pending jobs that may start, by arrival),
+    To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
-    empty cluster has no room for), ``running`` (by start), ``stopping`` (running jobs that were
-    told to stop), ``estimates`` (current estimate of a running job's runtime), ``ended``,
-    ``capacity``, ``submissions`` (how many jobs there have been: the next one's arrival number).
+    empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
+    order and its changes; ``stopping`` (running jobs that were told to stop), ``estimates``
+    (current estimate of a running job's runtime), ``ended``, ``capacity``, ``submissions`` (how
+    many jobs there have been: the next one's arrival number).
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.capacity = Capacity(cluster)
         self._slowdowns = Slowdowns(cluster)
-        self.startable: dict[str, PendingJob] = {}
-        self.waiting_for: dict[str, PendingJob] = {}
-        self.too_wide: dict[str, PendingJob] = {}
-        self.running: dict[str, RunningJob] = {}
+        self.startable_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.waiting_for_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.too_wide_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.running_roster: Roster[RunningJob] = Roster(_by_start)
+        self.startable = self.startable_roster.by_id
+        self.waiting_for = self.waiting_for_roster.by_id
+        self.too_wide = self.too_wide_roster.by_id
+        self.running = self.running_roster.by_id
         self.stopping: set[str] = set()
         self.estimates: dict[str, float] = {}
         self.ended: dict[str, EndedJob] = {}
@@ -115,6 +121,12 @@ class State:
         """
         return self._living[job_id]
 
+    def pending_job(self, job_id: str) -> PendingJob | None:
+        """A job that waits, whatever for; None if it does not."""
+        return (
+            self.startable.get(job_id) or self.waiting_for.get(job_id) or self.too_wide.get(job_id)
+        )
+
     def pending(self) -> list[PendingJob]:
         """All pending jobs, whatever they wait for, by arrival."""
         jobs = [*self.startable.values(), *self.waiting_for.values(), *self.too_wide.values()]
@@ -137,19 +149,20 @@ class State:
         for predecessor in job.after:
             self._dependents.setdefault(predecessor, []).append(job.job_id)
         if self.unmet(job) is not None:
-            self.waiting_for[job.job_id] = pending
+            self.waiting_for_roster.put(job.job_id, pending)
             return self._settle_dependent(job.job_id, now)
         self._queue(pending)
         return []
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""
-        self.startable[job_id] = replace(self.startable[job_id], prediction=prediction)
+        believed = replace(self.startable[job_id], prediction=prediction)
+        self.startable_roster.put(job_id, believed)
 
     def start(self, job_id: str, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate of the runtime there."""
         self._require(job_id, "start", now)
-        pending = self.startable.pop(job_id)
+        pending = self.startable_roster.take(job_id)
         self.capacity.take(pending.job, placement)
         slowdown = self._slowdowns.of(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
@@ -164,7 +177,7 @@ class State:
             reservation=pending.reservation,
         )
         self._starts += 1
-        self.running[job_id] = running
+        self.running_roster.put(job_id, running)
         self.estimates[job_id] = estimate
         return running
 
@@ -176,7 +189,7 @@ class State:
             expected_end_seconds=before.start_seconds + estimate_seconds,
             corrections=before.corrections + 1 if count is None else count,
         )
-        self.running[job_id] = after
+        self.running_roster.put(job_id, after)
         self.estimates[job_id] = estimate_seconds
         return after
 
@@ -189,7 +202,6 @@ class State:
         self._require(job_id, "requeue", now)
         self._release(job_id)
         self._queue(self._living[job_id])
-        self._restore_order()
 
     def end(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
         """Running to ended; returns the jobs that will never run because of it."""
@@ -204,20 +216,20 @@ class State:
 
     def _queue(self, pending: PendingJob) -> None:
         fits = self.capacity.could_hold(pending.job)
-        (self.startable if fits else self.too_wide)[pending.job.job_id] = pending
-
-    def _restore_order(self) -> None:
-        self.startable = {p.job.job_id: p for p in sorted(self.startable.values(), key=_by_arrival)}
+        roster = self.startable_roster if fits else self.too_wide_roster
+        roster.put(pending.job.job_id, pending)
 
     def _release(self, job_id: str) -> None:
-        running = self.running.pop(job_id)
+        running = self.running_roster.take(job_id)
         self.capacity.give_back(running.job, running.placement)
         self.stopping.discard(job_id)
         del self.estimates[job_id]
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
-        for jobs in (self.startable, self.waiting_for, self.too_wide, self._living):
-            jobs.pop(job_id, None)
+        for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
+            if job_id in roster.by_id:
+                roster.take(job_id)
+        del self._living[job_id]
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []
         for dependent in self._dependents.pop(job_id, ()):
@@ -230,9 +242,8 @@ class State:
         pending = self.waiting_for[job_id]
         unmet = self.unmet(pending.job)
         if unmet is None:
-            del self.waiting_for[job_id]
+            self.waiting_for_roster.take(job_id)
             self._queue(pending)
-            self._restore_order()
             return []
         for predecessor in pending.job.after:
             end = self.ended.get(predecessor)
@@ -264,3 +275,7 @@ class State:
 
 def _by_arrival(pending: PendingJob) -> int:
     return pending.arrival
+
+
+def _by_start(running: RunningJob) -> int:
+    return running.start_order

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import kernel, part
+from foresail.kernels.compile import bare_kernel, kernel, part
 
 CONSTANT: Final = 0
 SPEC: Final = 1
@@ -133,6 +133,19 @@ def _unary(code: int, value: float) -> float:
     if code == SQUARE_ROOT:
         return math.sqrt(value)
     return abs(value)
+
+
+@bare_kernel
+def value_of(
+    code: NDArray[np.float64],
+    stack: NDArray[np.float64],
+    spec: NDArray[np.float64],
+    summary: NDArray[np.float64],
+    now: float,
+    informed: float,
+) -> float:
+    """As ``evaluate``, to be called from Python."""
+    return evaluate(code, stack, spec, summary, now, informed)
 
 
 @kernel

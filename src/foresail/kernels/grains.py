@@ -6,6 +6,7 @@ may seem to have a little less than it has: too little for a job that needs all 
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,11 @@ _PER_CPU: Final = 2.0**30
 def whole_grains(cpus: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cpus of jobs rounded down to a billionth, so that their sums are exact (whole ones stay)."""
     return np.floor(cpus * _PER_CPU) / _PER_CPU
+
+
+def whole_grain(cpus: float) -> float:
+    """As ``whole_grains``, for one job."""
+    return math.floor(cpus * _PER_CPU) / _PER_CPU
 
 
 def nearest_grain(cpus: float) -> float:

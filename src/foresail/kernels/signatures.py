@@ -7,6 +7,7 @@ correction or scheduler needs no change to the replay and no new compilation of 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -207,7 +208,8 @@ class CompiledScheduler(NamedTuple):
 
     ``queue`` orders the waiting jobs; ``candidates`` orders them for backfilling; ``plan`` is the
     runtime (seconds) planned with and ``likely`` the one a bold pass may hope for; jobs that have
-    waited ``age_limit_seconds`` go first, and the oldest of all after ``oldest_limit_seconds``.
+    waited ``age_limit_seconds`` go first, and the oldest of all after ``oldest_limit_seconds``. A
+    pass makes reservations for at most so many jobs as ``most_reserved`` says.
     """
 
     one_pass: Step
@@ -218,3 +220,4 @@ class CompiledScheduler(NamedTuple):
     likely: Program
     age_limit_seconds: float
     oldest_limit_seconds: float
+    most_reserved: float = math.inf

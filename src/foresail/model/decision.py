@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from foresail.model.reason import Reason
 
@@ -83,6 +84,18 @@ class Decision:
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     withdrawals: tuple[Withdraw, ...] = ()
     ticks: tuple[TickAt, ...] = ()
+
+
+@runtime_checkable
+class TellsChanges(Protocol):
+    """Reasons that know how they differ from those of an earlier decision of the same scheduler."""
+
+    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
+        """A mark of this decision, and the jobs whose reasons may differ in kind.
+
+        ``mark`` is that of the decision that they are compared with. None: all may differ.
+        """
+        ...
 
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt

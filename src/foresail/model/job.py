@@ -99,6 +99,8 @@ class Job:
     @property
     def tasks(self) -> int:
         """Tasks of all stages together."""
+        if len(self.stages) == 1:  # asked for many times a pass
+            return self.stages[0].tasks
         return sum(stage.tasks for stage in self.stages)
 
     @classmethod

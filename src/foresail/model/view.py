@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foresail.model.cluster import Cluster
@@ -58,6 +58,9 @@ class RunningJob:
 class ClusterView:
     """What a scheduler sees.
 
+    ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; one that is
+    ``foresail.model.roster.Listed`` can be asked what has changed since an earlier view.
+
     Parameters
     ----------
     now
@@ -79,8 +82,8 @@ class ClusterView:
     now: float
     cluster: Cluster
     free: Mapping[str, Resources]
-    pending: tuple[PendingJob, ...]
-    running: tuple[RunningJob, ...]
+    pending: Sequence[PendingJob]
+    running: Sequence[RunningJob]
     plan: Mapping[str, float] = field(default_factory=dict)
     free_nodes: Mapping[str, Resources] = field(default_factory=dict)
-    blocked: tuple[PendingJob, ...] = ()
+    blocked: Sequence[PendingJob] = ()

@@ -8,47 +8,27 @@ Each partition of the cluster is scheduled by itself, over its count of cpus.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from itertools import chain
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.distributions.summary import summarise
-from foresail.kernels.calling import run_pass, step_address
-from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
-from foresail.kernels.expression import Program, evaluate_all
-from foresail.kernels.grains import nearest_grain, whole_grains
+from foresail.kernels.expression import STACK_DEPTH, value_of
+from foresail.kernels.queue_table import BEHIND, WOULD_DELAY
 from foresail.kernels.signatures import CompiledScheduler
-from foresail.kernels.waiting_jobs import (
-    CANDIDATE,
-    EXPECTED_END,
-    HELD,
-    LIKELY,
-    ORDER_COLUMNS,
-    PASS_COLUMNS,
-    PLANNED,
-    QUEUE,
-    RELEASE_COLUMNS,
-    RESERVATION,
-    SUBMITTED,
-    WIDTH,
-)
-from foresail.model.cluster import Partition
+from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
-from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
-from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._expression import compile_expression
-
-_FEW: Final = 64
-"""Waiting jobs whose rows there is always room for."""
+from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +64,19 @@ class Orders:
 class QueueScheduler:
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
-    With ``keeps_plan`` each pass is handed the reservations of the one before.
+    With ``keeps_plan`` each pass is handed the reservations of the one before. It makes at most
+    ``most_reserved`` of them: that many are looked for.
     """
 
     def __init__(
-        self, one_pass: Step, orders: Orders, *parameters: float, keeps_plan: bool = False
+        self,
+        one_pass: Step,
+        orders: Orders,
+        *parameters: float,
+        keeps_plan: bool = False,
+        most_reserved: float = math.inf,
     ) -> None:
         self._keeps_plan = keeps_plan
-        self._rows = _Rows()
         queue = compile_expression(orders.queue)
         self._compiled = CompiledScheduler(
             one_pass,
@@ -102,7 +87,25 @@ class QueueScheduler:
             compile_expression(orders.likely),
             orders.age_limit_seconds,
             orders.oldest_limit_seconds,
+            most_reserved,
         )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Know nothing of any view."""
+        self._cluster: Cluster | None = None
+        self._queues: list[_PartitionQueue] = []
+        self._summaries = Summaries()
+        self._spec = np.full(SPEC_COLUMNS, -1.0)
+        self._stack = np.empty(STACK_DEPTH)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without its tables, which follow from views."""
+        return {"_keeps_plan": self._keeps_plan, "_compiled": self._compiled}
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+        self._forget()
 
     def compiled(self) -> CompiledScheduler:
         """The pass, its parameters and orders, for a compiled replay."""
@@ -110,312 +113,220 @@ class QueueScheduler:
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The runtime to plan with for a job that has just been submitted."""
-        specs, summaries = _rows([(pending.job, pending.prediction)])
-        alone = np.ones(1)
-        now = pending.job.submit_seconds
-        return float(_values(self._compiled.plan, now, specs, summaries, alone)[0])
+        job, spec = pending.job, self._spec
+        spec[SUBMIT] = job.submit_seconds
+        spec[CPUS] = job.cpus
+        spec[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
+        summary = self._summaries.of(pending.prediction)
+        now = float(job.submit_seconds)
+        return value_of(self._compiled.plan.code, self._stack, spec, summary, now, 1.0)
 
     def decide(self, view: ClusterView) -> Decision:
         """What to start now in each partition, the reservations, and why the others wait."""
-        partitions = view.cluster.partitions
-        if len(partitions) == 1:
-            return self._decide(view, partitions[0], view.pending)
-        decisions = [
-            self._decide(view, each, [p for p in view.pending if _is_for(p.job, each, view)])
-            for each in partitions
-        ]
+        if view.cluster is not self._cluster:
+            self._cluster = view.cluster
+            self._queues = [
+                _PartitionQueue(
+                    self._compiled, each, self._summaries, _partitions_of(each, view.cluster)
+                )
+                for each in view.cluster.partitions
+            ]
+        plan = view.plan if self._keeps_plan else {}
+        decisions = [each.decide(view, plan) for each in self._queues]
+        if len(decisions) == 1:
+            return decisions[0]
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
-            reasons={job: reason for each in decisions for job, reason in each.reasons.items()},
+            reasons=_AllReasons([each.reasons for each in decisions]),
         )
 
-    def _decide(
-        self, view: ClusterView, partition: Partition, mine: Sequence[PendingJob]
-    ) -> Decision:
-        total = partition.total.cpus
-        rows = self._rows.of(mine)
-        fits = rows[0][:, CPUS] <= total
-        fitting, wide = mine, {}
-        if not fits.all():
-            fitting = [each for each in mine if each.job.cpus <= total]
-            rows = (rows[0][fits], rows[1][fits], rows[2][fits])
-            wide = {
-                each.job.job_id: Reason(
-                    ReasonCode.TOO_WIDE, {"cpus": each.job.cpus, "total": total}
-                )
-                for each in mine
-                if each.job.cpus > total
-            }
-        if not fitting:
-            return Decision(reasons=wide)
-        plan = view.plan if self._keeps_plan else {}
-        desk = _Desk(self._compiled, view, partition, fitting, plan, rows)
-        starts = desk.run_pass()
+
+class _PartitionQueue:
+    """The pass over one partition, on tables that it keeps."""
+
+    def __init__(
+        self,
+        scheduler: CompiledScheduler,
+        partition: Partition,
+        summaries: Summaries,
+        names: Container[str | None],
+    ) -> None:
+        self._table = QueueTable(scheduler, partition, summaries, names)
+        self._name = partition.name
+        self._placements: dict[int, Placement] = {}
+        self._reasons: Callable[[], _Reasons | None] = _no_reasons
+
+    def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
+        """What to start now, the reservations, and why the others wait."""
+        earlier = self._reasons()
+        if earlier is not None:
+            earlier.settle()
+        table = self._table
+        passed = table.pass_over(view, plan)
+        jobs, reserved = table.jobs_by_slot, table.reservations()
+        reasons = _Reasons(table, passed, reserved)
+        self._reasons = weakref.ref(reasons)
+        starts = [jobs[slot].job for slot in passed.starts]
+        planned = [(jobs[slot].job, start_seconds) for slot, start_seconds in reserved.items()]
         return Decision(
-            starts=tuple(
-                Start(fitting[slot].job.job_id, _whole(fitting[slot].job, partition))
-                for slot in starts
-            ),
+            starts=tuple([Start(job.job_id, self._whole(job.tasks)) for job in starts]),
             plan=tuple(
-                PlannedStart(job.job_id, start_seconds, _whole(job, partition))
-                for job, start_seconds in desk.reservations()
+                [
+                    PlannedStart(job.job_id, start_seconds, self._whole(job.tasks))
+                    for job, start_seconds in planned
+                ]
             ),
-            reasons=_Reasons(wide, desk, starts),
+            reasons=reasons,
         )
+
+    def _whole(self, tasks: int) -> Placement:
+        """All tasks in this partition; one placement for all gangs of this size."""
+        placement = self._placements.get(tasks)
+        if placement is None:
+            placement = self._placements[tasks] = Placement.whole(self._name, tasks)
+        return placement
+
+
+def _no_reasons() -> None:
+    """The reference to reasons that nobody has been given."""
 
 
 class _Reasons(Mapping[str, Reason]):
     """Why jobs wait, put into words once somebody asks: few passes are asked about."""
 
-    def __init__(self, wide: Mapping[str, Reason], desk: _Desk, starts: Sequence[int]) -> None:
-        self._wide = wide
-        self._desk = desk
-        self._starts = starts
+    def __init__(self, table: QueueTable, passed: Passed, reserved: Mapping[int, float]) -> None:
+        self._table = table
+        self._passed = passed
+        self._reserved = reserved
+        self._version = table.version
+        self._told: Mapping[str, Reason] | None = None
 
     @cached_property
-    def _told(self) -> dict[str, Reason]:
-        return {**self._wide, **self._desk.reasons(self._starts)}
+    def _free(self) -> float:
+        """Cpus that are free once all have started."""
+        return self._table.free_after(self._passed)
+
+    def settle(self) -> Mapping[str, Reason]:
+        """All of them; from then on, what becomes of the table does not matter."""
+        if self._told is None:
+            self._told = self._all()
+        return self._told
 
     def __getitem__(self, job_id: str) -> Reason:
-        return self._told[job_id]
+        if self._told is not None:
+            return self._told[job_id]
+        table = self._table
+        if job_id in table.wide:
+            return self._too_wide(table.wide[job_id])
+        slot = table.slot_of[job_id]
+        if slot in self._passed.starts:
+            raise KeyError(job_id)
+        return self._reason(slot, self._head()) or _behind(self._ahead(slot))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._told)
+        return iter(self.settle())
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self.settle())
 
+    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
+        """See ``foresail.model.decision.TellsChanges``."""
+        table = self._table
+        if self._told is not None or self._version != table.version:
+            return None, None
+        head = self._head()
+        since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -1
+        behind = WOULD_DELAY if head in self._reserved else BEHIND
+        slots = table.changed_codes(self._passed, behind, since)
+        jobs = table.jobs_by_slot
+        changed = None if slots is None else [jobs[slot].job.job_id for slot in slots]
+        return (table, table.version), changed
 
-def _whole(job: Job, partition: Partition) -> Placement:
-    return Placement.whole(partition.name, job.tasks)
+    def _all(self) -> dict[str, Reason]:
+        table, jobs = self._table, self._table.jobs_by_slot
+        reasons = {job_id: self._too_wide(each) for job_id, each in table.wide.items()}
+        started, head = set(self._passed.starts), self._head()
+        waiting = [slot for slot in table.queue() if slot not in started]
+        for ahead, slot in enumerate(waiting):
+            reasons[jobs[slot].job.job_id] = self._reason(slot, head) or _behind(ahead)
+        return reasons
 
+    def _head(self) -> int:
+        """The first slot that stays, -1 for none."""
+        return self._table.first_but(self._passed.starts)
 
-def _is_for(job: Job, partition: Partition, view: ClusterView) -> bool:
-    """Whether a job asks for this partition, or this is the first and there is no such one."""
-    if job.partition in view.free:
-        return job.partition == partition.name
-    return partition is view.cluster.partitions[0]
+    def _ahead(self, slot: int) -> int:
+        """How many wait before the job of a slot."""
+        ahead = self._table.queue()
+        del ahead[ahead.index(slot) :]
+        return len(ahead) - len(set(ahead).intersection(self._passed.starts))
 
+    def _too_wide(self, pending: PendingJob) -> Reason:
+        total = self._table.partition.total.cpus
+        return Reason(ReasonCode.TOO_WIDE, {"cpus": pending.job.cpus, "total": total})
 
-def _values(
-    program: Program,
-    now: float,
-    specs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-    pilots: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    return evaluate_all(program.code, now, specs, summaries, pilots)
-
-
-def _rows(
-    jobs: Sequence[tuple[Job, Distribution]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Specification and summary rows; the codes of users and queues are no business of orders."""
-    specs = np.full((len(jobs), SPEC_COLUMNS), -1.0)
-    summaries = np.empty((len(jobs), SUMMARY_COLUMNS))
-    for slot, (job, prediction) in enumerate(jobs):
-        specs[slot, SUBMIT] = job.submit_seconds
-        specs[slot, CPUS] = job.cpus
-        specs[slot, REQUESTED] = (
-            math.inf if job.requested_seconds is None else job.requested_seconds
-        )
-        summaries[slot] = summarise(prediction)
-    return specs, summaries
-
-
-class _Rows:
-    """What arrays say of waiting jobs, kept from pass to pass while they wait."""
-
-    def __init__(self) -> None:
-        self._specs = np.empty((0, SPEC_COLUMNS))
-        self._summaries = np.empty((0, SUMMARY_COLUMNS))
-        self._planned = np.empty(0)
-        self._kept: list[PendingJob] = []
-        self._place: dict[int, int] = {}
-
-    def of(
-        self, pending: Sequence[PendingJob]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Specification and summary rows and planned runtimes of these jobs, in their order."""
-        try:
-            places = [*map(self._place.__getitem__, map(id, pending))]
-        except KeyError:  # some are new, or believed anew
-            self._keep(pending)
-            places = [*map(self._place.__getitem__, map(id, pending))]
-        return self._specs[places], self._summaries[places], self._planned[places]
-
-    def _keep(self, pending: Sequence[PendingJob]) -> None:
-        new = [each for each in pending if id(each) not in self._place]
-        first = len(self._kept)
-        if first + len(new) > len(self._specs):
-            new, first = list(pending), 0
-            self._make_room(2 * len(new) + _FEW)
-        rows = slice(first, first + len(new))
-        self._specs[rows], self._summaries[rows] = _rows([(p.job, p.prediction) for p in new])
-        self._planned[rows] = [each.planned_seconds for each in new]
-        self._place.update((id(each), first + at) for at, each in enumerate(new))
-        self._kept += new
-
-    def _make_room(self, jobs: int) -> None:
-        """Forget all, with room for so many jobs."""
-        self._kept.clear()
-        self._place.clear()
-        self._specs = np.empty((jobs, SPEC_COLUMNS))
-        self._summaries = np.empty((jobs, SUMMARY_COLUMNS))
-        self._planned = np.empty(jobs)
-
-
-class _Desk:
-    """The arrays of one pass over one partition, laid out from a view."""
-
-    def __init__(
-        self,
-        scheduler: CompiledScheduler,
-        view: ClusterView,
-        partition: Partition,
-        pending: Sequence[PendingJob],
-        plan: Mapping[str, float],
-        rows: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    ) -> None:
-        self._scheduler = scheduler
-        self._now = view.now
-        self._pending = pending
-        specs, summaries, planned = rows
-        self._jobs = np.empty((len(pending), PASS_COLUMNS))
-        self._jobs[:, WIDTH] = whole_grains(specs[:, CPUS])
-        self._jobs[:, SUBMITTED] = specs[:, SUBMIT]
-        self._jobs[:, PLANNED] = planned
-        self._jobs[:, RESERVATION] = math.nan
-        if plan:
-            self._jobs[:, RESERVATION] = [plan.get(each.job.job_id, math.nan) for each in pending]
-        aged = self._aged()
-        pilots = np.ones(len(pending))
-        if scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots:
-            pilots = _pilots(pending, view.running, aged)
-        self._jobs[:, LIKELY] = _values(scheduler.likely, self._now, specs, summaries, pilots)
-        self._order = np.empty((len(pending), ORDER_COLUMNS))
-        queue_keys = _values(scheduler.queue, self._now, specs, summaries, pilots)
-        self._order[:, QUEUE] = _ordered(queue_keys, aged)
-        self._candidates = QUEUE
-        if scheduler.candidates is not scheduler.queue:
-            candidate_keys = _values(scheduler.candidates, self._now, specs, summaries, pilots)
-            self._order[:, CANDIDATE] = _ordered(candidate_keys, aged)
-            self._candidates = CANDIDATE
-        soonest = math.nextafter(view.now, math.inf)  # a wake-up may come late on a live cluster
-        releases = sorted(
-            [
-                (max(each.expected_end_seconds, soonest), each.start_order, cpus)
-                for each in view.running
-                if (cpus := _held(each.job, each.placement, partition.name)) > 0
-            ]
-        )
-        self._releases = len(releases)
-        self._release = np.zeros((len(releases) + len(pending), RELEASE_COLUMNS))
-        self._release[: len(releases), EXPECTED_END] = [time for time, _, _ in releases]
-        held = np.array([cpus for _, _, cpus in releases])
-        self._release[: len(releases), HELD] = whole_grains(held)
-        total = nearest_grain(view.free[partition.name].cpus + held.sum())
-        self._free = total - float(self._release[: len(releases), HELD].sum())
-
-    def _aged(self) -> NDArray[np.bool_]:
-        """Who goes first for having waited long; arrivals are in order, the first is the oldest."""
-        wait = self._now - self._jobs[:, SUBMITTED]
-        aged: NDArray[np.bool_] = wait >= self._scheduler.age_limit_seconds
-        aged[0] |= wait[0] >= self._scheduler.oldest_limit_seconds
-        return aged
-
-    def run_pass(self) -> list[int]:
-        """Slots to start, in order."""
-        starts = np.empty(len(self._pending), dtype=np.int64)
-        count = run_pass(
-            step_address(self._scheduler.one_pass),
-            self._now,
-            self._free,
-            len(self._pending),
-            self._releases,
-            self._order,
-            self._candidates,
-            self._jobs,
-            self._release,
-            self._scheduler.parameters,
-            starts,
-        )
-        return [int(slot) for slot in starts[:count]]
-
-    def reservations(self) -> list[tuple[Job, float]]:
-        """Jobs with a reservation and its start (seconds), in queue order."""
-        queue = self._queue()
-        start_seconds = self._jobs[queue, RESERVATION]
-        return [
-            (self._pending[slot].job, start)
-            for slot, start in zip(queue.tolist(), start_seconds.tolist(), strict=True)
-            if math.isfinite(start)
-        ]
-
-    def _queue(self) -> NDArray[np.int64]:
-        """Slots in queue order."""
-        return self._order[:, QUEUE].astype(np.int64)
-
-    def reasons(self, starts: Sequence[int]) -> dict[str, Reason]:
-        """Why each of the others waits."""
-        started = set(starts)
-        free = self._free - sum(float(self._jobs[slot, WIDTH]) for slot in starts)
-        waiting = [slot for slot in self._queue().tolist() if slot not in started]
-        head = waiting[0] if waiting else None
-        return {
-            self._pending[slot].job.job_id: self._reason(slot, ahead, head, free)
-            for ahead, slot in enumerate(waiting)
-        }
-
-    def _reason(self, slot: int, ahead: int, head: int | None, free: float) -> Reason:
-        cpus = float(self._jobs[slot, WIDTH])
-        reserved = float(self._jobs[slot, RESERVATION])
-        if math.isfinite(reserved):
-            return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved})
+    def _reason(self, slot: int, head: int) -> Reason | None:
+        """Why a job waits that does not just wait its turn."""
+        cpus, free, reserved = self._table.width(slot), self._free, self._reserved
+        if slot in reserved:
+            return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > free:
             return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
-        if head is not None and math.isfinite(self._jobs[head, RESERVATION]):
-            return Reason(
-                ReasonCode.WOULD_DELAY,
-                {
-                    "head": self._pending[head].job.job_id,
-                    "start": float(self._jobs[head, RESERVATION]),
-                },
-            )
-        return Reason(ReasonCode.BEHIND, {"ahead": ahead})
+        if head in reserved:
+            job_id = self._table.jobs_by_slot[head].job.job_id
+            return Reason(ReasonCode.WOULD_DELAY, {"head": job_id, "start": reserved[head]})
+        return None
 
 
-def _held(job: Job, placement: Placement, partition: str) -> float:
-    """Cpus that a running job holds in a partition."""
-    places = placement.tasks_by_partition
-    if len(places) == 1:  # asked for many times a pass
-        return job.cpus if places[0][0] == partition else 0.0
-    tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
-    return job.cpus * tasks / job.tasks
+def _behind(ahead: int) -> Reason:
+    return Reason(ReasonCode.BEHIND, {"ahead": ahead})
 
 
-def _ordered(keys: NDArray[np.float64], aged: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Slots in order: the aged ones by arrival, the others by value, ties by arrival."""
-    keys[aged] = -math.inf
-    return np.argsort(keys, kind="stable")
+class _AllReasons(Mapping[str, Reason]):
+    """The reasons of several partitions."""
+
+    def __init__(self, parts: Sequence[Mapping[str, Reason]]) -> None:
+        self._parts = parts
+
+    def __getitem__(self, job_id: str) -> Reason:
+        for part in self._parts:
+            reason = part.get(job_id)
+            if reason is not None:
+                return reason
+        raise KeyError(job_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self._parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
+        """See ``foresail.model.decision.TellsChanges``."""
+        marks = mark if isinstance(mark, list) else [None] * len(self._parts)
+        told = [
+            part.changed_since(each)
+            for part, each in zip(self._parts, marks, strict=True)
+            if isinstance(part, _Reasons)
+        ]
+        changed: list[str] = []
+        for _, some in told:
+            if some is None:
+                return [each for each, _ in told], None
+            changed += some
+        return [each for each, _ in told], changed
 
 
-def _kind(job: Job) -> tuple[str | None, float | None]:
-    return job.user, job.requested_seconds
+def _partitions_of(partition: Partition, cluster: Cluster) -> Container[str | None]:
+    """What jobs name that are for this partition: it; in the first, whatever there is not."""
+    others = {each.name for each in cluster.partitions if each is not partition}
+    return _AllBut(others) if partition is cluster.partitions[0] else {partition.name}
 
 
-def _pilots(
-    pending: Sequence[PendingJob], running: Sequence[RunningJob], aged: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """How many waiting jobs each would inform: those of its kind, if none runs or is older."""
-    waiting = Counter(_kind(each.job) for each in pending)
-    informed = {_kind(each.job) for each in running}
-    pilots = np.ones(len(pending))
-    for slot, each in enumerate(pending):
-        kind = _kind(each.job)
-        if kind not in informed:
-            informed.add(kind)
-            if not aged[slot]:
-                pilots[slot] = waiting[kind]
-    return pilots
+class _AllBut(Container[str | None]):
+    def __init__(self, others: Container[str | None]) -> None:
+        self._others = others
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._others

@@ -61,4 +61,5 @@ class Easy(QueueScheduler):
             plan=parameters.plan,
             age_limit_seconds=parameters.age_limit_seconds,
         )
-        super().__init__(one_pass, orders, parameters.reservations)
+        reservations = parameters.reservations
+        super().__init__(one_pass, orders, reservations, most_reserved=reservations)

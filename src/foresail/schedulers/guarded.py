@@ -76,4 +76,5 @@ class Guarded(QueueScheduler):
             parameters.age_limit_seconds,
             parameters.oldest_limit_seconds,
             *[0.0] * (GUARD_COLUMNS * parameters.protected),
+            most_reserved=1,
         )

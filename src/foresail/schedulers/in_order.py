@@ -32,4 +32,4 @@ class InOrder(QueueScheduler):
 
     def __init__(self, parameters: InOrderParameters) -> None:
         orders = Orders(parameters.queue, age_limit_seconds=parameters.age_limit_seconds)
-        super().__init__(in_order_pass, orders)
+        super().__init__(in_order_pass, orders, most_reserved=0)

@@ -53,6 +53,31 @@ _TICK: Final = 4
 
 _MOST_VAIN_TICKS: Final = 100
 
+_ATTEMPT: Final = (
+    "attempt",
+    "start_seconds",
+    "end_seconds",
+    "predicted_seconds",
+    "predicted_low_seconds",
+    "predicted_high_seconds",
+    "corrections",
+    "backfilled",
+    "placement",
+    "ended_because",
+)
+_SPECIFIED: Final = (
+    "job_id",
+    "submit_seconds",
+    "cpus",
+    "user",
+    "requested_seconds",
+    "deadline_seconds",
+    "nominal_runtime_seconds",
+    "accepted",
+)
+_ROW: Final = (*_ATTEMPT, *_SPECIFIED)
+"""The columns of a row: what one attempt adds, and what is said of every job."""
+
 
 @dataclass(slots=True)
 class _Attempt:
@@ -65,6 +90,7 @@ class _Attempt:
     ended_because: EndedBecause
     placement: Placement
     backfilled: bool
+    end: Ended | None = None
 
     def outcome(self) -> Outcome:
         return Outcome(
@@ -95,11 +121,14 @@ class _SimulatedCluster:
     surroundings: Surroundings
     reservations: Mapping[str, Reservation | Rejection]
     arrival: dict[str, int] = field(default_factory=dict)
+    arrived: list[str] = field(default_factory=list)
+    first: int = 0
     waiting: dict[str, Job] = field(default_factory=dict)
     running: dict[str, _Attempt] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     heap: list[tuple[float, int, int, Event | _TickFor]] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    ends: Counter[EndedBecause] = field(default_factory=Counter)
     pushed: int = 0
     too_wide: list[Job] = field(default_factory=list)
     withdrawn: list[Job] = field(default_factory=list)
@@ -176,11 +205,13 @@ class _SimulatedCluster:
         """An attempt ends because a node of it does; its work is lost."""
         attempt.end_seconds = now
         attempt.ended_because = EndedBecause.LOST
-        return Ended(now, attempt.outcome())
+        attempt.end = Ended(now, attempt.outcome())
+        return attempt.end
 
     def enqueue(self, job: Job) -> None:
         """Note who waits; a job that can never start is not one whom others overtake."""
-        self.arrival[job.job_id] = len(self.arrival)
+        self.arrival[job.job_id] = len(self.arrived)
+        self.arrived.append(job.job_id)
         if self.capacity.could_hold(job):
             self.waiting[job.job_id] = job
         else:
@@ -190,7 +221,9 @@ class _SimulatedCluster:
         """Whether the event has not been made void by a preemption."""
         if isinstance(event, Ended):
             attempt = self.running.get(event.outcome.job_id)
-            return attempt is not None and attempt.outcome() == event.outcome
+            return attempt is not None and (
+                attempt.end is event or attempt.outcome() == event.outcome
+            )
         if isinstance(event, EstimateExpired):
             return event.job_id in self.running
         return True
@@ -220,7 +253,7 @@ class _SimulatedCluster:
 
     def start(self, start: Start, now: float) -> None:
         job_id = start.job_id
-        first_waiting = next(iter(self.waiting))
+        first_waiting = self.first_waiting()
         job = self.waiting.pop(job_id)
         runtime, because = self.runtime_seconds[job_id], EndedBecause.COMPLETED
         limit = math.inf if job.requested_seconds is None else job.requested_seconds
@@ -239,14 +272,22 @@ class _SimulatedCluster:
             backfilled=first_waiting != job_id,
         )
         self.running[job_id] = attempt
-        self.push(_END, Ended(attempt.end_seconds, attempt.outcome()))
+        attempt.end = Ended(attempt.end_seconds, attempt.outcome())
+        self.push(_END, attempt.end)
+
+    def first_waiting(self) -> str:
+        """Who of those who wait came first."""
+        while self.arrived[self.first] not in self.waiting:
+            self.first += 1
+        return self.arrived[self.first]
 
     def preempt(self, job_id: str, now: float) -> None:
         """The attempt ends at once and its work is lost; the job's next one starts anew."""
         attempt = self.running[job_id]
         attempt.end_seconds = now
         attempt.ended_because = EndedBecause.PREEMPTED
-        self.push(_END, Ended(now, attempt.outcome()))
+        attempt.end = Ended(now, attempt.outcome())
+        self.push(_END, attempt.end)
         if self.surroundings.cycle_seconds is not None:
             self.push(_TICK, Tick(now))  # the same cycle goes on with what that frees
 
@@ -257,45 +298,50 @@ class _SimulatedCluster:
         prediction = controller.submitted_job(job.job_id).prediction
         if outcome.ended_because in (EndedBecause.PREEMPTED, EndedBecause.LOST):
             self.requeue(job)
+        self.ends[outcome.ended_because] += 1
         self.rows.append(
-            {
-                **self.specified(job),
-                "attempt": attempt.number,
-                "start_seconds": attempt.start_seconds,
-                "end_seconds": attempt.end_seconds,
-                "predicted_seconds": prediction.mean(),
-                "predicted_low_seconds": prediction.quantile(0.10),
-                "predicted_high_seconds": prediction.quantile(0.90),
-                "corrections": controller.running[job.job_id].corrections,
-                "backfilled": attempt.backfilled,
-                "placement": placement_text(attempt.placement),
-                "ended_because": attempt.ended_because.value,
-            }
+            (
+                attempt.number,
+                attempt.start_seconds,
+                attempt.end_seconds,
+                prediction.mean(),
+                prediction.quantile(0.10),
+                prediction.quantile(0.90),
+                controller.running[job.job_id].corrections,
+                attempt.backfilled,
+                placement_text(attempt.placement),
+                attempt.ended_because.value,
+                *self.specified(job),
+            )
         )
 
     def requeue(self, job: Job) -> None:
         """Back to its place in the queue: among those who wait, in order of submission."""
-        waiting = sorted([*self.waiting.values(), job], key=lambda each: self.arrival[each.job_id])
-        self.waiting = {each.job_id: each for each in waiting}
+        self.waiting[job.job_id] = job
+        self.first = min(self.first, self.arrival[job.job_id])
 
-    def specified(self, job: Job) -> dict[str, Any]:
-        """What a row says of a job whatever has become of it."""
+    def specified(self, job: Job) -> tuple[Any, ...]:
+        """What a row says of a job whatever has become of it, as ``_SPECIFIED`` has it."""
         answer = self.reservations.get(job.job_id)
-        return {
-            "job_id": job.job_id,
-            "submit_seconds": job.submit_seconds,
-            "cpus": job.cpus,
-            "user": job.user,
-            "requested_seconds": job.requested_seconds,
-            "deadline_seconds": job.deadline_seconds,
-            "nominal_runtime_seconds": self.runtime_seconds[job.job_id],
-            "accepted": None if answer is None else isinstance(answer, Reservation),
-        }
+        return (
+            job.job_id,
+            job.submit_seconds,
+            job.cpus,
+            job.user,
+            job.requested_seconds,
+            job.deadline_seconds,
+            self.runtime_seconds[job.job_id],
+            None if answer is None else isinstance(answer, Reservation),
+        )
 
-    def all_rows(self) -> list[dict[str, Any]]:
-        """A row per attempt, and one for each job that has had none."""
-        left = [*self.waiting.values(), *self.too_wide, *self.withdrawn]
-        return self.rows + [self.specified(job) for job in left if job.job_id not in self.attempts]
+    def all_rows(self) -> list[tuple[Any, ...]]:
+        """A row per attempt, and one for each job that has had none; columns as in ``_ROW``."""
+        waiting = sorted(self.waiting.values(), key=lambda each: self.arrival[each.job_id])
+        left = [*waiting, *self.too_wide, *self.withdrawn]
+        none = (None,) * len(_ATTEMPT)
+        return self.rows + [
+            (*none, *self.specified(job)) for job in left if job.job_id not in self.attempts
+        ]
 
 
 def simulate_events(
@@ -402,10 +448,15 @@ def placement_text(placement: Placement) -> str:
     return ",".join(f"{name}:{tasks}" for name, tasks in places)
 
 
-def _by_submission(rows: list[dict[str, Any]], workload: Workload) -> pl.DataFrame:
+def _by_submission(rows: list[tuple[Any, ...]], workload: Workload) -> pl.DataFrame:
     submitted = workload.jobs.select("job_id").with_row_index("submission")
+    columns = zip(_ROW, zip(*rows, strict=True), strict=True) if rows else ()
+    table = pl.DataFrame(
+        {name: pl.Series(values, dtype=schema.SCHEDULE[name]) for name, values in columns},
+        schema=None if rows else schema.SCHEDULE,
+    )
     return (
-        pl.DataFrame(rows, schema=schema.SCHEDULE)
+        table.select(*schema.SCHEDULE)
         .join(submitted, on="job_id", how="left")
         .sort("submission", "attempt")
         .drop("submission")
@@ -413,14 +464,13 @@ def _by_submission(rows: list[dict[str, Any]], workload: Workload) -> pl.DataFra
 
 
 def _counters(controller: Controller, cluster: _SimulatedCluster) -> dict[str, float]:
-    counters = controller.counters
-    ends = Counter(row["ended_because"] for row in cluster.rows)
+    counters, ends = controller.counters, cluster.ends
     return {
         "passes": counters.passes,
         "corrections": counters.corrections,
         "refusals": counters.refusals,
         "delayed_heads": counters.delayed_heads,
-        "preempted": ends[EndedBecause.PREEMPTED.value],
-        "lost": ends[EndedBecause.LOST.value],
+        "preempted": ends[EndedBecause.PREEMPTED],
+        "lost": ends[EndedBecause.LOST],
         "never_started": len(cluster.waiting) + len(cluster.too_wide),
     }

@@ -188,7 +188,7 @@ def _running(
         held[at] = places.held(each.job, each.placement)
     for slowdown in np.unique(slowdowns).tolist():
         group = np.flatnonzero(slowdowns == slowdown)
-        beliefs = Beliefs([_belief(view.running[at], parameters) for at in group])
+        beliefs = Beliefs([_belief(view.running[int(at)], parameters) for at in group])
         probability[group] = beliefs.still_running(slowdown, offsets, elapsed[group])
     ends = np.array([each.expected_end_seconds - view.now for each in view.running])
     outlived = probability[:, 0] == 0.0

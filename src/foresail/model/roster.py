@@ -1,0 +1,169 @@
+"""Rosters: jobs by id in an order, shown as they are at a moment without being copied.
+
+Whoever looks after every event at thousands of jobs, of which one or two are others than before,
+asks what has changed since; whoever just iterates sees a sequence.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar, cast, overload
+
+Entry = TypeVar("Entry")
+
+_FEW: Final = 1024
+"""Changes that are remembered however few jobs there are."""
+
+
+class Roster(Generic[Entry]):
+    """Jobs by id, in the order of a number that each has.
+
+    ``by_id`` is to be read only; its order is that of the numbers unless one was put back.
+    """
+
+    def __init__(self, number: Callable[[Entry], int]) -> None:
+        self._number = number
+        self._entries: dict[str, Entry] = {}
+        self._is_ordered = True
+        self._last = -1
+        self._changes: list[tuple[Entry | None, Entry | None]] = []
+        self._forgotten = 0
+        self._shown: Callable[[], Listed[Entry] | None] = _nothing
+        self.by_id: Mapping[str, Entry] = MappingProxyType(self._entries)
+
+    @property
+    def version(self) -> int:
+        """How often it has been changed."""
+        return self._forgotten + len(self._changes)
+
+    def put(self, job_id: str, entry: Entry) -> None:
+        """Enter a job, or another entry for one that is in it."""
+        before = self._entries.get(job_id)
+        if before is None:
+            number = self._number(entry)
+            if number < self._last:
+                self._is_ordered = False
+            else:
+                self._last = number
+        self._note(before, entry)
+        self._entries[job_id] = entry
+
+    def take(self, job_id: str) -> Entry:
+        """Take a job out.
+
+        Raises
+        ------
+        KeyError
+            If it is not in it.
+        """
+        entry = self._entries[job_id]
+        self._note(entry, None)
+        del self._entries[job_id]
+        return entry
+
+    def in_order(self) -> list[Entry]:
+        """All entries, by number."""
+        if not self._is_ordered:
+            entries = sorted(self._entries.items(), key=lambda each: self._number(each[1]))
+            self._entries.clear()
+            self._entries.update(entries)
+            self._is_ordered = True
+        return list(self._entries.values())
+
+    def listed(self) -> Listed[Entry]:
+        """All entries in order as they are now; made in no time, whatever their number."""
+        shown = self._shown()
+        if shown is None:
+            version = self._forgotten + len(self._changes)
+            shown = Listed(self, version, len(self._entries))
+            self._shown = weakref.ref(shown)
+        return shown
+
+    def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
+        """What was entered, taken out or changed between two versions, as entries before and after.
+
+        None: it is not remembered any more.
+        """
+        first, end = earlier - self._forgotten, later - self._forgotten
+        return None if first < 0 or first > end else self._changes[first:end]
+
+    def _note(self, before: Entry | None, after: Entry | None) -> None:
+        """Before a change: leave to others what they were shown, and remember it."""
+        if self._shown is not _nothing:
+            shown = self._shown()
+            if shown is not None:
+                shown.settle()
+            self._shown = _nothing
+        changes = self._changes
+        if len(changes) > _FEW and len(changes) > 4 * len(self._entries):
+            half = len(changes) // 2
+            del changes[:half]
+            self._forgotten += half
+        changes.append((before, after))
+
+
+class Listed(Sequence[Entry]):
+    """The entries of a roster in order, as they were when it was asked for them."""
+
+    __slots__ = ("__weakref__", "_entries", "_length", "roster", "version")
+
+    def __init__(self, roster: Roster[Entry], version: int, length: int) -> None:
+        self.roster = roster
+        self.version = version
+        self._length = length
+        self._entries: tuple[Entry, ...] | None = None
+
+    def settle(self) -> tuple[Entry, ...]:
+        """All of them; from then on, what becomes of the roster does not matter."""
+        if self._entries is None:
+            self._entries = tuple(self.roster.in_order())
+        return self._entries
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.settle())
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, at: int | slice) -> Entry | tuple[Entry, ...]:
+        return self.settle()[at]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Listed):
+            return self.settle() == other.settle()
+        return self.settle() == other
+
+    def __hash__(self) -> int:
+        return hash(self.settle())
+
+    def __repr__(self) -> str:
+        return repr(self.settle())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self.settle(),)
+
+
+def _nothing() -> None:
+    """The reference to a list that nobody was shown."""
+
+
+def roster_of(shown: Sequence[Entry]) -> tuple[Roster[Entry] | None, int]:
+    """The roster that is shown and its version then; None if it is another sequence."""
+    if isinstance(shown, Listed):
+        return shown.roster, shown.version
+    return None, 0
+
+
+def changes_since(
+    shown: Sequence[Entry], roster: Roster[Entry] | None, version: int
+) -> Sequence[tuple[Entry | None, Entry | None]] | None:
+    """How what is shown differs from that version of a roster; None: all may be other."""
+    if roster is None or not isinstance(shown, Listed) or shown.roster is not roster:
+        return None
+    return cast("Listed[Entry]", shown).roster.since(version, shown.version)

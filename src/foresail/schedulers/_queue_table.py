@@ -1,0 +1,494 @@
+"""The queue of one partition as compiled tables, kept from view to view.
+
+A view that follows from the one before says what has changed since; only that is brought up to date
+then. From any other view the tables are made anew, so that a decision follows from the view alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.summary import summarise
+from foresail.kernels import queue_table as table
+from foresail.kernels.calling import step_address
+from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
+from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    EXPECTED_END,
+    HELD,
+    HOLDER,
+    ORDER_COLUMNS,
+    PASS_COLUMNS,
+    PLANNED,
+    QUEUE,
+    RELEASE_COLUMNS,
+    RESERVATION,
+    SUBMITTED,
+    WIDTH,
+)
+from foresail.model.cluster import Partition
+from foresail.model.decision import Placement
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.roster import Roster, changes_since, roster_of
+from foresail.model.view import ClusterView, PendingJob, RunningJob
+
+_FEW: Final = 64
+"""Jobs for which there is always room."""
+
+_PER_CPU: Final = 2.0**60
+"""Sums of cpus are counted in parts so small that they are exact."""
+
+Floats = NDArray[np.float64]
+
+
+class Passed(NamedTuple):
+    """What a pass has come to: slots to start, and how many cpus were free before."""
+
+    starts: list[int]
+    free: float
+
+
+class Summaries:
+    """Summary rows of beliefs, the last one kept: whoever submits a job asks twice."""
+
+    def __init__(self) -> None:
+        self._belief: Distribution | None = None
+        self._row = np.empty(SUMMARY_COLUMNS)
+
+    def of(self, belief: Distribution) -> Floats:
+        """The summary row of a belief; to be read at once, and only."""
+        if belief is not self._belief:
+            self._row = summarise(belief)
+            self._belief = belief
+        return self._row
+
+
+class QueueTable:
+    """Who waits for one partition and who runs there, in the order of a scheduler.
+
+    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those who wait,
+    ``slot_of`` their slots by id, ``wide`` those who never fit, by id. ``version`` counts passes.
+    """
+
+    def __init__(
+        self,
+        scheduler: CompiledScheduler,
+        partition: Partition,
+        summaries: Summaries,
+        names: Container[str | None],
+    ) -> None:
+        self.partition = partition
+        self.version = 0
+        self.slot_of: dict[str, int] = {}
+        self.jobs_by_slot: list[PendingJob] = []
+        self.wide: dict[str, PendingJob] = {}
+        self._summaries = summaries
+        self._names = names
+        self._total = partition.total.cpus
+        self._numbers = _numbers(scheduler)
+        self._follows_pilots = bool(self._numbers[table.FOLLOWS_PILOTS])
+        self._now = -math.inf
+        self._pending: Roster[PendingJob] | None = None
+        self._pending_version = 0
+        self._running: Roster[RunningJob] | None = None
+        self._running_version = 0
+        self._is_ordered = True
+        self._last_arrival = -1
+        self._last_submit = -math.inf
+        self._soonest = -math.inf
+        self._held = 0
+        self._held_grains = 0.0
+        self._releases = 0
+        self._kind_codes: dict[tuple[str | None, float | None], int] = {}
+        self._counters = np.zeros(table.COUNTERS, np.int64)
+        self._kinds = np.zeros((_FEW, table.KIND_COLUMNS), np.int64)
+        self._changed = 0
+        self._changes = np.zeros((_FEW, table.CHANGE_COLUMNS))
+        self._change_numbers = numbers_of(self._changes)
+        self._release = np.zeros((_FEW, RELEASE_COLUMNS))
+        self._coded_version = -1
+        self._make_room(_FEW)
+
+    def _make_room(self, slots: int) -> None:
+        """Fresh tables for so many slots."""
+        self._jobs = np.full((slots, PASS_COLUMNS), math.nan)
+        self._facts = np.zeros((slots, table.FACT_COLUMNS))
+        self._facts[:, :SPEC_COLUMNS] = -1.0
+        self._order = np.zeros((slots + 1, ORDER_COLUMNS))
+        self._plan = np.zeros((slots, 2))
+        self._starts = np.zeros(slots, np.int64)
+        self._codes = np.full(slots, table.NO_CODE)
+        self._changed_codes = np.zeros(slots, np.int64)
+
+    def pass_over(self, view: ClusterView, plan: Mapping[str, float]) -> Passed:
+        """Be as the view has it, and run the pass, which is handed the reservations in ``plan``."""
+        self._follow(view)
+        self.version += 1
+        needed = self._releases + self._changed + len(self.slot_of) + 1
+        if needed > len(self._release):
+            self._release = lengthened(self._release, 2 * needed)
+        for job_id, start in plan.items():
+            slot = self.slot_of.get(job_id)
+            if slot is not None:
+                self._jobs[slot, RESERVATION] = start
+        free = nearest_grain(view.free[self.partition.name].cpus + self._held / _PER_CPU)
+        free -= self._held_grains
+        self._soonest = math.nextafter(view.now, math.inf)  # wake-ups may come late where jobs run
+        count = table.pass_over(
+            float(view.now),
+            self._soonest,
+            free,
+            self._changed,
+            self._changes,
+            self._counters,
+            self._numbers,
+            self._jobs,
+            self._facts,
+            self._kinds,
+            self._order,
+            self._release,
+            self._plan,
+            self._starts,
+        )
+        self._changed = 0
+        starts = self._starts[:count].tolist() if count else []
+        return Passed(starts, free)
+
+    def reservations(self) -> dict[int, float]:
+        """Planned start (seconds) by slot, of the last pass's reservations, in queue order."""
+        count = int(self._counters[table.RESERVED])
+        return {int(slot): start for slot, start in self._plan[:count].tolist()} if count else {}
+
+    def queue(self) -> list[int]:
+        """Slots of all who wait, in queue order."""
+        rows = self._order[: self._counters[table.WAITING], QUEUE]
+        return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
+
+    def first_but(self, started: Container[int]) -> int:
+        """The first slot in queue order that is not one of these; -1 if there is none."""
+        for place in range(self._counters[table.WAITING]):
+            slot = int(self._order[place, QUEUE])
+            if slot not in started:
+                return slot
+        return -1
+
+    def width(self, slot: int) -> float:
+        """Cpus of a job."""
+        return float(self._jobs[slot, WIDTH])
+
+    def free_after(self, passed: Passed) -> float:
+        """Cpus that are free once all have started."""
+        return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
+
+    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[int] | None:
+        """Slots of jobs that wait for another kind of reason than after an earlier pass.
+
+        ``behind`` is the code of jobs that would fit; None: that pass was another one than the
+        last that was asked about.
+        """
+        known = self._coded_version == since
+        count = table.find_changed_codes(
+            self.free_after(passed),
+            behind,
+            len(passed.starts),
+            self._counters,
+            self._jobs,
+            self._order,
+            self._plan,
+            self._starts,
+            self._codes,
+            self._changed_codes,
+        )
+        self._coded_version = self.version
+        return self._changed_codes[:count].tolist() if known else None
+
+    def _note(self, what: float, who: float, end: float, cpus: float) -> None:
+        """Have a change made before the next pass; see ``foresail.kernels.queue_table``."""
+        if self._changed == len(self._changes):
+            self._changes = lengthened(self._changes, 2 * self._changed)
+            self._change_numbers = numbers_of(self._changes)
+        numbers, at = self._change_numbers, self._changed * table.CHANGE_COLUMNS
+        numbers[at] = what
+        numbers[at + 1] = who
+        numbers[at + 2] = end
+        numbers[at + 3] = cpus
+        self._changed += 1
+
+    # --- following views
+
+    def _follow(self, view: ClusterView) -> None:
+        """Note what is other than in the view before."""
+        if view.now < self._now or not self._follow_pending(view):
+            self._kind_codes.clear()
+            self._kinds[:] = 0
+            self._take_pending(view)
+            self._take_running(view)
+        elif not self._follow_running(view):
+            self._take_running(view)
+        self._now = view.now
+
+    def _follow_pending(self, view: ClusterView) -> bool:
+        """Note what has changed among those who wait; whether that is little, and in order."""
+        changes = changes_since(view.pending, self._pending, self._pending_version)
+        if changes is None:
+            changes = self._differences(view.pending)
+        if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
+            return False
+        for before, after in changes:
+            if before is not None and after is not None and before.job is after.job:
+                self._believe(after)
+                continue
+            if before is not None:
+                self._leave(before.job.job_id)
+            if after is not None and not self._enter(after):
+                return False
+        self._pending, self._pending_version = roster_of(view.pending)
+        return True
+
+    def _differences(
+        self, pending: Sequence[PendingJob]
+    ) -> list[tuple[PendingJob | None, PendingJob | None]]:
+        """How these differ from those who are known to wait."""
+        by_slot = self.jobs_by_slot
+        known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
+        mine = [each for each in pending if each.job.partition in self._names]
+        pairs = [(known.pop(each.job.job_id, None), each) for each in mine]
+        gone = [(each, None) for each in known.values()]
+        return [*gone, *((before, after) for before, after in pairs if before is not after)]
+
+    def _enter(self, pending: PendingJob) -> bool:
+        """Give a new job a slot; whether there is one that keeps slots in order of arrival."""
+        job = pending.job
+        if job.partition not in self._names:
+            return True
+        if job.cpus > self._total:
+            self.wide[job.job_id] = pending
+            return True
+        slot = len(self.jobs_by_slot)
+        in_order = pending.arrival > self._last_arrival and job.submit_seconds >= self._last_submit
+        if not in_order or slot == len(self._jobs):
+            return False
+        self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
+        self.jobs_by_slot.append(pending)
+        self.slot_of[job.job_id] = slot
+        fact, row = self._facts[slot], self._jobs[slot]
+        cpus = job.cpus
+        fact[SUBMIT] = row[SUBMITTED] = job.submit_seconds
+        fact[CPUS] = cpus
+        fact[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
+        fact[table.SUMMARY : table.QUEUE_RANK] = self._summaries.of(pending.prediction)
+        fact[table.INFORMS] = 1.0
+        fact[table.KIND] = self._kind(job)
+        row[WIDTH] = whole_grain(cpus)
+        row[PLANNED] = pending.planned_seconds
+        self._note(table.ENTERS, slot, 0.0, 0.0)
+        return True
+
+    def _leave(self, job_id: str) -> None:
+        slot = self.slot_of.pop(job_id, None)
+        if slot is None:
+            self.wide.pop(job_id, None)
+        else:
+            self._note(table.LEAVES, slot, 0.0, 0.0)
+
+    def _believe(self, pending: PendingJob) -> None:
+        """Something else is believed of a waiting job."""
+        job_id = pending.job.job_id
+        slot = self.slot_of.get(job_id)
+        if slot is None:
+            if job_id in self.wide:
+                self.wide[job_id] = pending
+            return
+        self.jobs_by_slot[slot] = pending
+        summary = self._summaries.of(pending.prediction)
+        self._facts[slot, table.SUMMARY : table.QUEUE_RANK] = summary
+        self._jobs[slot, PLANNED] = pending.planned_seconds
+        self._note(table.LEAVES, slot, 0.0, 0.0)
+        self._note(table.ENTERS, slot, 0.0, 0.0)
+
+    def _follow_running(self, view: ClusterView) -> bool:
+        """Note what has changed among those who run; whether that is known, and little."""
+        changes = changes_since(view.running, self._running, self._running_version)
+        if changes is None or len(changes) > _FEW + 2 * self._releases:
+            return False
+        for before, after in changes:
+            if before is not None:
+                self._let_go(before)
+            if after is not None:
+                self._hold(after)
+        self._running, self._running_version = roster_of(view.running)
+        return True
+
+    def _hold(self, running: RunningJob) -> None:
+        if self._follows_pilots:
+            self._note(table.RUNS, self._kind(running.job), 0.0, 0.0)
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        if cpus > 0:
+            grains = whole_grain(cpus)
+            self._held += int(cpus * _PER_CPU)
+            self._held_grains += grains
+            self._releases += 1
+            end = max(running.expected_end_seconds, self._soonest)
+            self._note(table.HOLDS, -1.0 - running.start_order, end, grains)
+
+    def _let_go(self, running: RunningJob) -> None:
+        if self._follows_pilots:
+            self._note(table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0)
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        if cpus > 0:
+            self._held -= int(cpus * _PER_CPU)
+            self._held_grains -= whole_grain(cpus)
+            self._releases -= 1
+            end = max(running.expected_end_seconds, self._soonest)
+            self._note(table.LETS_GO, -1.0 - running.start_order, end, 0.0)
+
+    # --- beginning anew
+
+    def _take_pending(self, view: ClusterView) -> None:
+        """Lay the tables out from all who wait."""
+        pending = [each for each in view.pending if each.job.partition in self._names]
+        fitting = [each for each in pending if each.job.cpus <= self._total]
+        self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
+        self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
+        self.jobs_by_slot = fitting
+        self._make_room(2 * len(fitting) + _FEW)
+        submitted = self._lay_out(fitting)
+        self._last_arrival = max((each.arrival for each in fitting), default=-1)
+        self._last_submit = float(submitted.max(initial=-math.inf))
+        self._is_ordered = bool((np.diff(submitted) >= 0.0).all())
+        self._changed = 0
+        self._counters[:] = 0
+        self._counters[table.SLOTS] = len(fitting)
+        self._age_all(view.now, submitted)
+        table.fill_order(
+            float(view.now),
+            self._counters,
+            self._numbers,
+            self._jobs,
+            self._facts,
+            self._kinds,
+            self._order,
+        )
+        self._coded_version = -1
+        self._pending, self._pending_version = roster_of(view.pending)
+
+    def _lay_out(self, fitting: Sequence[PendingJob]) -> Floats:
+        """Write the rows of these jobs; returns when they were submitted (seconds)."""
+        facts, jobs = self._facts[: len(fitting)], self._jobs[: len(fitting)]
+        submitted = np.array([each.job.submit_seconds for each in fitting], dtype=np.float64)
+        cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
+        requested = [each.job.requested_seconds for each in fitting]
+        facts[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
+        facts[:, CPUS] = cpus
+        facts[:, REQUESTED] = [math.inf if each is None else each for each in requested]
+        for fact, each in zip(facts, fitting, strict=True):
+            fact[table.SUMMARY : table.QUEUE_RANK] = self._summaries.of(each.prediction)
+        facts[:, table.INFORMS] = 1.0
+        facts[:, table.KIND] = [self._kind(each.job) for each in fitting]
+        jobs[:, WIDTH] = whole_grains(cpus)
+        jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
+        return submitted
+
+    def _age_all(self, now: float, submitted: Floats) -> None:
+        """Note who goes first for having waited long; the first to arrive is the oldest."""
+        waits = now - submitted
+        aged = waits >= self._numbers[table.AGE_LIMIT]
+        aged[:1] |= waits[:1] >= self._numbers[table.OLDEST_LIMIT]
+        self._facts[: len(submitted), table.AGED] = aged
+
+    def _take_running(self, view: ClusterView) -> None:
+        """Lay the releases out from all who run."""
+        rows = self._changes[: self._changed]
+        others = rows[rows[:, table.WHAT] < table.HOLDS]
+        self._changed = len(others)
+        self._changes[: self._changed] = others
+        self._kinds[:, table.OF_KIND_RUNNING] = 0
+        if self._follows_pilots:
+            for each in view.running:
+                kind = self._kind(each.job)
+                self._kinds[kind, table.OF_KIND_RUNNING] += 1
+        name = self.partition.name
+        releases = sorted(
+            (each.expected_end_seconds, each.start_order, cpus)
+            for each in view.running
+            if (cpus := held_cpus(each.job, each.placement, name)) > 0
+        )
+        count = len(releases)
+        if count > len(self._release):
+            self._release = np.zeros((2 * count, RELEASE_COLUMNS))
+        grains = [whole_grain(cpus) for _, _, cpus in releases]
+        self._release[:count, EXPECTED_END] = [end for end, _, _ in releases]
+        self._release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
+        self._release[:count, HELD] = grains
+        self._held = sum(int(cpus * _PER_CPU) for _, _, cpus in releases)
+        self._held_grains = sum(grains)
+        self._soonest = -math.inf
+        self._releases = count
+        self._counters[table.RELEASES] = count
+        self._running, self._running_version = roster_of(view.running)
+
+    def _kind(self, job: Job) -> int:
+        """The number of a job's kind: others of the same user and request tell about it."""
+        if not self._follows_pilots:
+            return 0
+        codes = self._kind_codes
+        code = codes.setdefault((job.user, job.requested_seconds), len(codes))
+        if code == len(self._kinds):
+            self._kinds = lengthened(self._kinds, 2 * code)
+        return code
+
+
+def held_cpus(job: Job, placement: Placement, partition: str) -> float:
+    """Cpus that a running job holds in a partition."""
+    places = placement.tasks_by_partition
+    if len(places) == 1:  # asked for many times a pass
+        return job.cpus if places[0][0] == partition else 0.0
+    tasks = sum(count for name, count in places if name == partition)
+    return job.cpus * tasks / job.tasks
+
+
+def numbers_of(rows: Floats) -> memoryview[float]:
+    """The same numbers, to be written one by one from Python: more quickly than into an array."""
+    return cast("memoryview[float]", rows.reshape(-1).data)
+
+
+def lengthened(rows: NDArray[Any], count: int) -> NDArray[Any]:
+    """A copy with so many rows, zeros behind those that there are."""
+    longer = np.zeros((count, rows.shape[1]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer
+
+
+def _numbers(scheduler: CompiledScheduler) -> Floats:
+    """The vector of numbers of ``foresail.kernels.queue_table``."""
+    parts = (
+        scheduler.queue.code,
+        scheduler.candidates.code,
+        scheduler.likely.code,
+        scheduler.parameters,
+    )
+    numbers = np.zeros(table.NUMBERS + sum(part.size for part in parts))
+    numbers[table.PASS] = step_address(scheduler.one_pass)
+    numbers[table.CANDIDATES] = QUEUE if scheduler.candidates is scheduler.queue else CANDIDATE
+    numbers[table.AGE_LIMIT] = scheduler.age_limit_seconds
+    numbers[table.OLDEST_LIMIT] = scheduler.oldest_limit_seconds
+    numbers[table.QUEUE_MOVES] = scheduler.queue.changes_with_time
+    numbers[table.CANDIDATES_MOVE] = scheduler.candidates.changes_with_time
+    numbers[table.FOLLOWS_PILOTS] = (
+        scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots
+    )
+    numbers[table.MOST_RESERVED] = scheduler.most_reserved
+    begin = table.NUMBERS
+    for place, part in zip(range(table.PARTS, table.STACK, 2), parts, strict=True):
+        numbers[place : place + 2] = begin, begin + part.size
+        numbers[begin : begin + part.size] = part
+        begin += part.size
+    return numbers
