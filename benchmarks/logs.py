@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+import numpy as np
+import polars as pl
 
 from foresail.model.registry import find
 from foresail.traces.folder import load_workload
@@ -22,6 +26,18 @@ def generated(jobs: int) -> Workload:
     """Jobs of the Lublin-Feitelson model on 512 processors at load 0.7."""
     parameters = find("generator", "lublin").parameters(jobs=jobs, processors=PROCESSORS, load=0.7)
     return generate("lublin", parameters, seed=1)
+
+
+@cache
+def backlog(waiting: int, stream: int) -> Workload:
+    """So many jobs of ``generated`` that wait from the first second on, and a stream of more.
+
+    These are submitted as quickly as the machine works, so that about as many wait all the while.
+    """
+    workload = generated(waiting + stream)
+    work = np.cumsum(workload.runtime_seconds * workload.cpus)[:stream] / (0.9 * PROCESSORS)
+    submit = pl.Series("submit_seconds", np.concatenate([np.zeros(waiting), work]))
+    return replace(workload, jobs=workload.jobs.with_columns(submit))
 
 
 def path_of(name: str) -> Path:

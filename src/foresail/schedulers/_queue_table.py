@@ -41,7 +41,10 @@ from foresail.model.roster import Roster, changes_since, roster_of
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 
 _FEW: Final = 64
-"""Jobs for which there is always room."""
+"""Changes that are always followed one by one; rows that tables begin with."""
+
+_SPARE: Final = 1024
+"""Slots for jobs to come that there are beside those of twice as many as wait."""
 
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
@@ -359,7 +362,7 @@ class QueueTable:
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
         self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self.jobs_by_slot = fitting
-        self._make_room(2 * len(fitting) + _FEW)
+        self._make_room(2 * len(fitting) + _SPARE)
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
         self._last_submit = float(submitted.max(initial=-math.inf))

@@ -1,0 +1,76 @@
+"""Rosters: what is shown stays as it was, in order, and says what has changed since."""
+
+import pickle
+from dataclasses import dataclass
+
+from foresail.model.roster import Roster, changes_since, roster_of
+
+
+@dataclass(frozen=True)
+class Entry:
+    number: int
+    word: str = ""
+
+
+def roster(*numbers):
+    made = Roster(lambda entry: entry.number)
+    for number in numbers:
+        made.put(str(number), Entry(number))
+    return made
+
+
+def test_what_was_shown_stays_as_it_was():
+    jobs = roster(1, 2, 3)
+    before = jobs.listed()
+    jobs.take("2")
+    jobs.put("3", Entry(3, "changed"))
+    assert before == (Entry(1), Entry(2), Entry(3))
+    assert jobs.listed() == (Entry(1), Entry(3, "changed"))
+    assert (len(before), before[-1], before[:1]) == (3, Entry(3), (Entry(1),))
+
+
+def test_who_comes_back_is_put_into_place():
+    jobs = roster(1, 2, 3)
+    jobs.take("2")
+    jobs.put("4", Entry(4))
+    jobs.put("2", Entry(2))
+    assert [entry.number for entry in jobs.listed()] == [1, 2, 3, 4]
+
+
+def test_a_list_says_what_has_changed_since_another():
+    jobs = roster(1, 2)
+    first = jobs.listed()
+    jobs.take("1")
+    jobs.put("2", Entry(2, "changed"))
+    second = jobs.listed()
+    jobs.put("3", Entry(3))
+    known, version = roster_of(first)
+    expected = [(Entry(1), None), (Entry(2), Entry(2, "changed"))]
+    assert list(changes_since(second, known, version)) == expected
+    assert changes_since(first, *roster_of(second)) is None
+    assert changes_since(tuple(second), known, version) is None
+    assert changes_since(roster(1).listed(), known, version) is None
+
+
+def test_changes_of_long_ago_are_forgotten():
+    jobs = roster(0)
+    known, version = roster_of(jobs.listed())
+    for number in range(1, 5_000):
+        jobs.put(str(number), Entry(number))
+        jobs.take(str(number))
+    assert changes_since(jobs.listed(), known, version) is None
+    assert jobs.listed() == (Entry(0),)
+
+
+def test_a_list_is_shown_without_being_made():
+    jobs = roster(*range(10))
+    asked = []
+    jobs.in_order = lambda: asked.append(1)  # type: ignore[method-assign]
+    for number in range(10):
+        assert len(jobs.listed()) == 10 - number
+        jobs.take(str(number))
+    assert asked == []
+
+
+def test_a_pickled_list_is_a_tuple():
+    assert pickle.loads(pickle.dumps(roster(1).listed())) == (Entry(1),)

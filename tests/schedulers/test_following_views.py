@@ -1,0 +1,157 @@
+"""A queue that follows views decides as one that is made anew from each of them.
+
+How little it looks at is counted, not timed.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from foresail.checks.tiny import tiny_workload
+from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.control.log import MemoryLog
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.control.state import State
+from foresail.distributions.uniform import Uniform
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.event import Cancelled, Ended, EstimateExpired, Submitted
+from foresail.model.job import Job, Stage
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.model.roster import Roster
+from foresail.simulator.simulate import manifest, simulate_by_events
+
+POLICIES = (
+    "easy",
+    "easy(order=shortest,reservations=3)",
+    "easy(queue=slowdown,order=shortest,age_limit_seconds=60)",
+    "easy(order=max(q50,10)/pilot)",
+    "guarded(oldest_limit_seconds=40,age_limit_seconds=80)",
+    "conservative",
+    "fcfs",
+)
+CLUSTER = Cluster(
+    (
+        Partition("left", Resources(cpus=8.0)),
+        Partition("right", Resources(cpus=2.5)),
+    )
+)
+
+
+class Witness:
+    """Compares every decision with that of a scheduler that knows of no earlier view."""
+
+    def __init__(self, build):
+        self._build = build
+        self._following = build()
+        self.planned_seconds = self._following.planned_seconds
+        self.compared = 0
+
+    def decide(self, view):
+        decision = self._following.decide(view)
+        told = dict(decision.reasons)
+        copied = replace(view, pending=tuple(view.pending), running=tuple(view.running))
+        fresh = self._build().decide(copied)
+        assert (decision.starts, decision.plan) == (fresh.starts, fresh.plan)
+        assert told == dict(fresh.reasons)
+        assert self._following.decide(view) == fresh
+        self.compared += 1
+        return fresh if self.compared % 3 == 0 else self._following.decide(view)
+
+
+class Wavering:
+    """Believes something else whenever it is asked."""
+
+    def __init__(self, draw):
+        self._draw = draw
+
+    def predict(self, job, now):
+        del job, now
+        low = self._draw.uniform(1.0, 20.0)
+        return Uniform(low, low + self._draw.uniform(1.0, 30.0))
+
+    refreshed = predict
+
+    def observe(self, job, outcome):
+        pass
+
+
+class Doubling:
+    def correct(self, job, prediction, initial, current, corrections):
+        del job, prediction, initial, corrections
+        return 2.0 * current
+
+
+def some_job(draw, number, now):
+    stage = Stage(draw.randint(1, 3), Resources(cpus=draw.choice((0.1, 0.3, 1.0, 1.0, 2.0))))
+    return Job(
+        str(number),
+        now,
+        (stage,),
+        draw.choice((None, 20.0, 50.0)),
+        draw.choice(("ann", "bob")),
+        partition=draw.choice((None, "left", "right", "nowhere")),
+        after=() if number < 3 or draw.random() < 0.8 else (str(draw.randrange(number)),),
+    )
+
+
+@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=["foresail", "predictsim"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
+    draw = random.Random(repr((policy, conventions.name)))
+    witness = Witness(parse_policy(policy).scheduler.build)
+    loop = Controller(CLUSTER, witness, Wavering(draw), Doubling(), conventions)
+    now, number = 0.0, 0
+    for _ in range(150):
+        now += draw.choice((0.0, 0.1, 3.0, 9.0))
+        events = []
+        for _ in range(draw.choice((0, 1, 1, 2, 5))):
+            events.append(Submitted(now, some_job(draw, number, now)))
+            number += 1
+        for job_id, running in list(loop.running.items()):
+            if draw.random() < 0.25:
+                because = draw.choice([*[*EndedBecause][:3], EndedBecause.LOST])
+                events.append(Ended(now, Outcome(job_id, running.start_seconds, now, because)))
+            elif running.expected_end_seconds <= now and draw.random() < 0.8:
+                events.append(EstimateExpired(now, job_id))
+        if loop.pending and draw.random() < 0.1:
+            events.append(Cancelled(now, draw.choice(loop.pending).job.job_id))
+        loop.step(now, events)
+    assert witness.compared > 60
+
+
+def backlog(waiting, stream):
+    """Jobs that wait from the beginning, and more that come as quickly as the machine works."""
+    draw = random.Random(1)
+    seconds = [*[0.0] * waiting, *(5.0 * number for number in range(stream))]
+    rows = [(submit, draw.randint(1, 4), draw.randint(1, 10), 20.0) for submit in seconds]
+    return tiny_workload(rows)
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["without a log", "with a log"])
+def test_few_of_those_who_wait_are_visited(logged, monkeypatch):
+    """Ten times as many wait, and no more of them are looked at in an event."""
+    visits = []
+
+    def count(owner, name):
+        visit = getattr(owner, name)
+
+        def counted(self):
+            visited = visit(self)
+            visits.append(len(visited))
+            return visited
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(Roster, "in_order")
+    count(State, "pending")
+    policy = parse_policy("easy")
+    for waiting in (200, 2_000):
+        visits.clear()
+        workload = backlog(waiting, 300)
+        log = MemoryLog(manifest(workload, policy)) if logged else None
+        simulate_by_events(workload, policy, log=log)
+        events = 2 * len(workload)
+        assert sum(visits) < 4 * events
