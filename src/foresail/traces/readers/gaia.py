@@ -42,7 +42,7 @@ class GaiaReader:
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             table = with_numbers(chunk, _COLUMNS, notes, required=_COLUMNS)
             cpus = pl.col("cpus")
-            whole = (cpus == cpus.floor()) & (cpus < LARGEST_WHOLE)
+            whole = (cpus == cpus.floor()) & (cpus.abs() < LARGEST_WHOLE)
             yield table.select(
                 (pl.col(LINE) - 1).cast(pl.String).alias("job_id"),
                 _seconds("arrival_time").alias("submit_seconds"),
