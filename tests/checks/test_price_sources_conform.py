@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foresail.checks.price_sources import check_price_source
+from foresail.checks.read_files import examples_of
 from foresail.checks.rules import NonconformityError
 from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Reserved
 from foresail.model.errors import InputError
@@ -12,62 +13,24 @@ from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces.source import Source
 
 NAMES = {"thesis", "ec2-2017", "ec2-2024"}
-FILES = {
-    "table": (
-        "own.csv",
-        "instance_type,cores,memory_gib,on_demand,reserved_1y,currency,date\n"
-        "c4,4,16,0.2,0.12,EUR,2026-03-01\n",
-    ),
-    "document": (
-        "own.toml",
-        'currency = "EUR"\ndate = 2026-03-01\n[[offer]]\ninstance_type = "c4"\ncores = 4\n'
-        "memory_gib = 16\non_demand = 0.2\n",
-    ),
-    "ec2-reserved-table": (
-        "reserved-2017-11.csv",
-        "instance_type,family,vcpu,memory_gib,gpu,region,ondemand_usd_h,yrTerm1Standard.noUpfront\n"
-        "m1.small,General purpose,1,1.7,0,us-east-1,0.044,0.028\n",
-    ),
-    "ec2-spot-table": (
-        "spot-2024-04.csv",
-        "instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg\n"
-        "c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13\n",
-    ),
-    "ec2-spot-history": (
-        "history.csv",
-        "timestamp,az,instance_type,os,spot_price,on_demand_price\n"
-        "2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2\n"
-        "2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2\n"
-        "2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2\n",
-    ),
-    "skypilot-traces": (
-        "us-west-2a_v100_1.json",
-        '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}',
-    ),
-}
 
 
-def example(name: str, folder) -> str | None:
+def example(entry, folder) -> str | None:
     """What a source recognises: its own name, or a file; None for those that only fetch."""
-    if name in NAMES:
-        return name
-    if name not in FILES:
-        return None
-    file, content = FILES[name]
-    path = folder / file
-    path.write_text(content)
-    return str(path)
+    if entry.name in NAMES:
+        return entry.name
+    return next((str(each.write(folder)) for each in examples_of(entry)), None)
 
 
 @pytest.mark.parametrize("entry", list(entries("price_source")), ids=lambda entry: entry.name)
 def test_price_source_conforms(entry, tmp_path):
     """Every registered price source keeps every rule, those about good prices by its example."""
-    check_price_source(entry, example(entry.name, tmp_path))
+    check_price_source(entry, example(entry, tmp_path))
 
 
 def test_every_example_has_its_source():
     """No example is left behind when a source is renamed, and the suite above is not empty."""
-    for name in NAMES | set(FILES):
+    for name in NAMES:
         assert find("price_source", name).name == name
     assert len(list(entries("price_source"))) >= 9
 

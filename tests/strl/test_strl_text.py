@@ -293,7 +293,7 @@ def test_reading_a_file(tmp_path):
     path.write_text("\ufeff" + FIGURE_4.replace("\n", "\r\n"), newline="")
     assert read(path) == parse(FIGURE_4)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="not a text"):
+    with pytest.raises(InputError, match="not text"):
         read(path)
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path)

@@ -197,7 +197,7 @@ def _not_json(path: Path) -> None:
     [
         (_without_column, "field 'tasks': no column of this name and type; expected Int64"),
         (_with_other_type, "field 'tasks': .*found 'Float64'"),
-        (_cut_off, "not a readable Parquet file"),
+        (_cut_off, "the Parquet file is damaged"),
         (_other_version, "field 'version'"),
         (_not_json, "the meta.json of a workload folder"),
     ],

@@ -5,18 +5,13 @@ import json
 import polars as pl
 import pytest
 
-from foresail.checks.readers import check_reader
+from foresail.checks.read_files import examples_of
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces import schema
 from foresail.traces.reading import read
 from shared import shared
 
-DLRM_HEADER = (
-    "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,"
-    "rdma_limit,memory_request,memory_limit,disk_request,disk_limit,max_instance_per_node,"
-    "creation_time,scheduled_time,deletion_time\n"
-)
 SLS_JOB = {
     "am.type": "mapreduce",
     "job.start.ms": 1786000,
@@ -29,19 +24,12 @@ SLS_JOB = {
         {"c.dur": 1000, "c.mem": 512, "c.type": "map", "c.nr": 2},
     ],
 }
-EXAMPLES = {
-    "swim": "job0\t49\t49\t736773\t2339561\t627471\njob1\t101\t52\t736346\t0\t432269\n",
-    "alibaba_dlrm": DLRM_HEADER
-    + "instance_0,HN,app_0,12,12,1,1,25,25,120.0,120.0,640.0,800.0,8,,,\n"
-    + "instance_1,CN,app_1,48,48,0,0,1,1,240,240,680,800,-1,10.0,12.0,112.0\n",
-    "sls": json.dumps(SLS_JOB, indent=1) + "\n" + json.dumps({**SLS_JOB, "job.id": "job_1"}) + "\n",
-}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_readers_conform(name):
-    """Every rule of readers, with a good log of the layout."""
-    check_reader(find("reader", name), EXAMPLES[name])
+def example(tmp_path, name):
+    """The example of a reader, read."""
+    (shown,) = examples_of(find("reader", name))
+    return read(shown.write(tmp_path))
 
 
 def read_text(tmp_path, text, **options):
@@ -52,7 +40,7 @@ def read_text(tmp_path, text, **options):
 
 def test_swim_knows_no_durations(tmp_path):
     """Submission and bytes are known; tasks and runtime are null."""
-    workload = read_text(tmp_path, EXAMPLES["swim"])
+    workload = example(tmp_path, "swim")
     assert workload.meta.reader == "swim"
     assert workload.jobs["submit_seconds"].to_list() == [49.0, 101.0]
     assert workload.jobs["runtime_seconds"].null_count() == 2
@@ -62,7 +50,7 @@ def test_swim_knows_no_durations(tmp_path):
 
 def test_dlrm_units_and_unknowns(tmp_path):
     """Memory is GiB; the instance that was there before is submitted at zero, and counted."""
-    workload = read_text(tmp_path, EXAMPLES["alibaba_dlrm"])
+    workload = example(tmp_path, "alibaba_dlrm")
     first, second = workload.jobs.rows(named=True)
     assert (first["submit_seconds"], first["runtime_seconds"]) == (0.0, None)
     assert (second["recorded_wait_seconds"], second["runtime_seconds"]) == (2.0, 100.0)
@@ -73,7 +61,9 @@ def test_dlrm_units_and_unknowns(tmp_path):
 
 def test_sls_classes_become_tasks(tmp_path):
     """Each class is a stage of so many tasks; durations are milliseconds, memory MiB."""
-    workload = read_text(tmp_path, EXAMPLES["sls"])
+    workload = read_text(
+        tmp_path, json.dumps(SLS_JOB, indent=1) + json.dumps({**SLS_JOB, "job.id": "job_1"})
+    )
     job = workload.jobs.row(0, named=True)
     assert (job["tasks"], job["runtime_seconds"], job["submit_seconds"]) == (5, 490.0, 1786.0)
     assert workload.tasks is not None

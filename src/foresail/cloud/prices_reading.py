@@ -5,8 +5,6 @@ A source is one file of ``foresail.cloud.sources`` with ``@register("price_sourc
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,7 +13,8 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import Catalogue, checked_price
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.documents import csv_rows, decoded
+from foresail.model.errors import InputError, UnknownNameError, naming
 from foresail.model.registry import Entry, entries, find
 from foresail.traces.source import Source, head
 
@@ -118,7 +117,8 @@ def load_prices(reference: str, source: str | None = None) -> Catalogue:
     known = _reference(reference)
     for candidate in _candidates(source):
         if isinstance(candidate, CatalogueSource) and (source or candidate.recognises(known)):
-            return candidate.catalogue(known)
+            with naming(reference):
+                return candidate.catalogue(known)
     raise _unrecognised(known, "prices")
 
 
@@ -142,7 +142,8 @@ def load_histories(reference: str, source: str | None = None) -> tuple[MarketHis
     known = _reference(reference)
     for candidate in _candidates(source):
         if isinstance(candidate, HistorySource) and (source or candidate.recognises(known)):
-            return candidate.histories(known)
+            with naming(reference):
+                return candidate.histories(known)
     raise _unrecognised(known, "market histories")
 
 
@@ -235,7 +236,7 @@ class Row:
             raise self.error("not a number", name, value, "a number")
         try:
             return float(value)
-        except ValueError:
+        except (ValueError, OverflowError):  # the latter of whole numbers beyond all others
             raise self.error("not a number", name, value, "a number") from None
 
     def price(self, name: str) -> float | None:
@@ -302,22 +303,17 @@ def table_rows(reference: Reference) -> Iterator[Row]:
         If the file cannot be read, is not text, or a row has another number of fields.
     """
     content = b"".join(Source(reference.path).blocks())
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("not text", source=reference.text, expected="UTF-8") from error
-    reader = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(reader, [])]
-    for fields in reader:
-        if not any(fields):
-            continue
+    rows = csv_rows(decoded(content, reference.text), reference.text)
+    _, names = next(rows, (1, []))
+    header = [name.strip() for name in names]
+    for line, fields in rows:
         if len(fields) != len(header):
             raise InputError(
                 "another number of fields than the header",
                 source=reference.text,
-                line=reader.line_num,
+                line=line,
                 value=len(fields),
                 expected=str(len(header)),
             )
         given = {n: v.strip() for n, v in zip(header, fields, strict=True) if v.strip()}
-        yield Row(reference.text, reader.line_num, given)
+        yield Row(reference.text, line, given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,7 +31,8 @@ from foresail.kernels.streaming_histogram import (
     histogram_columns,
 )
 from foresail.model.distribution import Distribution
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.documents import json_of
+from foresail.model.errors import InputError, UnknownNameError, naming
 
 VERSION: Final = 1
 """Of all kinds of records; a newer one is refused."""
@@ -104,6 +106,18 @@ def _histogram_fields(histogram: Histogram) -> dict[str, Any]:
         "counts": histogram.counts.tolist(),
         "elapsed": histogram.elapsed,
     }
+
+
+def read_record(path: Path) -> Distribution:
+    """The distribution whose record is in a JSON file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no JSON, or as ``from_record``.
+    """
+    with naming(path):
+        return from_record(json_of(path), path)
 
 
 def from_record(record: object, source: object | None = None) -> Distribution:

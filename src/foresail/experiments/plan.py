@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from foresail.control.conventions import CONVENTIONS
 from foresail.control.policy import parse_policy
 from foresail.experiments.triples import READINGS, clairvoyant_triples, heuristic_triples
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.documents import toml_of
+from foresail.model.errors import InputError, UnknownNameError, naming
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,7 @@ def read_plan(path: Path) -> Plan:
         If the file is not TOML, or a key is unknown or of another type; and as ``policies_of``.
     """
     try:
-        given = _CampaignFile.model_validate(tomllib.loads(path.read_text("utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not TOML: {error}", source=path) from error
+        given = _CampaignFile.model_validate(toml_of(path))
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -160,10 +156,11 @@ def read_plan(path: Path) -> Plan:
     for table in given.logs:
         file = path.parent / table.path
         logs.append(LogSource(table.name or log_name(file), file, table.reader, table.processors))
-    return Plan(
-        tuple(logs),
-        policies_of(given.policies, triples=given.triples, conventions=given.conventions),
-        given.conventions,
-        tuple(given.filters),
-        given.enforce_limits,
-    )
+    with naming(path):
+        return Plan(
+            tuple(logs),
+            policies_of(given.policies, triples=given.triples, conventions=given.conventions),
+            given.conventions,
+            tuple(given.filters),
+            given.enforce_limits,
+        )

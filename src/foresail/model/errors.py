@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import PurePath
 
@@ -80,3 +81,31 @@ class UnknownNameError(ForesailError):
         else:
             remedy = "known: " + ", ".join(self.known)
         super().__init__(f"unknown {kind} {name!r}; {remedy}")
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Errors about what is in a file name it, also where their maker did not know of the file.
+
+    Raises
+    ------
+    InputError
+        Whatever was raised within, with the file as its source.
+    """
+    try:
+        yield
+    except UnknownNameError as error:
+        raise InputError(str(error), source=source) from error
+    except InputError as error:
+        told = "" if error.source is None else str(error.source)
+        if str(source) in told:
+            raise
+        raise InputError(
+            f"{told}: {error.problem}" if told else error.problem,
+            source=source,
+            line=error.line,
+            column=error.column,
+            field=error.field,
+            value=error.value,
+            expected=error.expected,
+        ) from error

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from foresail.model.documents import text_of
 from foresail.model.errors import InputError
 from foresail.strl.document import Document, Reading
 from foresail.strl.expression import (
@@ -90,22 +91,6 @@ def read(path: Path) -> Document:
         If it cannot be read, or as ``parse`` does.
     """
     return parse(text_of(path), path)
-
-
-def text_of(path: Path) -> str:
-    """The text of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is not UTF-8.
-    """
-    try:
-        return path.read_text("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("not a text", source=path, expected="UTF-8") from error
 
 
 def examine(text: str, source: object | None = None) -> Reading:

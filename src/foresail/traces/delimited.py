@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from foresail.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.model.errors import InputError
@@ -16,6 +19,9 @@ from foresail.traces.source import Source
 
 _QUOTE = ord('"')
 _LONGEST_RECORD_BYTES = 64 << 20
+_SHOWN_BYTES = 80
+LARGEST_WHOLE = 2.0**53
+"""From here on not every whole number is a float."""
 
 
 def read_delimited(
@@ -105,8 +111,10 @@ def _chunk(
             value=f"{records.fields[row]} fields",
             expected=f"{len(names)} fields",
         )
-    slices = zip(records.starts[good].tolist(), records.ends[good].tolist(), strict=True)
-    clean = b"\n".join(text[start:end] for start, end in slices)
+    pieces = _pieces(text, records, good, delimiter)
+    if b'"' in text:
+        pieces, good = _well_quoted(pieces, records, good, delimiter, line, notes)
+    clean = b"\n".join(pieces)
     schema = {str(at): pl.String() for at in range(len(names))}
     if clean:
         table = pl.read_csv(
@@ -125,6 +133,51 @@ def _chunk(
     return table.select(chosen).with_columns(empty_is_null).with_columns(lines)
 
 
+def _pieces(text: bytes, records: Records, good: NDArray[np.bool_], delimiter: str) -> list[bytes]:
+    """The texts of the good records."""
+    slices = zip(records.starts[good].tolist(), records.ends[good].tolist(), strict=True)
+    if delimiter != " ":
+        return [text[start:end] for start, end in slices]
+    # Blanks at the end of a line are empty fields then.
+    line_ends = ((start, text.find(b"\n", end)) for start, end in slices)
+    return [text[start : None if end < 0 else end].rstrip(b"\r") for start, end in line_ends]
+
+
+def _well_quoted(
+    pieces: list[bytes],
+    records: Records,
+    good: NDArray[np.bool_],
+    delimiter: str,
+    line: int,
+    notes: Notes,
+) -> tuple[list[bytes], NDArray[np.bool_]]:
+    """The good records without those whose quotes do not match, which are dropped and counted."""
+    fields = _fields(delimiter)
+    rows = np.flatnonzero(good)
+    wrong = np.array([b'"' in each and not fields.fullmatch(each) for each in pieces], np.bool_)
+    if not wrong.any():
+        return pieces, good
+    first = int(wrong.argmax())
+    notes.repair(
+        "dropped_malformed_line",
+        int(wrong.sum()),
+        line=line + int(records.lines[rows[first]]),
+        value=pieces[first][:_SHOWN_BYTES],
+        expected="quotes around a whole field, and doubled within it",
+    )
+    good[rows[wrong]] = False
+    return [piece for piece, bad in zip(pieces, wrong, strict=True) if not bad], good
+
+
+@cache
+def _fields(delimiter: str) -> re.Pattern[bytes]:
+    """A record whose fields are quoted as a whole or, if at all, in pairs without delimiters."""
+    end = re.escape(delimiter.encode())
+    plain = rb'[^"\n%b]' % end
+    field = rb'(?:"[^"]*(?:""[^"]*)*"|(?:%b+(?:"%b*"%b*)*)?)' % (plain, plain, plain)
+    return re.compile(rb"%b(?:%b%b)*" % (field, end, field))
+
+
 def _decodable(text: bytes, notes: Notes) -> bytes:
     try:
         text.decode("utf-8")
@@ -141,11 +194,13 @@ def with_numbers(
     notes: Notes,
     *,
     required: Sequence[str] = (),
+    whole: Sequence[str] = (),
     said: str | None = None,
 ) -> pl.DataFrame:
     """The chunk with some string columns turned to floats.
 
-    Rows where one is not a finite number, or where a required one is null, are dropped and counted.
+    Rows where one is not a finite number, or where a required one is null, are dropped and counted;
+    so are those where one that is to be whole is not, or is too large for a float to be sure.
     ``said`` is what errors call the column, if that is not its name.
 
     Raises
@@ -153,22 +208,52 @@ def with_numbers(
     InputError
         When strict and there are such rows.
     """
-    for column in columns:
-        text = chunk[column]
-        number = text.cast(pl.Float64, strict=False)
-        wrong = text.is_not_null() & ~number.is_finite().fill_null(value=False)
-        if column in required:
-            wrong |= text.is_null()
-        chunk = chunk.with_columns(number)
-        if wrong.any():
-            row = wrong.arg_max() or 0
-            notes.repair(
-                "dropped_malformed_line",
-                int(wrong.sum()),
-                line=chunk[LINE][row],
-                field=said or column,
-                value=text[row],
-                expected="a number",
-            )
-            chunk = chunk.filter(~wrong)
-    return chunk
+    wrong = chunk.select(_wrong(name, name in required, name in whole) for name in columns)
+    numbers = chunk.with_columns(pl.col(columns).cast(pl.Float64, strict=False))
+    if not wrong.select(pl.any_horizontal(pl.all()).any()).item():
+        return numbers
+    dropped = pl.repeat(False, chunk.height, eager=True)
+    for name in columns:
+        expected = "a whole number" if name in whole else "a number"
+        count_malformed(chunk, wrong[name] & ~dropped, chunk[name], notes, said or name, expected)
+        dropped |= wrong[name]
+    return numbers.filter(~dropped)
+
+
+def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
+    """Whether a text is no usable number."""
+    text = pl.col(column)
+    number = text.cast(pl.Float64, strict=False)
+    usable = number.is_finite()
+    if whole:
+        usable &= (number == number.floor()) & (number.abs() < LARGEST_WHOLE)
+    usable = usable.fill_null(value=False)
+    return (~usable if required else text.is_not_null() & ~usable).alias(column)
+
+
+def count_malformed(
+    chunk: pl.DataFrame,
+    wrong: pl.Series,
+    text: pl.Series,
+    notes: Notes,
+    field: str,
+    expected: str,
+) -> None:
+    """Count the rows, which the caller drops, whose text is no value that can be used.
+
+    Raises
+    ------
+    InputError
+        When strict and there are such rows.
+    """
+    if not wrong.any():
+        return
+    row = wrong.arg_max() or 0
+    notes.repair(
+        "dropped_malformed_line",
+        int(wrong.sum()),
+        line=chunk[LINE][row],
+        field=field,
+        value=text[row],
+        expected=expected,
+    )

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from foresail.model.errors import InputError
 from foresail.traces import schema
+from foresail.traces.parquet import parquet_of
 from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
 from foresail.traces.workload import Workload, WorkloadMeta
 
@@ -135,21 +136,17 @@ def read_meta(path: Path) -> WorkloadMeta:
 def table_chunks(path: Path, columns: dict[str, pl.DataType], rows: int) -> Iterator[pl.DataFrame]:
     """A Parquet file with these columns, so many rows at a time; raises as ``read_folder`` does."""
     _check_table(path, columns)
-    lazy = pl.scan_parquet(path)
-    try:
+    with parquet_of(path):
+        lazy = pl.scan_parquet(path)
         height = lazy.select(pl.len()).collect().item()
         for start in range(0, height, rows):
             yield lazy.slice(start, rows).collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError("the Parquet file is damaged", source=path) from error
 
 
 def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
     """Raise ``InputError`` unless a Parquet file has these columns with these types."""
-    try:
+    with parquet_of(path):
         found = pl.read_parquet_schema(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError("not a readable Parquet file", source=path) from error
     for name, kind in columns.items():
         if found.get(name) != kind:
             value = found.get(name)
@@ -164,10 +161,8 @@ def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
 
 def _read_table(path: Path, columns: dict[str, pl.DataType]) -> pl.DataFrame:
     _check_table(path, columns)
-    try:
+    with parquet_of(path):
         return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError("the Parquet file is damaged", source=path) from error
 
 
 def write_folder(workload: Workload, path: Path) -> None:
@@ -244,16 +239,14 @@ def _write_part(chunk: pl.DataFrame, partial: Path, number: int, kind: str = "re
 
 
 def _rename_duplicates(parts: list[Path], notes: Notes) -> None:
-    used_before = occurrences(_column(part, "job_id") for part in parts)
-    if used_before is None:
-        return
-    row = 0
-    for part in parts:
-        height = _column(part, "job_id").len()
-        here = used_before[row : row + height]
-        if here.any():
-            renamed(pl.read_parquet(part), here, notes).write_parquet(part, compression="lz4")
-        row += height
+    while (used_before := occurrences(_column(part, "job_id") for part in parts)) is not None:
+        row = 0
+        for part in parts:
+            height = _column(part, "job_id").len()
+            here = used_before[row : row + height]
+            if here.any():
+                renamed(pl.read_parquet(part), here, notes).write_parquet(part, compression="lz4")
+            row += height
 
 
 def _sorted_parts(parts: list[Path], partial: Path, rows: int) -> list[Path]:

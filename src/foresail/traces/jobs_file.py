@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import getpass
-import io
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -17,6 +14,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
+from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
@@ -265,12 +263,7 @@ class JobLines:
 
 def _records(path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
     """Line number and fields of every job of a file."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not text in UTF-8: {error.reason}", source=path) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+    text = text_of(path)
     match path.suffix.lower():
         case ".toml":
             yield from _toml_records(text, path)
@@ -285,10 +278,7 @@ def _records(path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
 
 
 def _toml_records(text: str, path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", source=path) from error
+    document = parsed_toml(text, path)
     for key in document:
         if key != "job":
             raise InputError(
@@ -306,30 +296,23 @@ def _toml_records(text: str, path: Path) -> Iterator[tuple[int | None, Mapping[s
 
 
 def _csv_records(text: str, path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    rows = csv.reader(io.StringIO(text), strict=True)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        for row in rows:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise InputError(
-                    f"{len(row)} columns",
-                    source=path,
-                    line=rows.line_num,
-                    expected=f"{len(header)} as in the header",
-                )
-            cells = zip(header, row, strict=True)
-            yield rows.line_num, {name: cell.strip() for name, cell in cells if cell.strip()}
-    except csv.Error as error:
-        raise InputError(f"not CSV: {error}", source=path, line=rows.line_num) from error
+    rows = csv_rows(text, path)
+    _, names = next(rows, (1, []))
+    header = [name.strip() for name in names]
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                f"{len(row)} columns",
+                source=path,
+                line=line,
+                expected=f"{len(header)} as in the header",
+            )
+        cells = zip(header, row, strict=True)
+        yield line, {name: cell.strip() for name, cell in cells if cell.strip()}
 
 
 def _json_object(line: str, source: object, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", source=source, line=number) from error
+    record = parsed_json(line, source, number)
     if not isinstance(record, dict):
         raise InputError(
             "not a JSON object", source=source, line=number, value=record, expected="{...}"

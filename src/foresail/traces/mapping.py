@@ -21,12 +21,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.nearest import nearest
@@ -50,6 +50,8 @@ UNITS: Final = {
 """What a number in this unit is multiplied with to be in the canonical one."""
 
 _REQUIRED: Final = ("submit_seconds",)
+_DELIMITER: Final = r"^[\t !#-~]$"
+"""Any ASCII character that is seen, or a blank, but the quote."""
 
 
 class _Strict(BaseModel):
@@ -103,7 +105,7 @@ def _column_alone(value: Any) -> Any:
 class TableLayout(_Strict):
     """What holds for the table as a whole."""
 
-    delimiter: str = Field(default=",", min_length=1, max_length=1, pattern=r"^[\x00-\x7f]$")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, pattern=_DELIMITER)
     null: tuple[str, ...] = ()
     processors: int | None = Field(default=None, gt=0)
 
@@ -131,12 +133,7 @@ def load_mapping(path: Path) -> Mapping:
     InputError
         If it cannot be read, is not TOML, or names what does not exist (the nearest is offered).
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML: {error}", source=path) from error
+    content = toml_of(path)
     try:
         mapping = Mapping.model_validate(content)
     except ValidationError as error:

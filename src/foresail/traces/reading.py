@@ -43,6 +43,10 @@ _NOT_NEGATIVE: Final = (
     "think_seconds",
 )
 
+_MEASURED: Final = tuple(
+    name for name, kind in schema.JOBS.items() if kind.is_float() and name != "submit_seconds"
+)
+
 
 @dataclass
 class Notes:
@@ -160,8 +164,9 @@ class Reader(Protocol):
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
         """The jobs of ``notes.path``, in the order of the file, in tables of bounded size.
 
-        Columns of ``schema.JOBS`` may be absent (null), except ``submit_seconds``; further columns
-        are features; ``LINE`` may tell where rows came from. Facts and repairs go to ``notes``.
+        Columns of ``schema.JOBS`` may be absent (null), except ``job_id`` and
+        ``submit_seconds``; further columns are features; ``LINE`` may tell where rows came from.
+        Facts and repairs go to ``notes``.
         """
         ...
 
@@ -186,7 +191,7 @@ class Intake:
         InputError
             When strict and something had to be repaired.
         """
-        chunk = self._without_negatives(canonical(chunk))
+        chunk = self._without_impossible(self._canonical(chunk))
         self._watch_order(chunk)
         self._watch_ids(chunk)
         self.rows += chunk.height
@@ -204,12 +209,33 @@ class Intake:
         self._notes.origin_unix_seconds = self._lowest_submit
         return float(self._lowest_submit)
 
-    def _without_negatives(self, chunk: pl.DataFrame) -> pl.DataFrame:
+    def _canonical(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        try:
+            return canonical(chunk)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise InputError(
+                f"values of another type than their column: {str(error).partition(chr(10))[0]}",
+                source=self._notes.path,
+                expected="numbers within 64 bits, and text",
+            ) from error
+
+    def _without_impossible(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        nameless = chunk["job_id"].is_null()
+        if nameless.any():
+            self._count("dropped_without_id", chunk, nameless, "job_id", "an id")
+            chunk = chunk.filter(~nameless)
         submit = chunk["submit_seconds"]
         unusable = (submit < 0).fill_null(value=True) | ~submit.is_finite().fill_null(value=True)
         if unusable.any():
             self._count("dropped_without_submit", chunk, unusable, "submit_seconds")
             chunk = chunk.filter(~unusable)
+        finite_at_all = chunk.select(pl.col(_MEASURED).is_finite().all()).row(0)
+        for name, all_finite in zip(_MEASURED, finite_at_all, strict=True):
+            if not all_finite:
+                finite = chunk[name].is_finite()
+                self._count(f"unknown_for_endless_{name}", chunk, ~finite, name, "a finite number")
+                known = pl.when(pl.col(name).is_finite()).then(pl.col(name))
+                chunk = chunk.with_columns(known.alias(name))
         for name in _NOT_NEGATIVE:
             lowest = chunk[name].min()
             if isinstance(lowest, int | float) and lowest < 0:
@@ -219,9 +245,15 @@ class Intake:
                 chunk = chunk.with_columns(known.alias(name))
         return chunk
 
-    def _count(self, name: str, chunk: pl.DataFrame, rows: pl.Series, column: str) -> None:
+    def _count(
+        self,
+        name: str,
+        chunk: pl.DataFrame,
+        rows: pl.Series,
+        column: str,
+        expected: str = "a number of at least 0",
+    ) -> None:
         first = chunk.row(rows.arg_max() or 0, named=True)
-        expected = "a number of at least 0"
         self._notes.repair(
             name,
             int(rows.sum()),
@@ -414,9 +446,9 @@ def read(
 
 
 def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:
-    used_before = occurrences(chunk["job_id"] for chunk in chunks)
-    if used_before is None:
-        return chunks
     ends = np.cumsum([chunk.height for chunk in chunks])
-    parts = np.split(used_before, ends[:-1])
-    return [renamed(chunk, part, notes) for chunk, part in zip(chunks, parts, strict=True)]
+    # Once more where an id such as "7#2" was there already.
+    while (used_before := occurrences(chunk["job_id"] for chunk in chunks)) is not None:
+        parts = np.split(used_before, ends[:-1])
+        chunks = [renamed(chunk, part, notes) for chunk, part in zip(chunks, parts, strict=True)]
+    return chunks

@@ -10,8 +10,10 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError
 from foresail.traces import schema
+from foresail.traces.parquet import parquet_of
 from foresail.traces.schedule import Schedule, ScheduleMeta
 
 _KEY: Final = "foresail.schedule"
@@ -44,15 +46,16 @@ def read_schedule(path: Path) -> Schedule:
     InputError
         If the file is not a schedule.
     """
-    try:
-        meta = pl.read_parquet_metadata(path)[_KEY]
+    with parquet_of(path):
+        meta = pl.read_parquet_metadata(path).get(_KEY)
         jobs = pl.read_parquet(path)
-    except (OSError, KeyError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            "not a schedule", source=path, expected="a file written by a run"
-        ) from error
+    if meta is None:
+        raise InputError("not a schedule", source=path, expected="a file written by a run")
     if jobs.columns == list(schema.SCHEDULE)[:-1]:  # as it was before there were reservations
         jobs = jobs.with_columns(accepted=pl.lit(None, pl.Boolean))
     if jobs.schema != pl.Schema(schema.SCHEDULE):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
-    return Schedule(jobs, ScheduleMeta(**json.loads(meta)))
+    try:
+        return Schedule(jobs, ScheduleMeta(**parsed_json(meta, path)))
+    except TypeError as error:
+        raise InputError(f"not a schedule: {error}", source=path) from error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import polars as pl
 
 from foresail.model.errors import InputError
-from foresail.traces.reading import LINE, Notes
+from foresail.traces.delimited import count_malformed
+from foresail.traces.reading import Notes
 
 
 def unix_seconds(
@@ -26,8 +29,10 @@ def unix_seconds(
     """
     text = chunk[column]
     try:
-        time = _parsed(text, pattern, zone)
-    except pl.exceptions.PolarsError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pl.exceptions.PolarsWarning)
+            time = _parsed(text, pattern, zone)
+    except (pl.exceptions.PolarsError, pl.exceptions.PolarsWarning) as error:
         raise InputError(
             f"the time format is unusable: {str(error).partition(chr(10))[0]}",
             source=notes.path,
@@ -36,18 +41,8 @@ def unix_seconds(
         ) from error
     wrong = text.is_not_null() & time.is_null()
     chunk = chunk.with_columns((time.dt.epoch("ms") / 1000.0).alias(column))
-    if wrong.any():
-        row = wrong.arg_max() or 0
-        notes.repair(
-            "dropped_malformed_line",
-            int(wrong.sum()),
-            line=chunk[LINE][row],
-            field=said,
-            value=text[row],
-            expected=f"a time like {pattern}",
-        )
-        chunk = chunk.filter(~wrong)
-    return chunk
+    count_malformed(chunk, wrong, text, notes, said, f"a time like {pattern}")
+    return chunk.filter(~wrong)
 
 
 def _parsed(text: pl.Series, pattern: str, zone: str) -> pl.Series:

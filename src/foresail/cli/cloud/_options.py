@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
 
@@ -56,11 +56,7 @@ def made_by() -> str:
 
 
 def _table(path: Path, name: str) -> Mapping[str, Any]:
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=path) from error
-    table = content.get(name)
+    table = toml_of(path).get(name)
     if not isinstance(table, dict):
         raise InputError("has no such table", source=path, field=name, expected=f"[{name}]")
     return table

@@ -168,6 +168,7 @@ def _speeds(
 ) -> tuple[Distribution | None, str]:
     """Speeds of transient workers, None for the published ones; and what they are in words."""
     from foresail.cloud.synchronization.speeds import at_least
+    from foresail.distributions.records import read_record
     from foresail.distributions.uniform import Uniform
 
     if file is not None and prices is not None:
@@ -186,22 +187,11 @@ def _speeds(
         )
     bound = f", and at least {raised:g}"
     if file is not None:
-        return at_least(_recorded(file), raised), f"their speeds are those of {file.name}{bound}"
+        return at_least(read_record(file), raised), f"their speeds are those of {file.name}{bound}"
     if prices is not None:
         speeds, name = _measured(prices, market, interval_seconds)
         return at_least(speeds, raised), f"their speeds are measured in {name}{bound}"
     return at_least(Uniform(0.0, 1.0), raised), f"their speeds are uniform from 0 to 1{bound}"
-
-
-def _recorded(path: Path) -> Distribution:
-    import json
-
-    from foresail.distributions.records import from_record
-
-    try:
-        return from_record(json.loads(path.read_text("utf-8")), path)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=path) from error
 
 
 def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple[Distribution, str]:

@@ -18,8 +18,9 @@ def command(path: RequestFile, output_format: FormatOption = Format.TABLE) -> No
 
     Exit status 2 if anything cannot be understood; what is only odd leaves it at 0.
     """
+    from foresail.model.documents import text_of
     from foresail.strl.checking import remarks, statistics
-    from foresail.strl.text import examine, text_of
+    from foresail.strl.text import examine
 
     reading = examine(text_of(path), path)
     odd = remarks(reading)

@@ -4,14 +4,50 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import Any
+from typing import Any, Final
 
 from foresail.cloud.prices import Catalogue
 from foresail.cloud.prices_document import catalogue_of_document
 from foresail.cloud.prices_reading import Reference
+from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.source import Source
+
+_EXAMPLE: Final = """\
+currency = "EUR"
+date = 2026-03-01
+provider = "own"
+
+[[offer]]
+instance_type = "c4"
+cores = 4
+memory_gib = 16
+on_demand = 0.2
+transient = 0.06
+spot_block_1h = 0.1
+scheduled_peak = 0.18
+scheduled_off_peak = 0.16
+
+[sustained_use]
+tiers = [1.0, 0.8]
+
+[customised]
+core_per_hour = 0.03
+gib_per_hour = 0.004
+
+[[discount]]
+share = 0.1
+instances = "c*"
+options = ["on-demand"]
+
+[[commitment]]
+instance = "c4"
+count = 2
+price_per_hour = 0.1
+until = 2027-01-01
+"""
 
 
 @register("price_source", "document")
@@ -27,6 +63,14 @@ class PriceDocument:
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (
+            Example.of_text("own.toml", _EXAMPLE),
+            Example.of_text("own.json", json.dumps(tomllib.loads(_EXAMPLE), default=str)),
+        )
+
     def recognises(self, reference: Reference) -> bool:
         """A file ending in ``.toml``, or one ending in ``.json`` that has offers."""
         if reference.path.suffix == ".toml":
@@ -39,17 +83,10 @@ class PriceDocument:
 
 
 def _parsed(reference: Reference) -> dict[str, Any]:
-    text = b"".join(Source(reference.path).blocks())
-    try:
-        if reference.path.suffix == ".toml":
-            return tomllib.loads(text.decode("utf-8"))
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON: {error.msg}", source=reference.text, line=error.lineno, column=error.colno
-        ) from error
-    except ValueError as error:  # tomllib's own, and what is not UTF-8
-        raise InputError(f"not TOML: {error}", source=reference.text) from error
+    text = decoded(b"".join(Source(reference.path).blocks()), reference.text)
+    if reference.path.suffix == ".toml":
+        return parsed_toml(text, reference.text)
+    document = parsed_json(text, reference.text)
     if not isinstance(document, dict):
         raise InputError("not an object", source=reference.text, expected='{"offer": [...]}')
     return document

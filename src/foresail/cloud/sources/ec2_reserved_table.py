@@ -10,12 +10,18 @@ from typing import Final
 
 from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Reserved
 from foresail.cloud.prices_reading import Reference, Row, table_rows
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 
 _PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
 _NOT_SOLD: Final = "not sold on demand"
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})")
 _PUBLISHED: Final = date(2017, 11, 1)
+_EXAMPLE: Final = """\
+instance_type,family,vcpu,memory_gib,gpu,region,ondemand_usd_h,yrTerm1Standard.noUpfront
+m1.small,General purpose,1,1.7,0,us-east-1,0.044,0.028
+m1.large,General purpose,2,7.5,0,us-east-1,0.175,
+"""
 
 
 @register("price_source", "ec2-reserved-table")
@@ -30,6 +36,11 @@ class Ec2ReservedTable:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("reserved-2017-11.csv", _EXAMPLE),)
 
     def recognises(self, reference: Reference) -> bool:
         """The columns of this layout."""

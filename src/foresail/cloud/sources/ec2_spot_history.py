@@ -11,10 +11,18 @@ import polars as pl
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import Reference
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
-from foresail.traces.source import Source
+from foresail.traces.delimited import read_delimited
+from foresail.traces.reading import LINE, Notes
 
 _COLUMNS: Final = ("timestamp", "az", "instance_type", "spot_price", "on_demand_price")
+_EXAMPLE: Final = """\
+timestamp,az,instance_type,os,spot_price,on_demand_price
+2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
+2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2
+2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2
+"""
 
 
 @register("price_source", "ec2-spot-history")
@@ -27,6 +35,11 @@ class Ec2SpotHistory:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("history.csv", _EXAMPLE),)
 
     def recognises(self, reference: Reference) -> bool:
         """The columns of this layout."""
@@ -50,16 +63,10 @@ def _changes(reference: Reference) -> pl.DataFrame:
     InputError
         If a time or a price cannot be used; with its line.
     """
-    content = b"".join(Source(reference.path).blocks())
-    try:
-        raw = pl.read_csv(content, columns=list(_COLUMNS), infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise InputError(
-            f"not a table of price changes: {error}",
-            source=reference.text,
-            expected="columns " + ", ".join(_COLUMNS),
-        ) from error
-    table = raw.with_row_index("line", offset=2).with_columns(
+    # Strict: a price that is left out would leave the one before standing.
+    notes = Notes(reference.path, strict=True)
+    raw = pl.concat(read_delimited(notes.source(), notes, _COLUMNS))
+    table = raw.with_columns(
         seconds=pl.col("timestamp").str.to_datetime(strict=False, time_zone="UTC").dt.epoch("ms")
         / 1000.0,
         price=pl.col("spot_price").cast(pl.Float64, strict=False),
@@ -69,13 +76,18 @@ def _changes(reference: Reference) -> pl.DataFrame:
         ("seconds", "timestamp", "a time, such as 2015-03-11 16:54:38+00:00"),
         ("price", "spot_price", "a number above 0"),
         ("on_demand", "on_demand_price", "a number above 0"),
+        ("az", "az", "a zone"),
+        ("instance_type", "instance_type", "a type"),
     ):
-        wrong = table.filter(pl.col(column).is_null() | ~(pl.col(column) > 0.0))
+        usable = pl.col(column).is_not_null()
+        if table.schema[column].is_float():
+            usable &= (pl.col(column) > 0.0) & pl.col(column).is_finite()
+        wrong = table.filter(~usable)
         if wrong.height:
             raise InputError(
                 "cannot be used",
                 source=reference.text,
-                line=int(wrong["line"][0]),
+                line=int(wrong[LINE][0]),
                 field=source,
                 value=wrong[source][0],
                 expected=expected,

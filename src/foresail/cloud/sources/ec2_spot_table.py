@@ -10,9 +10,15 @@ from typing import Final
 from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Transient
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.sources.ec2_reserved_table import day_of
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 
 _PUBLISHED: Final = date(2024, 4, 1)
+_EXAMPLE: Final = """\
+instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg
+c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13
+c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
+"""
 
 
 @register("price_source", "ec2-spot-table")
@@ -26,6 +32,11 @@ class Ec2SpotTable:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("spot-2024-04.csv", _EXAMPLE),)
 
     def recognises(self, reference: Reference) -> bool:
         """The columns of this layout."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import tarfile
 from collections.abc import Iterator
@@ -15,7 +14,9 @@ import numpy as np
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import Reference
+from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.source import Source
 
@@ -23,6 +24,7 @@ _NODES: Final = re.compile(r"(\d+)-node")
 _BEGAN: Final = re.compile(r"(\d{2})-(\d{2})-(\d{4})$")
 _EXPECTED: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, ...]}'
 _TAR_MAGIC_AT: Final = 257
+_EXAMPLE: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}'
 
 
 @register("price_source", "skypilot-traces")
@@ -35,6 +37,21 @@ class SkyPilotTraces:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        series = _EXAMPLE.encode()
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for zone in ("us-west-2a", "us-west-2b"):
+                member = tarfile.TarInfo(f"4-node/aws-08-03-2023/{zone}_v100_1.json")
+                member.size = len(series)
+                archive.addfile(member, io.BytesIO(series))
+        return (
+            Example.of_text("us-west-2a_v100_1.json", _EXAMPLE),
+            Example({"traces.tar": packed.getvalue()}, "traces.tar"),
+        )
 
     def recognises(self, reference: Reference) -> bool:
         """A tar archive, or a JSON object that speaks of ``gap_seconds``."""
@@ -91,10 +108,10 @@ def _history(reference: Reference, path: PurePosixPath, text: bytes) -> MarketHi
 
 def _ticks(reference: Reference, path: PurePosixPath, text: bytes) -> tuple[float, Any]:
     try:
-        document = json.loads(text)
+        document = parsed_json(decoded(text, reference.text), reference.text)
         gap = float(document["metadata"]["gap_seconds"])
         counts = np.asarray(document["data"], np.float64)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise InputError(
             f"not a series: {path}", source=reference.text, expected=_EXPECTED
         ) from error

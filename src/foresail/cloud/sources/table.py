@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from foresail.cloud.prices import Catalogue
 from foresail.cloud.prices_document import REQUIRED, catalogue_of_rows
 from foresail.cloud.prices_reading import Reference, table_rows
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
+
+_EXAMPLE: Final = """\
+instance_type,cores,memory_gib,on_demand,reserved_1y,transient,availability,currency,date
+c4,4,16,0.2,0.12,0.06,0.9,EUR,2026-03-01
+c8,8,32,0.4,0.24,,,EUR,2026-03-01
+"""
 
 
 @register("price_source", "table")
@@ -20,6 +29,11 @@ class PriceTable:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("own.csv", _EXAMPLE),)
 
     def recognises(self, reference: Reference) -> bool:
         """The required columns, or most of them in a file ending in ``.csv``."""

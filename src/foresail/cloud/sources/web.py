@@ -17,6 +17,7 @@ from foresail.traces.catalogue import Log
 from foresail.traces.fetching import fetch
 
 _DAY_SECONDS = 86_400.0
+_SCHEMES = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class WebPrices:
 
     def recognises(self, reference: Reference) -> bool:
         """It begins with ``http://`` or ``https://``."""
-        return reference.text.startswith(("http://", "https://"))
+        return reference.text.startswith(_SCHEMES)
 
     def catalogue(self, reference: Reference) -> Catalogue:
         """The prices, fetched or kept."""
@@ -63,6 +64,8 @@ class WebPrices:
         return load_histories(str(self._file(reference.text)))
 
     def _file(self, address: str) -> Path:
+        if not address.startswith(_SCHEMES):
+            raise InputError("not an address", source=address, expected=" or ".join(_SCHEMES))
         name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
         # Two addresses may end in the same name.
         place = hashlib.sha256(address.encode()).hexdigest()[:16]

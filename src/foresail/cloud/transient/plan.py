@@ -180,5 +180,5 @@ def from_record(record: object, source: object | None = None) -> CapacityPlan:
         )
     except KeyError as error:
         raise InputError("is missing", source=source, field=str(error.args[0])) from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"is no plan: {error}", source=source) from error

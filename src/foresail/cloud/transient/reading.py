@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,7 +10,8 @@ from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.offers import TransientType
 from foresail.cloud.transient.plan import CapacityPlan, from_record
-from foresail.model.errors import InputError
+from foresail.model.documents import json_of, toml_of
+from foresail.model.errors import InputError, naming
 
 _PRICES: Final = ("price_per_unit_hour", "price_per_hour")
 _ON_DEMAND: Final = ("on_demand_price_per_unit_hour", "on_demand_price_per_hour")
@@ -74,10 +73,8 @@ def read_plan(path: Path) -> CapacityPlan:
     InputError
         If the file cannot be read, or holds no plan; names the field.
     """
-    try:
-        return from_record(json.loads(path.read_text("utf-8")), path)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=path) from error
+    with naming(path):
+        return from_record(json_of(path), path)
 
 
 def _rows(path: Path, tables: str) -> Iterator[Row]:
@@ -86,11 +83,7 @@ def _rows(path: Path, tables: str) -> Iterator[Row]:
     if path.suffix != ".toml":
         yield from table_rows(Reference(str(path)))
         return
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=path) from error
-    rows = content.get(tables)
+    rows = toml_of(path).get(tables)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(
             "has no such tables", source=path, field=tables, expected=f"[[{tables}]] tables"

@@ -94,7 +94,7 @@ def all_rows(
 def _checked(chunk: pl.DataFrame, numbers: tuple[str, ...], notes: Notes) -> pl.DataFrame:
     times = [name for name in numbers if name.endswith("time")]
     required = [name for name in numbers if name == "task" or name in times]
-    table = with_numbers(chunk, numbers, notes, required=required)
+    table = with_numbers(chunk, numbers, notes, required=required, whole=["task"])
     nameless = table["job_id"].is_null()
     if nameless.any():
         notes.repair(

@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.delimited import read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
@@ -20,6 +21,11 @@ _REQUESTS: Final = ("cpu_request", "gpu_request", "memory_request")
 _TIMES: Final = ("creation_time", "scheduled_time", "deletion_time")
 _GIBIBYTE: Final = 2.0**30
 _EARLIER: Final = "created_before_the_log"
+_EXAMPLE: Final = f"""\
+{",".join(_COLUMNS)}
+instance_0,HN,app_0,12,12,1,1,25,25,120.0,120.0,640.0,800.0,8,,,
+instance_1,CN,app_1,48,48,0,0,1,1,240,240,680,800,-1,10.0,12.0,112.0
+"""
 
 
 @register("reader", "alibaba_dlrm")
@@ -34,6 +40,11 @@ class AlibabaDlrmReader:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("dlrm.csv", _EXAMPLE),)
 
     def recognises(self, sample: Sample) -> bool:
         """The header line names exactly the seventeen columns."""

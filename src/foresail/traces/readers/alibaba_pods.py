@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.delimited import read_delimited, with_numbers
@@ -48,6 +49,14 @@ class AlibabaPodsParameters:
     nodes: Path | None = None
 
 
+_EXAMPLE: Final = f"""\
+{",".join(_COLUMNS)}
+pod-0,12000,16384,1,1000,,LS,Running,0,12537496,0
+pod-1,6000,12288,1,460,V100M16|V100M32,BE,Succeeded,427061,12902960,427061
+pod-2,6000,12288,1,460,,LS,Pending,427100,12902960,
+"""
+
+
 @register("reader", "alibaba_pods", parameters=AlibabaPodsParameters)
 class AlibabaPodsReader:
     """Alibaba gpu pods of 2023: one pod is a job of one task, with fractions of gpus.
@@ -60,6 +69,13 @@ class AlibabaPodsReader:
 
     def __init__(self, parameters: AlibabaPodsParameters) -> None:
         self._nodes = parameters.nodes
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        nodes = f"{','.join(_NODE_COLUMNS)}\nnode-0,64000,262144,2,P100\nnode-1,96000,786432,8,T4\n"
+        files = {"pods.csv": _EXAMPLE.encode(), _NODE_LIST: nodes.encode()}
+        return (Example(files, "pods.csv"),)
 
     def recognises(self, sample: Sample) -> bool:
         """The header line names exactly the eleven columns."""

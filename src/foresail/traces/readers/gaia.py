@@ -7,12 +7,14 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
-from foresail.traces.delimited import read_delimited, with_numbers
+from foresail.traces.delimited import LARGEST_WHOLE, read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
 
 _COLUMNS: Final = ("arrival_time", "length", "cpus")
 _SECONDS_PER_HOUR: Final = 3600.0
+_EXAMPLE: Final = "arrival_time,length,cpus\n0.0,0.75,4\n0.5,19.25,4\n1.5,2.0,0.5\n"
 
 
 @register("reader", "gaia")
@@ -26,6 +28,11 @@ class GaiaReader:
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("gaia.csv", _EXAMPLE),)
+
     def recognises(self, sample: Sample) -> bool:
         """The header line names exactly the three columns."""
         return sample.columns == _COLUMNS
@@ -34,7 +41,8 @@ class GaiaReader:
         """The jobs, some ten thousand lines at a time."""
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             table = with_numbers(chunk, _COLUMNS, notes, required=_COLUMNS)
-            whole = pl.col("cpus") == pl.col("cpus").floor()
+            cpus = pl.col("cpus")
+            whole = (cpus == cpus.floor()) & (cpus.abs() < LARGEST_WHOLE)
             yield table.select(
                 (pl.col(LINE) - 1).cast(pl.String).alias("job_id"),
                 _seconds("arrival_time").alias("submit_seconds"),

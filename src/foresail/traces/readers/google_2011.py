@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.readers._google import (
@@ -58,6 +59,15 @@ _TASK_USAGE: Final = (
     *("aggregation_type", "sampled_cpus"),
 )
 """Columns of ``task_usage``; the first release has no ``sampled_cpus``."""
+_EXAMPLE: Final = (
+    "700000000,,100,0,bob,0,run-8,sort\n705000000,,100,1,bob,0,run-8,sort\n"
+    "1005000000,,100,4,bob,0,run-8,sort\n800000000,,200,0,bob,1,,sort\n",
+    "700000000,,100,0,7,0,u,0,1,0.0625,0.125,0.001,0\n"
+    "705000000,,100,0,7,1,u,0,1,0.0625,0.125,0.001,0\n"
+    "1005000000,,100,0,7,4,u,0,1,0.0625,0.125,0.001,0\n",
+    "705000000,805000000,100,0,7,0.03125,0.0625,0.1,0,0,0.125,0.01,0,0.0625,0.02,1.5,0.01,1,0,0.03\n",
+)
+"""Job events, task events and task usage."""
 
 
 @register("reader", "google_2011", parameters=GoogleParameters)
@@ -74,6 +84,18 @@ class Google2011Reader:
 
     def __init__(self, parameters: GoogleParameters) -> None:
         self._parameters = parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        jobs, tasks, usage = (text.encode() for text in _EXAMPLE)
+        files = {
+            "job_events/part-00000-of-00500.csv": jobs,
+            "task_events/part-00000-of-00500.csv": tasks,
+            "task_usage/part-00000-of-00500.csv": usage,
+        }
+        jobs_alone = dict(list(files.items())[:1])
+        return (Example(jobs_alone), Example(files))
 
     def recognises(self, sample: Sample) -> bool:
         """A folder with a sub-folder ``job_events``."""

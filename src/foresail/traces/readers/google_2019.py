@@ -10,9 +10,12 @@ from typing import Any, Final
 
 import polars as pl
 
+from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
+from foresail.traces.parquet import parquet_of
 from foresail.traces.readers._google import (
     JOB_EVENT,
     JOB_EVENT_NUMBERS,
@@ -81,6 +84,38 @@ _INSTANCE_USAGE: Final = {
 _REQUIRED: Final = ("time", "type", "job_id", "start_time", "end_time", "task")
 _JOB: Final = ("0", "job")
 _JSON_LINES_AT_ONCE: Final = 1 << 16
+_JOB_EXAMPLE: Final = {
+    "collection_id": "100",
+    "collection_type": "0",
+    "user": "bob",
+    "scheduling_class": "1",
+    "collection_name": "run-8",
+    "collection_logical_name": "sort",
+}
+_TASK_EXAMPLE: Final = {
+    "collection_id": "100",
+    "instance_index": "0",
+    "collection_type": "0",
+    "priority": "103",
+    "resource_request": {"cpus": 0.0625, "memory": 0.125},
+}
+_TIMES: Final = {"0": "700000000", "3": "705000000", "6": "1005000000"}
+_EXAMPLE: Final[dict[str, list[dict[str, Any]]]] = {
+    "collection_events": [{"time": at, "type": of, **_JOB_EXAMPLE} for of, at in _TIMES.items()],
+    "instance_events": [{"time": at, "type": of, **_TASK_EXAMPLE} for of, at in _TIMES.items()],
+    "instance_usage": [
+        {
+            "start_time": "705000000",
+            "end_time": "805000000",
+            "collection_id": "100",
+            "instance_index": "0",
+            "collection_type": "0",
+            "average_usage": {"cpus": 0.03125, "memory": 0.0625},
+            "maximum_usage": {"cpus": 0.0625, "memory": 0.125},
+            "random_sample_usage": {"cpus": 0.03125},
+        }
+    ],
+}
 
 
 @register("reader", "google_2019", parameters=GoogleParameters)
@@ -95,6 +130,19 @@ class Google2019Reader:
 
     def __init__(self, parameters: GoogleParameters) -> None:
         self._parameters = parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        texts, tables, parquets = {}, {}, {}
+        for name, rows in _EXAMPLE.items():
+            texts[f"{name}-0.json"] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+            table = pl.DataFrame(rows)
+            tables[f"{name}/000.csv"] = _flat(table).write_csv().encode()
+            content = io.BytesIO()
+            table.write_parquet(content)
+            parquets[f"{name}.parquet"] = content.getvalue()
+        return (Example(texts), Example(tables), Example(parquets))
 
     def recognises(self, sample: Sample) -> bool:
         """A folder with a table of collection events."""
@@ -156,21 +204,24 @@ def _chunks(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.Dat
 
 def _parquet(file: Path, fields: dict[str, str], notes: Notes) -> pl.DataFrame:
     content = b"".join(Source(file, notes.advance).blocks())
-    try:
-        table = pl.read_parquet(io.BytesIO(content))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError("not a readable Parquet file", source=file) from error
+    with parquet_of(file):
+        table = _flat(pl.read_parquet(io.BytesIO(content)))
+        known = _names(table.columns, fields, file)
+        chosen = [
+            (pl.lit(None) if at is None else pl.col(at)).cast(pl.String).alias(name)
+            for name, at in known.items()
+        ]
+        return table.select(chosen).with_row_index(LINE, offset=1)
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with columns ``outer.inner`` for its structs."""
     for name, kind in table.schema.items():
         if isinstance(kind, pl.Struct):
             inner = table[name].struct.unnest()
             named = inner.rename({part: f"{name}.{part}" for part in inner.columns})
             table = table.drop(name).hstack(named)
-    known = _names(table.columns, fields, file)
-    chosen = [
-        (pl.lit(None) if at is None else pl.col(at)).cast(pl.String).alias(name)
-        for name, at in known.items()
-    ]
-    return table.select(chosen).with_row_index(LINE, offset=1)
+    return table
 
 
 def _csv(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.DataFrame]:
@@ -219,8 +270,8 @@ def _json_lines(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
-    except ValueError:
+        found = parsed_json(line.decode(), None)
+    except (InputError, UnicodeDecodeError):
         return None
     return found if isinstance(found, dict) else None
 

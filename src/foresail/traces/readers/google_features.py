@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.delimited import read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
@@ -24,6 +25,11 @@ _RUNTIME: Final = "job_runtime"
 _MILLISECONDS: Final = 1000.0
 _CORES_PER_MACHINE: Final = 16.0
 """Cores of a machine of normalised capacity 1.0: 3Sigma's estimate (dissertation, section 2)."""
+_EXAMPLE: Final = """\
+job_id,application_name,day_of_the_week,hour_of_the_day,job_name,resource_requested,user_name,job_runtime
+1,app,0,0,name,85:625,user,15881558
+2,app,0,1,name,46:125,user,1588
+"""
 
 
 @register("reader", "google_features")
@@ -40,6 +46,11 @@ class GoogleFeaturesReader:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("features.csv", _EXAMPLE),)
 
     def recognises(self, sample: Sample) -> bool:
         """The header line names the features, with or without the runtime."""

@@ -7,12 +7,18 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.delimited import read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.times import unix_seconds
 
 _COLUMNS: Final = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+_EXAMPLE: Final = """\
+timestamp,duration,num_gpus,gpu_time,cluster
+2017-10-09 06:13:03,2951.0,1,2951.0,6214e9
+2017-10-09 07:01:55,66.0,1,66.0,11cb48
+"""
 
 
 @register("reader", "philly")
@@ -27,6 +33,11 @@ class PhillyReader:
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("philly.csv", _EXAMPLE),)
+
     def recognises(self, sample: Sample) -> bool:
         """The header line names exactly the five columns."""
         return sample.columns == _COLUMNS
@@ -35,7 +46,8 @@ class PhillyReader:
         """The jobs, some ten thousand lines at a time."""
         notes.unix_times = True
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
-            table = with_numbers(chunk, ("duration", "num_gpus"), notes, required=("num_gpus",))
+            gpus = ("num_gpus",)
+            table = with_numbers(chunk, ("duration", *gpus), notes, required=gpus, whole=gpus)
             table = unix_seconds(table, "timestamp", "%Y-%m-%d %H:%M:%S", notes, "UTC", "timestamp")
             yield table.select(
                 (pl.col(LINE) - 1).cast(pl.String).alias("job_id"),

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import polars as pl
 
+from foresail.model.documents import json_values
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces import schema
 from foresail.traces.reading import Notes, Sample
 
 _MILLISECONDS: Final = 1000.0
 _MEBIBYTE: Final = 2.0**20
+_MOST_TASKS: Final = 1_000_000
+"""Of a class: each gets a row of the tasks table, so that a wrong digit would fill the memory."""
 _EXPECTED: Final = "JSON objects with job.start.ms and job.tasks, one after another"
+_EXAMPLE: Final = """\
+{"job.start.ms": 1786000, "job.end.ms": 200000, "job.queue.name": "queue_1", "job.id": "job_0",
+ "job.user": "default", "job.tasks": [
+  {"c.dur": 490000, "c.mem": 9400, "c.type": "reduce", "c.nr": 3},
+  {"c.dur": 1000, "c.mem": 512, "c.type": "map", "c.nr": 2}]}
+{"job.start.ms": 1796000, "job.id": "job_1", "job.tasks": [{"c.dur": 500}]}
+"""
 
 
 @register("reader", "sls")
@@ -30,6 +41,11 @@ class SlsReader:
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("trace.json", _EXAMPLE),)
+
     def recognises(self, sample: Sample) -> bool:
         """It begins with an object that has a start."""
         return sample.text.lstrip().startswith("{") and '"job.start.ms"' in sample.text
@@ -39,12 +55,12 @@ class SlsReader:
         text = b"".join(notes.source().blocks()).decode("utf-8", errors="replace")
         jobs: dict[str, dict[str, Any]] = {}
         tasks: list[dict[str, Any]] = []
-        for line, record in _records(text, notes):
+        for line, record in json_values(text, notes.path):
             try:
                 job, classes = _job(record)
                 if job["job_id"] in jobs:
                     raise ValueError(f"the id {job['job_id']} is used twice")
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise InputError(
                     f"not a job of this layout ({type(error).__name__}: {error})",
                     source=notes.path,
@@ -59,31 +75,14 @@ class SlsReader:
         yield pl.DataFrame(list(jobs.values()))
 
 
-def _records(text: str, notes: Notes) -> Iterator[tuple[int, Any]]:
-    """Each JSON value with the line on which it begins."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        line = text.count("\n", 0, at) + 1
-        try:
-            record, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"not JSON: {error.msg}", source=notes.path, line=error.lineno, expected=_EXPECTED
-            ) from error
-        yield line, record
-
-
 def _job(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     classes: list[dict[str, Any]] = [
         {
             "job_id": str(record["job.id"]),
             "stage": str(each["c.type"]) if "c.type" in each else None,
-            "count": int(each.get("c.nr", 1)),
-            "runtime_seconds": float(each["c.dur"]) / _MILLISECONDS,
-            "memory_bytes": float(each["c.mem"]) * _MEBIBYTE if "c.mem" in each else None,
+            "count": _count(each.get("c.nr", 1)),
+            "runtime_seconds": _number(each, "c.dur") / _MILLISECONDS,
+            "memory_bytes": _number(each, "c.mem") * _MEBIBYTE if "c.mem" in each else None,
         }
         for each in record["job.tasks"]
     ]
@@ -91,15 +90,35 @@ def _job(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]
         raise ValueError("no tasks")
     job = {
         "job_id": str(record["job.id"]),
-        "submit_seconds": float(record["job.start.ms"]) / _MILLISECONDS,
+        "submit_seconds": _number(record, "job.start.ms") / _MILLISECONDS,
         "runtime_seconds": max(each["runtime_seconds"] for each in classes),
         "tasks": sum(each["count"] for each in classes),
         "cpus_per_task": 1.0,
         "memory_bytes_per_task": max((each["memory_bytes"] or 0.0) for each in classes) or None,
-        "user": record.get("job.user"),
-        "queue": record.get("job.queue.name"),
+        "user": _text(record.get("job.user")),
+        "queue": _text(record.get("job.queue.name")),
     }
     return job, classes
+
+
+def _number(record: Mapping[str, Any], name: str) -> float:
+    """A number that is not negative."""
+    value = float(record[name])
+    if not 0.0 <= value < math.inf:
+        raise ValueError(f"{name} is {value}")
+    return value
+
+
+def _count(value: Any) -> int:
+    """How many tasks a class has."""
+    count = int(value)
+    if not 1 <= count <= _MOST_TASKS:
+        raise ValueError(f"c.nr is {value!r}, not within 1 and {_MOST_TASKS}")
+    return count
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _expanded(classes: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
 from foresail.traces.delimited import read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
@@ -16,6 +17,10 @@ COLUMNS: Final = (
     *("map_input_bytes", "shuffle_bytes", "reduce_output_bytes"),
 )
 BYTES: Final = COLUMNS[3:]
+_EXAMPLE: Final = """\
+job0\t49\t49\t736773\t2339561\t627471
+job1\t101\t52\t736346\t0\t432269
+"""
 
 
 @register("reader", "swim")
@@ -30,6 +35,11 @@ class SwimReader:
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("swim.tsv", _EXAMPLE),)
+
     def recognises(self, sample: Sample) -> bool:
         """The first line has six fields, the last five of which are whole numbers."""
         fields = sample.text.partition("\n")[0].split("\t")
@@ -38,7 +48,7 @@ class SwimReader:
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
         """The jobs, some ten thousand lines at a time."""
         for chunk in read_delimited(notes.source(), notes, COLUMNS, "\t", header=COLUMNS):
-            table = with_numbers(chunk, COLUMNS[1:], notes, required=COLUMNS[1:])
+            table = with_numbers(chunk, COLUMNS[1:], notes, required=COLUMNS[1:], whole=BYTES)
             yield table.select(
                 "job_id",
                 "submit_seconds",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
-from foresail.traces.delimited import read_delimited, with_numbers
+from foresail.traces.delimited import LARGEST_WHOLE, count_malformed, read_delimited, with_numbers
 from foresail.traces.nearest import nearest
+from foresail.traces.parquet import parquet_of
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.times import unix_seconds
 
@@ -39,6 +42,31 @@ class TableParameters:
     mapping: Path | None = None
 
 
+_EXAMPLE: Final = """\
+JobID,Submit,Start,End,Limit,Cores,State,JobName
+17,2024-03-01T10:00:00,2024-03-01T10:00:05,2024-03-01T11:00:05,90,4,COMPLETED,fit
+18,2024-03-01T10:02:00,2024-03-01T10:03:00,2024-03-01T10:04:00,5,1,TIMEOUT,"sort, all"
+"""
+_EXAMPLE_MAPPING: Final = """\
+[table]
+delimiter = ","
+null = ["NA"]
+processors = 64
+
+[columns]
+job_id = "JobID"
+submit_seconds = { column = "Submit", time = "%Y-%m-%dT%H:%M:%S", zone = "Europe/Paris" }
+runtime_seconds = { column = "End", since = "Start", time = "%Y-%m-%dT%H:%M:%S" }
+requested_seconds = { column = "Limit", unit = "minutes" }
+tasks = { column = "Cores" }
+cpus_per_task = { constant = 1 }
+status = { column = "State", values = { COMPLETED = "completed", TIMEOUT = "failed" } }
+
+[features]
+application = "JobName"
+"""
+
+
 @register("reader", "table", parameters=TableParameters)
 class TableReader:
     """Any CSV or Parquet table of jobs, by a file that maps its columns.
@@ -49,6 +77,20 @@ class TableReader:
 
     def __init__(self, parameters: TableParameters) -> None:
         self._mapping = _mapping_of(parameters.mapping)
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        table = io.BytesIO()
+        pl.read_csv(_EXAMPLE.encode()).write_parquet(table)
+        mapping = _EXAMPLE_MAPPING.encode()
+        text = {"jobs.csv": _EXAMPLE.encode(), "mapping.toml": mapping}
+        parquet = {"jobs.parquet": table.getvalue(), "mapping.toml": mapping}
+        options = {"mapping": "mapping.toml"}
+        return (
+            Example(text, "jobs.csv", options),
+            Example(parquet, "jobs.parquet", options),
+        )
 
     def recognises(self, sample: Sample) -> bool:
         """Any file, once a mapping is given; none without."""
@@ -94,7 +136,7 @@ def _from_parquet(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
     for _ in source.blocks():
         pass
     notes.sha256 = source.sha256
-    try:
+    with parquet_of(notes.path):
         kinds = pl.read_parquet_schema(notes.path)
         for name in mapping.used:
             if name not in kinds:
@@ -115,8 +157,6 @@ def _from_parquet(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
                     if kind == pl.String
                 ),
             )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError("the Parquet file is damaged", source=notes.path) from error
 
 
 def _plain(name: str, kind: pl.DataType) -> pl.Expr:
@@ -169,8 +209,14 @@ def _with_target(
         table = table.with_columns(pl.col(source.since).alias(_SINCE))
         table = _as_numbers(table, _SINCE, source, notes, source.since)
         table = table.with_columns(pl.col(target) - pl.col(_SINCE))
-    number = pl.col(target) * source.factor
-    return table.with_columns(number.round().cast(kind) if kind.is_integer() else number)
+    table = table.with_columns(pl.col(target) * source.factor)
+    if not kind.is_integer():
+        return table
+    number = table[target].round()
+    wrong = (~(number.abs() < LARGEST_WHOLE)).fill_null(value=False)
+    table = table.with_columns(pl.when(~wrong).then(number).cast(kind).alias(target))
+    count_malformed(table, wrong, number, notes, source.column, "a whole number")
+    return table.filter(~wrong)
 
 
 def _with_constant(
