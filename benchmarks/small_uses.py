@@ -79,6 +79,17 @@ def _learned_apart(name: str) -> None:
 _WITH_FILES: Final = frozenset({"saved"})
 
 
+def _events() -> None:
+    """A simulation by events with a log of reasons, and queues ordered by beliefs."""
+    from foresail.control.log import MemoryLog
+    from foresail.control.policy import parse_policy
+    from foresail.evaluation.waiting_order import waiting_ranks
+    from foresail.simulator.simulate import simulate_by_events
+
+    simulate_by_events(_workload(), parse_policy("guarded,similar"), log=MemoryLog())
+    waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
+
+
 def _searching() -> None:
     """Plans improved by chance, where a solver is not quick enough."""
     from foresail.kernels.plan_search import Plan, Question, search_plan
@@ -266,6 +277,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
         "texts": _texts,
         "policies": _policies,
         "predictors": _predictors,
+        "events": _events,
         "searching": _searching,
         "metrics": _metrics,
         "distributions": _distributions,

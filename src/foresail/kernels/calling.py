@@ -24,12 +24,10 @@ from foresail.kernels.signatures import (
     PASS_STEP,
     PREDICTOR_STEP,
     CorrectionInputs,
-    PassInputs,
     PredictorInputs,
 )
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @cache
@@ -142,24 +140,3 @@ def corrected_estimate(
     """The next estimate (seconds) by the step at an address; see ``CorrectionInputs``."""
     inputs = CorrectionInputs(initial, current, requested, corrections, summary, parameters)
     return float(call_correction_step(address, inputs))
-
-
-@bare_kernel
-def run_pass(
-    address: float,
-    now: float,
-    free: float,
-    waiting: int,
-    releases: int,
-    order: Floats,
-    candidates: int,
-    jobs: Floats,
-    release: Floats,
-    parameters: Floats,
-    starts: Integers,
-) -> int:
-    """Run the pass at an address; see ``PassInputs``."""
-    inputs = PassInputs(
-        now, free, waiting, releases, order, candidates, jobs, release, parameters, starts
-    )
-    return int(call_pass_step(address, inputs))
