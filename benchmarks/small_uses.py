@@ -80,13 +80,16 @@ _WITH_FILES: Final = frozenset({"saved"})
 
 
 def _events() -> None:
-    """A simulation by events with a log of reasons, and queues ordered by beliefs."""
+    """By events with a log of reasons, a queue seen for the first time, queues by beliefs."""
+    from foresail.checks.tiny import tiny_pending, tiny_view
     from foresail.control.log import MemoryLog
     from foresail.control.policy import parse_policy
     from foresail.evaluation.waiting_order import waiting_ranks
-    from foresail.simulator.simulate import simulate_by_events
+    from foresail.simulator.simulate import manifest, simulate_by_events
 
-    simulate_by_events(_workload(), parse_policy("guarded,similar"), log=MemoryLog())
+    policy = parse_policy("guarded,similar")
+    simulate_by_events(_workload(), policy, log=MemoryLog(manifest(_workload(), policy)))
+    policy.build()[0].decide(tiny_view([tiny_pending("wide", 9, 10.0), tiny_pending("a", 1, 10.0)]))
     waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
 
 
