@@ -89,7 +89,8 @@ def _events() -> None:
 
     policy = parse_policy("guarded,similar")
     simulate_by_events(_workload(), policy, log=MemoryLog(manifest(_workload(), policy)))
-    policy.build()[0].decide(tiny_view([tiny_pending("wide", 9, 10.0), tiny_pending("a", 1, 10.0)]))
+    crowd = [tiny_pending(str(number), 1, 10.0, arrival=number) for number in range(200)]
+    policy.build()[0].decide(tiny_view(crowd))
     waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
 
 
