@@ -271,5 +271,5 @@ def test_a_file_that_is_no_schedule(tmp_path):
     text.write_text("no")
     pl.DataFrame({"a": [1]}).write_parquet(table)
     for path in (text, table, tmp_path / "none"):
-        with pytest.raises(InputError, match="not a schedule|the Parquet file is damaged"):
+        with pytest.raises(InputError, match=r"not a schedule|the Parquet file is damaged"):
             read_schedule(path)
