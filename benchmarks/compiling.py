@@ -27,6 +27,7 @@ import numba
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
+import foresail
 from benchmarks.bare_easy import TYPES, bare_easy
 
 REFERENCE: Final = "bare EASY loop"
@@ -150,10 +151,10 @@ def reference_seconds() -> float:
 
 
 def _unreached() -> Iterator[str]:
-    """Kernels of which no signature is compiled, in ``foresail.kernels`` and all that was used."""
-    package = importlib.import_module("foresail.kernels")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    """Kernels of which no signature is compiled, in packages of kernels and all that was used."""
+    for module in pkgutil.walk_packages(foresail.__path__, "foresail."):
+        if ".kernels." in module.name:
+            importlib.import_module(module.name)
     for module_name, module in list(sys.modules.items()):
         if module_name.startswith("foresail."):
             for each in vars(module).values():

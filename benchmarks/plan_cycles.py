@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
@@ -21,8 +21,8 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.core import PlanAhead
 from foresail.schedulers._planning.cycle_record import CycleRecord
+from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.surroundings import Surroundings
 from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload
@@ -155,7 +155,7 @@ def cycles_of(
     cluster = cluster_of(workload.nodes)
     controller = Controller(cluster, watched, predictor, correction, IN_CYCLES)
     began = time.process_time()
-    simulate_events(workload, controller, text, surroundings=Surroundings(cycle_seconds))
+    simulate_events(workload, controller, text, conditions=ClusterConditions(cycle_seconds))
     return Cycles(
         name,
         workload,

@@ -1,7 +1,7 @@
 """``python -m benchmarks.plan_growth FOLDER``: how a cycle of planning ahead grows, drawn.
 
 Processor time of one decision against the nodes, the jobs that wait, the slots of the window and
-the partitions, one at a time; and what a plan loses when the time limit cuts it short.
+the partitions, one at a time; and what a plan loses when its budget cuts it short.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 
 _TRIES: Final = 3
-_LIMITS: Final = (0.002, 0.005, 0.02, 0.1, 0.5)
+_BUDGETS: Final = (0.002, 0.005, 0.02, 0.1, 0.5)
 _LONG: Final = 5.0
 
 
@@ -97,7 +97,7 @@ def decision_seconds(scene: Scene) -> float:
     """Least processor time of a decision, by schedulers without a last plan."""
     view = view_of(scene)
     watched = [
-        Watched(_planner(f"three_sigma(window_slots={scene.window_slots},cycle_seconds=60)"))
+        Watched(_planner(f"3sigma(window_slots={scene.window_slots},cycle_seconds=60)"))
         for _ in range(_TRIES)
     ]
     for each in watched:
@@ -128,21 +128,21 @@ def slopes(table: pl.DataFrame) -> dict[str, float]:
 
 
 def losses(crowds: int = 8) -> pl.DataFrame:
-    """What plans lose under a time limit against long solves of the same crowds."""
+    """What plans lose under a budget of work against long solves of the same crowds."""
     views = [view_of(Scene(256, 40), seed) for seed in range(crowds)]
     best = [_value(view, _LONG, 5000) for view in views]
     rows = []
-    for limit in _LIMITS:
-        values = [_value(view, limit, PlanAheadParameters().most_options) for view in views]
+    for budget in _BUDGETS:
+        values = [_value(view, budget, PlanAheadParameters().most_options) for view in views]
         lost = 1.0 - np.array(values) / np.maximum(best, values)
-        rows.append({"limit_seconds": limit, "mean_loss": lost.mean(), "worst_loss": lost.max()})
-        print(f"limit {limit:6.3f} s: loses {lost.mean():.2%}, at worst {lost.max():.2%}")
+        rows.append({"budget_seconds": budget, "mean_loss": lost.mean(), "worst_loss": lost.max()})
+        print(f"budget {budget:6.3f} s: loses {lost.mean():.2%}, at worst {lost.max():.2%}")
     return pl.DataFrame(rows)
 
 
 def _value(view: ClusterView, seconds: float, most_options: int) -> float:
     text = f"relative_gap=0.001,cycle_seconds={seconds},solver_share=1,most_options={most_options}"
-    planner = _planner(f"three_sigma({text})")
+    planner = _planner(f"3sigma({text})")
     began = time.perf_counter()
     planner.decide(view)
     assert planner.last is not None

@@ -30,18 +30,19 @@ def _policies() -> None:
     """Every scheduler and correction, and planning ahead by odds and in drawn futures."""
     from foresail.control.policy import parse_policy
     from foresail.model.registry import entries
-    from foresail.simulator.simulate import simulate
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
 
     texts = [entry.name for entry in entries("scheduler")]
     texts += [f"easy,recent,{entry.name}" for entry in entries("correction")]
     texts += [
         "easy(reservations=2)",
         "easy(queue=-wait)",
-        "three_sigma(overflow_risk=0.1),history,exponential_increment",
-        "three_sigma(scenarios=20),history,exponential_increment",
+        "3sigma(overflow_risk=0.1),history,exponential_increment",
+        "3sigma(scenarios=20),history,exponential_increment",
     ]
     for text in texts:
-        simulate(_workload(), parse_policy(text))
+        run_scenario(Scenario(_workload(), parse_policy(text)))
 
 
 def _predictors() -> None:
@@ -49,23 +50,24 @@ def _predictors() -> None:
     from foresail.control.policy import parse_policy
     from foresail.evaluation.replaying import evaluate
     from foresail.model.registry import entries
-    from foresail.simulator.simulate import simulate
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
 
     for entry in entries("predictor"):
         if entry.name not in _WITH_FILES:
-            simulate(_workload(), parse_policy(f"easy,{entry.name}"))
+            run_scenario(Scenario(_workload(), parse_policy(f"easy,{entry.name}")))
             evaluate(_workload(), entry.name)
     forgets = "history(half_life_days=10,false_alarm_jobs=100)"
-    simulate(_workload(), parse_policy(f"easy,{forgets}"))
+    run_scenario(Scenario(_workload(), parse_policy(f"easy,{forgets}")))
     for name in ("similar", forgets, "calibrated"):
         _learned_apart(name)
 
 
 def _learned_apart(name: str) -> None:
     """Two predictors that learn by themselves, put together where that has a meaning."""
-    from foresail.evaluation.training import train
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import merged
+    from foresail.predictors.training import train
 
     part = part_of("predictor", name)
     parts = [part.build(), part.build()]
@@ -82,13 +84,15 @@ _WITH_FILES: Final = frozenset({"saved"})
 def _events() -> None:
     """By events with a log of reasons, a queue seen for the first time, queues by beliefs."""
     from foresail.checks.tiny import tiny_pending, tiny_view
-    from foresail.control.log import MemoryLog
     from foresail.control.policy import parse_policy
     from foresail.evaluation.waiting_order import waiting_ranks
-    from foresail.simulator.simulate import manifest, simulate_by_events
+    from foresail.record.log import MemoryLog
+    from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+    from foresail.scenario.scenario import Scenario
 
     policy = parse_policy("guarded,similar")
-    simulate_by_events(_workload(), policy, log=MemoryLog(manifest(_workload(), policy)))
+    scenario = Scenario(_workload(), policy)
+    run_by_events(scenario, controller_of(scenario, MemoryLog(manifest_of(scenario))))
     crowd = [tiny_pending(str(number), 1, 10.0, arrival=number) for number in range(200)]
     policy.build()[0].decide(tiny_view(crowd))
     waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
@@ -96,9 +100,9 @@ def _events() -> None:
 
 def _searching() -> None:
     """Plans improved by chance, where a solver is not quick enough."""
-    from foresail.kernels.plan_search import Plan, Question, search_plan
+    from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
-    question = Question(
+    question = SearchProblem(
         first_group=np.array([0, 1, 2]),
         group_set=np.array([0, 0]),
         consumption=np.ones((2, 3)),
@@ -108,7 +112,7 @@ def _searching() -> None:
         victim_credit=np.ones((1, 1, 3)),
     )
     nothing = np.full(2, -1)
-    plan = Plan(nothing, nothing.copy(), np.zeros(1, np.bool_), np.ones((1, 3)))
+    plan = SearchedPlan(nothing, nothing.copy(), np.zeros(1, np.bool_), np.ones((1, 3)))
     search_plan(question, plan, 0.0, np.inf, 10, 10, 1)
 
 
@@ -117,9 +121,10 @@ def _metrics() -> None:
     from foresail.control.policy import parse_policy
     from foresail.metrics.fairness import fairness
     from foresail.metrics.usage import gantt, lay_out, over_time, span
-    from foresail.simulator.simulate import simulate
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
 
-    schedule = simulate(_workload(), parse_policy("fcfs"))
+    schedule = run_scenario(Scenario(_workload(), parse_policy("fcfs")))
     window = span([schedule])
     fairness(schedule)
     over_time(schedule, window, 10)
@@ -164,8 +169,8 @@ def _distributions() -> None:
 
 def _texts() -> None:
     """A log in the Standard Workload Format, and a table in CSV."""
-    from foresail.kernels.delimited_text import last_record_end, split_records
     from foresail.traces.folder import load_workload
+    from foresail.traces.kernels.delimited_text import last_record_end, split_records
     from foresail.traces.swf_writer import write_swf
 
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +183,7 @@ def _texts() -> None:
 
 def _variation() -> None:
     """How much similar jobs vary."""
-    from foresail.kernels.variation import window_variation
+    from foresail.analysis.kernels.variation import window_variation
 
     times = np.arange(5.0)
     order = np.arange(5)
@@ -187,7 +192,7 @@ def _variation() -> None:
 
 def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles, forecasts and models, and their totals."""
-    from foresail.cloud.waiting.deciding import Case, decide_by_numbers
+    from foresail.cloud.waiting.deciding import ArrivalCase, decide_by_numbers
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
@@ -213,7 +218,7 @@ def _waiting() -> None:
     predicted_waits(model, rows.features)
     simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs, model))
     for tried in (False, True):
-        decide_by_numbers(compound.rules, Case(False, 1.0, tried=tried), 1.0, np.zeros(3))
+        decide_by_numbers(compound.rules, ArrivalCase(False, 1.0, tried=tried), 1.0, np.zeros(3))
     blocking([3], [2.0])
 
 
@@ -230,8 +235,12 @@ def _carbon() -> None:
 
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
-    from foresail.kernels.capacity import capacity_masses, log_capacity_masses, shortfall_after
-    from foresail.kernels.service import COUNTS, Chance, Outages, serve_clients
+    from foresail.cloud.transient.kernels.availability import (
+        capacity_masses,
+        log_capacity_masses,
+        shortfall_after,
+    )
+    from foresail.cloud.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
     capacity_masses(units, up, 2)
@@ -252,10 +261,10 @@ def _buying() -> None:
     from typer.testing import CliRunner
 
     from foresail.cli.cloud import app
+    from foresail.cloud.kernels.heaps import timetable
+    from foresail.cloud.kernels.packing import machines_of
+    from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
     from foresail.cloud.purchasing.schedules import weighted_intervals
-    from foresail.kernels.heaps import timetable
-    from foresail.kernels.packing import machines_of
-    from foresail.kernels.reserved_placement import Pieces, place_jobs
     from foresail.traces.swf_writer import write_swf
 
     workload = logs.generated(300)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numba
 
+from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import fill_belief, step_address, take_predictor_step
 
 
@@ -19,7 +20,8 @@ def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
 
 def take(step: Any, slot: int, now: float, runtime: float, *arrays: Any) -> None:
     """Take a predictor's step; ``arrays`` are specs, model, users, jobs and summaries."""
-    take_predictor_step(step_address(step), slot, float(now), float(runtime), *arrays)
+    places = Places(*arrays)
+    take_predictor_step(step_address(step), slot, float(now), float(runtime), places.numbers)
 
 
 def believe(step: Any, slot: int, *arrays: Any) -> None:

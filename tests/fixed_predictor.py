@@ -9,10 +9,10 @@ import numpy as np
 
 from foresail.control.policy import Part, Policy, parse_policy
 from foresail.distributions.point import Point
-from foresail.kernels import oracle
-from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.registry import Entry
+from foresail.predictors.kernels import oracle
+from foresail.predictors.kernels.request import ignore
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 

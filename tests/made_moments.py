@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from foresail.control.moment import Moment, PastAttempt, WaitingJob
-from foresail.control.records import Solved
 from foresail.distributions.quantiles import Quantiles
+from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, PlannedStart
 from foresail.model.job import Job, Stage
@@ -15,6 +14,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record.records import Solved
 
 NOW = 3600.0
 
@@ -36,14 +36,14 @@ def racks(count: int, nodes: int, cpus: float = 1.0) -> Cluster:
     )
 
 
-def moment(cluster: Cluster, *, running=(), waiting=(), past=(), **fields) -> Moment:
+def moment(cluster: Cluster, *, running=(), waiting=(), past=(), **fields) -> RunSnapshot:
     """An hour after the start of a run."""
     used = sum(each.job.cpus for each in running)
     known = {
         "now": NOW,
         "zero_seconds": 0.0,
         "start_unix_seconds": None,
-        "policy": "three_sigma,history,exponential_increment",
+        "policy": "3sigma,history,exponential_increment",
         "cluster": cluster,
         "running": tuple(running),
         "waiting": tuple(waiting),
@@ -54,7 +54,7 @@ def moment(cluster: Cluster, *, running=(), waiting=(), past=(), **fields) -> Mo
         "idle_cpus": cluster.total.cpus - used,
         "solved": None,
     }
-    return Moment(**{**known, **fields})
+    return RunSnapshot(**{**known, **fields})
 
 
 def job(name: str, tasks: int, deadline: float | None = None) -> Job:
@@ -107,7 +107,7 @@ def waits(
 SOLVED = Solved(7, NOW, value=1234.5, bound=1249.3, gap=0.012, columns=85, cycle_seconds=0.04)
 
 
-def huge(rack_count: int = 10, nodes: int = 1000, seed: int = 3) -> Moment:
+def huge(rack_count: int = 10, nodes: int = 1000, seed: int = 3) -> RunSnapshot:
     """Thousands of nodes, nearly all of them busy, and hundreds of jobs planned."""
     random = np.random.default_rng(seed)
     cluster = racks(rack_count, nodes)

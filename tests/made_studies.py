@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study
+from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
 
 LEVEL = {"low": 1.0, "high": 2.0}
 
@@ -24,10 +24,12 @@ SUM = Measure("sum", "the sum")
 SHARE = Measure("nothing", "of nothing", "share")
 
 
-def made_study(seeds: int = 3, claims: tuple[Claim, ...] = (), points: Sequence[float] = (0, 10)):
+def made_study(
+    seeds: int = 3, claims: tuple[PublishedClaim, ...] = (), points: Sequence[float] = (0, 10)
+):
     """Two systems at some points."""
     cases = tuple(
-        Case("sums", float(x), system, seed, Sum(system, float(x), seed))
+        GridPoint("sums", float(x), system, seed, Sum(system, float(x), seed))
         for x in points
         for system in LEVEL
         for seed in range(seeds)
@@ -39,14 +41,14 @@ def made_study(seeds: int = 3, claims: tuple[Claim, ...] = (), points: Sequence[
         measures=(SUM, SHARE),
         drawn=("sum", "nothing"),
         cases=cases,
-        claims=claims or (Claim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),),
+        claims=claims or (PublishedClaim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),),
         notes=("A note.",),
     )
 
 
 def in_turn(
-    call: Callable[[Case], Mapping[str, float]], cases: Sequence[Case]
-) -> Iterator[tuple[Case, Mapping[str, float]]]:
+    call: Callable[[GridPoint], Mapping[str, float]], cases: Sequence[GridPoint]
+) -> Iterator[tuple[GridPoint, Mapping[str, float]]]:
     """A pool without processes."""
     for case in cases:
         yield case, call(case)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from foresail.control.policy import parse_policy
+from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement
@@ -80,3 +83,15 @@ def outcome(scheduler, view):
     starts = {each.job_id: view.now for each in decision.starts}
     starts |= {each.job_id: each.start_seconds for each in decision.plan}
     return starts, [each.job_id for each in decision.preemptions]
+
+
+def crowd(seed, now=0.0, jobs=9):
+    """Jobs with and without deadlines for twice the nodes that there are, some of them held."""
+    random = np.random.default_rng(seed)
+    asked = []
+    for at in range(jobs):
+        deadline = float(random.integers(20, 90)) if random.random() < 0.6 else None
+        belief = Empirical(random.integers(5, 50, 4).astype(float))
+        asked.append((job(f"j{at}", int(random.integers(1, 5)), 0.0, deadline), belief))
+    busy = [running(job(f"r{at}", 1), 40.0, [f"n1{at + 1}"], order=at) for at in range(3)]
+    return view_of(racks(4, 2), waiting(*asked), busy, now)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
+from foresail.cloud.transient.kernels.availability import capacity_masses, log_capacity_masses
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.planning import plan
-from foresail.kernels.capacity import capacity_masses, log_capacity_masses
 
 _TYPES = 1_000
 _CAPACITY = 10_000

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.distributions.histogram import DEFAULT_BINS, Histogram
+from foresail.distributions.kernels.histogram_batch import insert_all
+from foresail.distributions.kernels.streaming_histogram import histogram_columns
 from foresail.distributions.packed import PackedDistributions
-from foresail.kernels.histogram_batch import insert_all
-from foresail.kernels.streaming_histogram import histogram_columns
 
 _JOBS = 1_000
 _SLOTS = 50

@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.control.log import MemoryLog
 from foresail.control.policy import parse_policy
+from foresail.record.log import MemoryLog
+from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
-from foresail.simulator.simulate import manifest, simulate_by_events
+from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
-_STREAM = 2_000
+_STREAM = 10_000
 """Jobs that come one by one, while as many wait."""
+
+_MANY = (10, 1_000, 10_000)
+"""How many wait at first, beside the 100 that these are compared with."""
 
 
 @benchmark("events")
 def measure() -> Iterator[Measurement]:
-    """Two events a job: its submission and its end."""
+    """Two events a job: its submission and its end; a pass after each but for the first waiting."""
     policy = parse_policy("easy")
 
-    def against_replay(name: str, workload: Workload) -> Measurement:
-        seconds, reference = best_in_turns(
-            1.0, lambda: simulate_by_events(workload, policy), lambda: replay(workload, policy)
-        )
-        count = 2 * len(workload)
-        return Measurement(name, seconds, "compiled replay", reference, count, "event")
+    def by_events(workload: Workload) -> Schedule:
+        scenario = Scenario(workload, policy)
+        return run_by_events(scenario, controller_of(scenario))
 
-    yield against_replay("events easy", logs.generated(1_000))
-    for waiting in (100, 10_000):
-        yield against_replay(f"events {waiting} waiting", logs.backlog(waiting, _STREAM))
-    workload = logs.backlog(100, _STREAM)
-    seconds, reference = best_in_turns(
-        1.0,
-        lambda: simulate_by_events(workload, policy, log=MemoryLog(manifest(workload, policy))),
-        lambda: simulate_by_events(workload, policy),
-    )
-    yield Measurement(
-        "events logged, 100 waiting", seconds, "no log", reference, 2 * len(workload), "event"
-    )
+    def logged(workload: Workload) -> Schedule:
+        scenario = Scenario(workload, policy)
+        log = MemoryLog(manifest_of(scenario))
+        return run_by_events(scenario, controller_of(scenario, log))
+
+    def against_replay(name: str, workload: Workload, events: int) -> Measurement:
+        seconds, reference = best_in_turns(
+            1.0, lambda: by_events(workload), lambda: replay(workload, policy)
+        )
+        return Measurement(name, seconds, "compiled replay", reference, events, "event")
+
+    alone = logs.generated(1_000)
+    yield against_replay("events easy", alone, 2 * len(alone))
+    hundred = logs.backlog(100, _STREAM)
+    of_hundred = against_replay("events 100 waiting", hundred, 100 + 2 * _STREAM)
+    yield of_hundred
+    for waiting in _MANY:
+        workload, events = logs.backlog(waiting, _STREAM), waiting + 2 * _STREAM
+        seconds = best_in_turns(1.0, partial(by_events, workload))[0]
+        reference = events * of_hundred.seconds / of_hundred.count
+        yield Measurement(
+            f"events {waiting} waiting", seconds, "100 waiting", reference, events, "event"
+        )
+    seconds, reference = best_in_turns(1.0, lambda: logged(hundred), lambda: by_events(hundred))
+    events = of_hundred.count
+    yield Measurement("events logged, 100 waiting", seconds, "no log", reference, events, "event")

@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
 from foresail.model.registry import find
 from foresail.model.view import ClusterView
+from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import replay
-from foresail.simulator.surroundings import Surroundings
 from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload
@@ -58,7 +58,7 @@ def _measured(name: str, workload: Workload, cycle_seconds: float) -> Iterator[M
         timed = _Timed(scheduler)
         controller = Controller(cluster, timed, predictor, correction, IN_CYCLES)
         begin = time.perf_counter()
-        simulate_events(workload, controller, "prio", surroundings=Surroundings(cycle_seconds))
+        simulate_events(workload, controller, "prio", conditions=ClusterConditions(cycle_seconds))
         engine = min(engine, time.perf_counter() - begin - timed.seconds)
         deciding, passes = min(deciding, timed.seconds), timed.passes
     easy = parse_policy("easy")

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark
+from foresail.evaluation.kernels.clock import nanoseconds
 from foresail.kernels.calling import call_predictor_step, step_address
-from foresail.kernels.clock import nanoseconds
 from foresail.kernels.columns import (
     CPUS,
     EXECUTABLE,
@@ -63,7 +63,7 @@ def _costs(name: str) -> NDArray[np.int64]:
 
 
 def _demand_full(model: NDArray[np.float64]) -> None:
-    from foresail.kernels.history_table import USED
+    from foresail.predictors.kernels.history_table import USED
 
     if model[USED] < _FEATURE_VALUES:
         raise RuntimeError(f"only {model[USED]:.0f} feature-values")

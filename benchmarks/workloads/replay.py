@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks import logs, plain, yardstick
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.control.conventions import PREDICTSIM
 from foresail.control.policy import parse_policy
+from foresail.model.conventions import PREDICTSIM
 from foresail.simulator.replay import replay_arrays
 from foresail.traces.workload import Workload
 

@@ -24,7 +24,8 @@ import foresail.cli
 from foresail.cli.main import COMMANDS
 from foresail.control.policy import DEFAULTS, NAMED_POLICIES
 from foresail.model.registry import FAMILIES, Entry, entries
-from foresail.schedulers._expression import NAMED_ORDERS
+from foresail.model.renamed import PUBLISHED
+from foresail.schedulers.order_expression import NAMED_ORDERS
 from foresail.traces import schema
 
 TITLES = {
@@ -38,6 +39,7 @@ TITLES = {
     "solver": "Solvers",
     "price_source": "Price sources",
     "study": "Studies",
+    "cluster": "Clusters",
 }
 """Family to the heading of its page; ``page_name`` makes the page's file of that."""
 
@@ -75,7 +77,7 @@ def write_pages(app: Sphinx) -> None:
 
 def family_page(family: str) -> str:
     """All plug-ins of a family with their parameters."""
-    package = importlib.import_module(FAMILIES[family])
+    package = importlib.import_module(FAMILIES[family][0])
     sections = [f"# {TITLES[family]}", literal_code(inspect.getdoc(package) or "")]
     sections += [plugin_section(entry) for entry in entries(family)]
     return "\n\n".join(sections) + "\n"
@@ -92,7 +94,10 @@ def table(key: str, value: str, rows: Mapping[str, Any]) -> str:
 def plugin_section(entry: Entry) -> str:
     """One plug-in: its name, its docstring, where it is defined and what can be set."""
     prose, _ = split_docstring(entry.build)
-    lines = [f"## `{entry.name}`", "", prose, "", f"Defined in `{entry.build.__module__}`.", ""]
+    short = [each for each, long in PUBLISHED.get(entry.family, {}).items() if long == entry.name]
+    also = [f"Short: `{each}`." for each in short]
+    place = f"Defined in `{entry.build.__module__}`."
+    lines = [f"## `{entry.name}`", "", prose, *also, "", place, ""]
     lines += parameter_table(entry.parameters)
     return "\n".join(lines).rstrip()
 

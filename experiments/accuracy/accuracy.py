@@ -22,12 +22,12 @@ from typing import Any
 
 import polars as pl
 
-from foresail.evaluation.course import Learning
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import scores
 from foresail.model.short_form import Part, part_of
+from foresail.predictors.event_order import Learning
 from foresail.reports.files import make_folder, write_whole
-from foresail.traces.filtering import Choice, apply_filters
+from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 
@@ -197,7 +197,7 @@ def _load(path: Path) -> Workload:
     choices = []
     for text in FILTERS:
         part = part_of("filter", text)
-        choices.append(Choice(part.entry.name, part.parameters))
+        choices.append(FilterChoice(part.entry.name, part.parameters))
     return apply_filters(read(path), choices)
 
 

@@ -9,7 +9,8 @@ from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
 from foresail.model.registry import find
 from foresail.model.words import duration, number
-from foresail.simulator.simulate import simulate
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
 
@@ -26,7 +27,7 @@ def log(seed: int) -> Workload:
 
 def measured(workload: Workload, policy: str) -> tuple[float, float]:
     """Average bounded slowdown, and the longest wait in seconds."""
-    found = summary(simulate(workload, parse_policy(policy)))
+    found = summary(run_scenario(Scenario(workload, parse_policy(policy))))
     return found.average_bounded_slowdown, found.max_wait_seconds
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 QUEUES = (
-    "max(q50,10)*sqrt(cpus)/pilot",
-    "max(q50,10)*cpus/pilot",
-    "max(q50,10)/pilot",
-    "max(q25,10)*sqrt(cpus)/pilot",
+    "max(q50,10)*sqrt(cpus)/probe",
+    "max(q50,10)*cpus/probe",
+    "max(q50,10)/probe",
+    "max(q25,10)*sqrt(cpus)/probe",
 )
 """Likely runtime weighted by width in four ways."""
 
@@ -41,7 +41,7 @@ def candidate(
         f"age_limit_seconds={86_400 * age * shake:.0f},"
         f"wait_bound_seconds={86_400 * bound * shake:.0f}"
     )
-    return f"guarded(queue={queue},{limits},protected={protected}),{predictor}"
+    return f"guarded_backfilling(queue={queue},{limits},protected={protected}),{predictor}"
 
 
 def candidates() -> dict[str, list[str]]:
@@ -53,7 +53,7 @@ def candidates() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    policies = ["easy", "guarded,clairvoyant", *itertools.chain(*candidates().values())]
+    policies = ["easy", "guarded_backfilling,clairvoyant", *itertools.chain(*candidates().values())]
     print("policies = [")
     for policy in policies:
         print(f"    '{policy}',")

@@ -12,23 +12,10 @@ from hypothesis import strategies as st
 from foresail.analysis.gaussian import (
     MISORDERED_BY_HISTORY,
     misordered_by_sampling,
-    posterior,
     samples_to_win,
 )
-from foresail.model.errors import InputError
 
-SAMPLES = (1.2, 0.8, 1.6)
 DEVIATIONS = st.floats(0.01, 100.0)
-
-
-def test_posterior_golden_values():
-    """Mean and variance with a prior, and without one (an infinite job-wise deviation)."""
-    belief = posterior(SAMPLES, prior_mean=1.0, job_deviation=0.5, task_deviation=0.4)
-    assert belief.mean == pytest.approx(1.1648351648, abs=1e-9)
-    assert belief.variance == pytest.approx(0.0439560440, abs=1e-9)
-    free = posterior(SAMPLES, prior_mean=1.0, job_deviation=math.inf, task_deviation=0.4)
-    assert free.mean == pytest.approx(1.2)
-    assert free.variance == pytest.approx(0.0533333333, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +62,3 @@ def test_more_samples_order_better(job_deviation, task_deviation, samples):
     here = misordered_by_sampling(job_deviation, task_deviation, samples)
     assert misordered_by_sampling(job_deviation, task_deviation, samples + 1) <= here
     assert here <= MISORDERED_BY_HISTORY
-
-
-@pytest.mark.parametrize(
-    ("samples", "job_deviation", "task_deviation"),
-    [((), 1.0, 1.0), ((1.0,), 0.0, 1.0), ((1.0,), 1.0, -1.0), ((1.0,), 1.0, math.nan)],
-)
-def test_what_is_no_model(samples, job_deviation, task_deviation):
-    """No samples, or a deviation that is not above 0, is refused."""
-    with pytest.raises(InputError):
-        posterior(samples, 1.0, job_deviation, task_deviation)

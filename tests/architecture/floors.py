@@ -31,6 +31,13 @@ def floors() -> list[list[str]]:
     return [[name.strip() for name in layer.split("|")] for layer in contract["layers"]]
 
 
+def has_package(folder: Path) -> bool:
+    """Whether there is a package of this path below ``foresail``, public or private."""
+    *parents, name = folder.parts
+    home = SOURCE.joinpath(*parents)
+    return (home / name / "__init__.py").is_file() or (home / f"_{name}" / "__init__.py").is_file()
+
+
 def subject(package: str) -> str:
     """What the package is about: first paragraph of its docstring, as Markdown."""
     tree = ast.parse((SOURCE / package / "__init__.py").read_text("utf-8"))
@@ -56,6 +63,27 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """What each module imports of ``foresail``: its own dotted name, and that of the other."""
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        for name in imported_names(ast.parse(path.read_text("utf-8"))):
+            if name.startswith("foresail."):
+                yield module, name
+
+
+def is_trespassing(module: str, imported: str) -> bool:
+    """Whether a module imports something private of a package or module that it is no part of."""
+    parts = imported.split(".")
+    homes = [
+        ".".join(parts[:at])
+        for at, part in enumerate(parts)
+        if part.startswith("_") and not part.startswith("__")
+    ]
+    return any(not f"{module}.".startswith(f"{home}.") for home in homes)
 
 
 def table() -> str:

@@ -1,10 +1,12 @@
 """The floors: what may import what, and the picture of it."""
 
+import ast
 import importlib.util
 import json
 import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,38 @@ def test_contracts_are_kept() -> None:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--no-logo"]
     result = subprocess.run(command, cwd=floors.ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_what_is_private_stays_at_home() -> None:
+    """A name with a leading underscore is imported only within the package or module it is of."""
+    assert [each for each in floors.imports() if floors.is_trespassing(*each)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "imported", "trespasses"),
+    [
+        ("foresail.cli.compare", "foresail.cli._replaying.FormatOption", False),
+        ("foresail.cli.cloud.buy", "foresail.cli._again.command", False),
+        ("foresail.cli.compare", "foresail.cli.cloud._options.Log", True),
+        ("foresail.simulator.replay", "foresail.schedulers._queueing.Queueing", True),
+        ("foresail.cli.compare", "foresail.cli.tables._row", True),
+        ("foresail.cli.compare", "foresail.__version__", False),
+    ],
+)
+def test_trespassing(module: str, imported: str, trespasses: bool) -> None:
+    """Drawn by hand: a sibling's or a parent's private module is home, all else is not."""
+    assert floors.is_trespassing(module, imported) is trespasses
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    """No public class of the whole house is called as another one is."""
+    files = sorted((floors.ROOT / "src").rglob("*.py"))
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    names = [
+        node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    public = [name for name in names if not name.startswith("_")]
+    assert sorted(name for name, times in Counter(public).items() if times > 1) == []
 
 
 def test_every_package_says_its_subject() -> None:
@@ -72,3 +106,16 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     loaded = set(json.loads(result.stdout.splitlines()[-1]))
     assert "foresail.cli.main" in loaded
     assert loaded.isdisjoint(HEAVY)
+
+
+def test_tests_mirror_the_source() -> None:
+    """A folder of tests has the name of a package, of a subpackage, or of what is not code."""
+    tests = floors.ROOT / "tests"
+    beside = {"architecture", "docs", "packaging"}
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    strangers = [
+        str(folder)
+        for folder in folders
+        if folder.parts[0] not in beside and not floors.has_package(folder)
+    ]
+    assert strangers == []

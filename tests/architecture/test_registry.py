@@ -34,7 +34,7 @@ def test_a_named_policy_imports_its_own_parts_alone():
     parts = {
         module
         for family in ("scheduler", "predictor", "correction")
-        for module in registry._modules(family)
+        for module in registry._named_in_text(family).values()
     }
     assert parts & loaded == {
         "foresail.schedulers.easy",

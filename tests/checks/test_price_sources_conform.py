@@ -7,10 +7,10 @@ import pytest
 from foresail.checks.price_sources import check_price_source
 from foresail.checks.read_files import examples_of
 from foresail.checks.rules import NonconformityError
-from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Reserved
+from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 NAMES = {"thesis", "ec2-2017", "ec2-2024"}
 
@@ -43,15 +43,15 @@ class LineSource:
     def recognises(self, reference) -> bool:
         return reference.start.startswith(b"PRICES")
 
-    def catalogue(self, reference) -> Catalogue:
+    def catalogue(self, reference) -> PriceCatalogue:
         if not reference.path.is_file():
             raise InputError("no such file", source=reference.text)
-        lines = b"".join(Source(reference.path).blocks()).decode("utf-8", "replace").split("\n")
+        lines = b"".join(LogFile(reference.path).blocks()).decode("utf-8", "replace").split("\n")
         if lines[0] != "PRICES":
             raise InputError("no prices", source=reference.text)
         return self.made(*lines[1].split(","))
 
-    def made(self, name, price) -> Catalogue:
+    def made(self, name, price) -> PriceCatalogue:
         from datetime import date
 
         offer = Offer(
@@ -59,7 +59,7 @@ class LineSource:
             float(price),
             (Reserved(1, self.reserved * float(price)),),
         )
-        return Catalogue("own", date(2026, 1, 1), "EUR", (offer,))
+        return PriceCatalogue("own", date(2026, 1, 1), "EUR", (offer,))
 
 
 class EagerSource(LineSource):
@@ -73,7 +73,7 @@ class FailingSource(LineSource):
 
 
 class CarelessSource(LineSource):
-    def catalogue(self, reference) -> Catalogue:
+    def catalogue(self, reference) -> PriceCatalogue:
         if not reference.path.is_file():
             raise InputError("no such file", source=reference.text)
         return self.made("c1", 1.0)
@@ -86,7 +86,7 @@ class YearlySource(LineSource):
 class ForgetfulSource(LineSource):
     asked = 0
 
-    def made(self, name, price) -> Catalogue:
+    def made(self, name, price) -> PriceCatalogue:
         ForgetfulSource.asked += 1
         return super().made(name, float(price) + ForgetfulSource.asked)
 

@@ -111,8 +111,8 @@ class Ghostly(Told):
 @pytest.mark.parametrize(
     ("make", "rules"),
     [
-        (Silent, ["job_too_wide", "everybody_is_told"]),
-        (Unspeakable, ["everybody_is_told"]),
+        (Silent, ["job_too_wide", "every_job_has_a_reason"]),
+        (Unspeakable, ["every_job_has_a_reason"]),
         (Halves, ["fits_the_cluster", "runs_to_the_end"]),
         (Greedy, ["job_too_wide", "fits_the_cluster", "long_queue", "runs_to_the_end"]),
         (Idle, ["lone_job", "runs_to_the_end"]),
@@ -389,6 +389,6 @@ def test_reader_rules_catch(make, seen, monkeypatch):
 
 def test_easy_and_doubling_of_the_tests_are_what_they_say():
     """The toys that other tests lean on conform, but for Easy's missing reasons."""
-    assert broken(SCHEDULER_RULES, Easy) == ["job_too_wide", "everybody_is_told"]
+    assert broken(SCHEDULER_RULES, Easy) == ["job_too_wide", "every_job_has_a_reason"]
     assert broken(CORRECTION_RULES, Doubling) == ["rises"]
     assert broken([predictors.finite_belief], Requested) == []

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from foresail.cli import telling
+from foresail.cli import progress_line
 
 
 @pytest.fixture(autouse=True)
 def _no_progress(monkeypatch):
-    monkeypatch.setattr(telling, "PATIENCE_SECONDS", math.inf)
+    monkeypatch.setattr(progress_line, "PATIENCE_SECONDS", math.inf)

@@ -85,7 +85,7 @@ def test_conventions_reach_the_replay(foresail, tmp_path):
     jobs = [(0, 2, 10, 20), (0, 2, 10, 20), (1, 4, 5, 5), (2, 2, 5, 5)]
     log = write_log(tmp_path / "ends.swf", jobs)
     longest = []
-    for conventions in ("foresail", "predictsim"):
+    for conventions in ("standard", "predictsim"):
         _, out, _ = foresail("simulate", log, "--conventions", conventions, "--format", "json")
         longest.append(json.loads(out)[0]["max_wait_seconds"])
     assert longest == [13, 14]
@@ -154,7 +154,7 @@ def test_policies_lists_everything(foresail):
     """Schedulers, predictors, corrections, orders and named policies, with parameters."""
     status, out, _ = foresail("policies")
     assert status == 0
-    for word in ("easy", "reservations=1", "recent", "incremental", "smallest_area", "pilot"):
+    for word in ("easy", "reservations=1", "recent", "incremental", "smallest_area", "probe"):
         assert word in out
     for name in NAMED_POLICIES:
         assert name in out
@@ -183,11 +183,11 @@ COMPILED_PLUGIN = '''
 
 from foresail.kernels.compile import bare_step
 from foresail.kernels.columns import REQUESTED
-from foresail.kernels.request import ignore
+from foresail.predictors.kernels.request import ignore
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorSteps
-from foresail.kernels.summary import summarise_point
+from foresail.distributions.kernels.summary import summarise_point
 from foresail.model.registry import NoParameters, register
-from foresail.predictors._steps import Layout, SteppedPredictor
+from foresail.predictors.stepped import Layout, SteppedPredictor
 
 import numpy as np
 

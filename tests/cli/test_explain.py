@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
-from foresail.control.log_text import read_log
-from foresail.control.records import Decided, Solved
 from foresail.model.errors import InputError
 from foresail.model.registry import find
+from foresail.record.log_text import read_log
+from foresail.record.records import Decided, Solved
 from foresail.reports import images
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     entry = find("generator", "e2e")
     made = generate("e2e", entry.parameters(hours=0.4, nodes=32, load=4.0), 5)
     write_folder(made, place / "made")
-    policy = "three_sigma(relative_gap=9),history,exponential_increment"
+    policy = "3sigma(relative_gap=9),history,exponential_increment"
     options = ("--policy", policy, "--on-nodes", "--cycle", "10", "--output", place / "report")
     call(simulate, place / "made", *options, "--events", place / "events.jsonl")
     return place

@@ -10,24 +10,26 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from foresail.cli import progress, telling
+from foresail.cli import progress, progress_line
+from foresail.cli.cloud import app as cloud
 from foresail.cli.compilations import Compilations
 
 CLEARED = "\r\x1b[2K"
 JOB = "{id} {submit} 0 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
 IMPATIENT = (
-    "from foresail.cli import telling\n"
+    "from foresail.cli import progress_line\n"
     "from foresail.cli.main import main\n"
-    "telling.PATIENCE_SECONDS = 0.0\n"
+    "progress_line.PATIENCE_SECONDS = 0.0\n"
     "main()\n"
 )
-SIMULATE = ("simulate", "--policy", "easy", "--conventions", "foresail")
+SIMULATE = ("simulate", "--policy", "easy", "--conventions", "standard")
 
 
 @pytest.fixture
 def patience(monkeypatch):
-    monkeypatch.setattr(telling, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(progress_line, "PATIENCE_SECONDS", 2.0)
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def log(tmp_path):
 
 def begun(moving):
     stream = io.StringIO()
-    return telling.Teller(stream, moving, now=100.0), stream
+    return progress_line.ProgressLine(stream, moving, now=100.0), stream
 
 
 def test_nothing_is_said_of_what_is_quick(patience):
@@ -127,14 +129,14 @@ def test_bytes_of_a_file_are_counted(tmp_path):
 def test_only_what_is_compiled_for_itself_counts():
     """What a kernel is made of is compiled with it; the module is named in words."""
     compilations = Compilations()
-    compilations.begun("foresail.kernels.history_table")
-    compilations.begun("foresail.kernels.ordered")
+    compilations.begun("foresail.predictors.kernels.history_table")
+    compilations.begun("foresail.kernels.waiting_jobs")
     compilations.ended()
     said = progress.sentence(0.0, 3.0)
     assert said == "compiling history table, part 1, once for all later runs (3 s)"
     compilations.ended()
-    compilations.begun("foresail.simulator._loop")
-    assert "compiling simulator loop, part 2" in progress.sentence(0.0, 3.0)
+    compilations.begun("foresail.simulator.kernels.replay_loop")
+    assert "compiling replay loop, part 2" in progress.sentence(0.0, 3.0)
     compilations.ended()
     assert progress.sentence(0.0, 3.0) == "working (3 s)"
 
@@ -150,7 +152,18 @@ def test_only_what_is_compiled_for_itself_counts():
 )
 def test_programs_are_told_nothing(arguments, for_a_program):
     """Who asks for a format that programs read wants no progress."""
-    assert telling.for_a_program(arguments) is for_a_program
+    assert progress_line.for_a_program(arguments) is for_a_program
+
+
+def test_a_file_of_options_may_ask_for_a_program(tmp_path):
+    """Then nothing is told either, from when the file is read; a table leaves it as it is."""
+    file = tmp_path / "options.toml"
+    for wanted in ("json", "table"):
+        file.write_text(f'[sync]\nformat = "{wanted}"\n')
+        with progress_line.progress_shown(["cloud", "sync"]):
+            told = CliRunner().invoke(cloud, ["sync", "--config", str(file)])
+            assert told.exit_code == 0, told.output
+            assert bool(progress_line._running) == (wanted == "table")
 
 
 def run(log, *options, terminal):

@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +12,14 @@ from rich.console import Console
 
 from foresail.cli.main import main
 from foresail.cli.run_progress import picture, remaining_seconds
-from foresail.control.jobs_fold import JobsFold
-from foresail.control.log import MemoryLog
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.control.records import Manifest
+from foresail.live.jobs_file import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
-from foresail.traces.jobs_file import CommandJob
+from foresail.record.jobs_fold import JobsFold
+from foresail.record.log import MemoryLog
+from foresail.record.records import Manifest
 from foresail.traces.schedule_file import read_schedule
 
 
@@ -160,20 +161,19 @@ def test_a_run_is_decided_again_and_a_changed_policy_is_told(foresail, tmp_path)
     )
     policy = ("--policy", "sjf", "--cpus", "1")
     assert foresail("run", "jobs.csv", "--directory", "here", *policy)[0] == 0
-    status, out, _ = foresail("explain", "here", "--again")
+    status, out, _ = foresail("replay", "here")
     assert (status, out) == (0, "every decision is made again\n")
     log = tmp_path / "here" / "events.jsonl"
     text = log.read_text()
     log.write_text(text.replace('"policy":"sjf', '"policy":"fcfs', 1))
-    status, out, _ = foresail("explain", "here", "--again")
+    status, out, _ = foresail("replay", "here")
     assert status == 1
     assert "decided otherwise" in out
-    assert "step 0, at" in out
+    assert "  step 0, at" in out
+    assert re.search(r"start job-\d.*; now: start job-\d", out)
     log.write_text(text.replace('"policy":"sjf', '"policy":"sjf,clairvoyant', 1))
-    assert foresail("explain", "here", "--again")[0] == 2
-    status, _, err = foresail("explain", "here", "job-1", "--again")
-    assert status == 2
-    assert "'JOB'" in err
+    assert foresail("replay", "here")[0] == 2
+    assert foresail("replay", str(tmp_path))[0] == 2
 
 
 def test_a_full_disk_is_one_sentence_and_status_2(tmp_path):

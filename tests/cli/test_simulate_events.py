@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
-from foresail.control.log_text import read_log
-from foresail.control.records import Manifest
 from foresail.model.errors import InputError
+from foresail.record.log_text import read_log
+from foresail.record.records import Manifest
 
 JOB = "{id} {submit} 0 {run} {cpus} -1 -1 {cpus} {limit} -1 1 {user} 1 -1 -1 -1 -1 -1\n"
 
@@ -65,6 +65,7 @@ def test_both_ways_print_the_same_figures(log, tmp_path):
     logged = call(simulate, log, "--format", "json", "--events", tmp_path / "events.jsonl")
     replayed = call(simulate, log, "--format", "json")
     figures = [{**json.loads(text)[0], "replay_seconds": None} for text in (logged, replayed)]
+    assert [each.pop("engine") for each in figures] == ["event-engine", "compiled-replay"]
     assert figures[0] == figures[1]
 
 

@@ -50,7 +50,7 @@ def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
     """The numbers of deadlines are in the table, the CSV and the report; words come first."""
     folder = tmp_path / "result"
     options = ("--on-nodes", "--cycle", "10", "--noise", "0.2", "--start-delay", "2")
-    options += ("--outages", "20000,300", "--surroundings-seed", "4")
+    options += ("--outages", "20000,300", "--conditions-seed", "4")
     policies = ("--with", "prio,requested,doubling", "--with", "prio,recent,incremental")
     told = json.loads(
         call(compare, workload, *options, *policies, "--format", "json", "--output", folder)
@@ -59,7 +59,7 @@ def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
     assert first["slo_jobs"] == second["slo_jobs"] > 0
     assert first["lost_attempts"] > 0
     equal = [key for key in first if key not in ("policy", "corrections", "replay_seconds")]
-    for key in equal:  # prio asks for no runtimes, and the surroundings are the same
+    for key in equal:  # prio asks for no runtimes, and the conditions are the same
         if "predict" not in key and "error" not in key and "within" not in key:
             assert first[key] == second[key], key
     page = (folder / "report.html").read_text()
@@ -72,7 +72,7 @@ def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
 
 def test_surroundings_say_what_happens(workload):
     """Delays lengthen what jobs experience; another seed gives other outages."""
-    outages = ("--outages", "20000,300", "--surroundings-seed")
+    outages = ("--outages", "20000,300", "--conditions-seed")
 
     def lost(seed):
         options = ("--policy", "prio", "--on-nodes", *outages, seed, "--format", "json")
@@ -84,14 +84,12 @@ def test_surroundings_say_what_happens(workload):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--noise", "0.1"), "only with --on-nodes"),
-        (("--surroundings-seed", "1"), "only with --on-nodes"),
+        (("--on-nodes", "--conditions-seed", "1"), "nothing to draw"),
         (("--on-nodes", "--outages", "7"), "not a pair"),
         (("--on-nodes", "--outages", "0,7"), "out of range"),
         (("--on-nodes", "--noise", "-1"), "runtime_noise"),
-        (("--cycle", "4"), "only with --on-nodes"),
         (("--on-nodes", "--cycle", "-1"), "cycle_seconds"),
-        (("--on-nodes", "--enforce-limits"), "not with other"),
+        (("--outages", "100,7"), "only with --on-nodes"),
     ],
 )
 def test_options_that_do_not_fit(workload, options, words):
@@ -123,5 +121,3 @@ def test_predictors_learn_from_another_log_first(tmp_path):
         jobs = read_schedule(tmp_path / "result" / "schedule-1.parquet").jobs
         first[bool(learned)] = jobs.sort("submit_seconds")["predicted_seconds"][0]
     assert first[True] != first[False]
-    with pytest.raises(InputError, match="only with --on-nodes"):
-        call(compare, tmp_path / "run", "--learn-from", tmp_path / "history")

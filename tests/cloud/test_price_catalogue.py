@@ -7,12 +7,12 @@ import pytest
 
 from foresail.cloud.prices import (
     GIB,
-    Catalogue,
     Commitment,
     Discount,
     InstanceType,
     Offer,
     Option,
+    PriceCatalogue,
     Reserved,
     SpotBlock,
     Transient,
@@ -28,7 +28,7 @@ from foresail.model.errors import InputError, UnknownNameError
 
 SMALL = InstanceType("small", "toy", "here", 2, 8 * GIB)
 LARGE = InstanceType("large", "toy", "here", 8, 32 * GIB)
-TOY = Catalogue(
+TOY = PriceCatalogue(
     "toy",
     date(2026, 1, 1),
     "EUR",
@@ -93,16 +93,16 @@ def test_discounts_multiply_where_they_hold():
     assert own.after_discounts() == own
 
 
-def test_inside_a_commitment_one_more_costs_nothing():
-    """Marginal price: 0 up to the committed count, then on demand; until the last day."""
+def test_what_is_committed_to():
+    """What is committed to of each type, until its last day."""
     own = replace(
         TOY,
         discounts=(Discount(0.5),),
         commitments=(Commitment("small", 3, 0.05, until=date(2026, 6, 30)),),
     )
-    assert [own.marginal_per_hour("small", used) for used in (0, 2, 3)] == [0.0, 0.0, 0.05]
-    assert own.marginal_per_hour("small", 0, on=date(2026, 7, 1)) == 0.05
-    assert own.marginal_per_hour("large", 0) == 0.2
+    assert own.committed("small") == own.committed("small", date(2026, 6, 30)) == 3
+    assert own.committed("small", date(2026, 7, 1)) == 0
+    assert own.committed("large") == 0
 
 
 def test_a_region_and_names_with_wildcards_are_picked():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from foresail.checks.tiny import tiny_pending
-from foresail.control.capacity import Capacity
-from foresail.control.check import RefusalCode, check_decision
+from foresail.control.check import check_decision
 from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.decision import Decision, Placement, Preempt, Start, Withdraw
+from foresail.model.decision import Decision, Placement, Preempt, RefusalCode, Start, Withdraw
+from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
 
@@ -18,7 +18,7 @@ GIB = 2.0**30
 def check(decision, cpus=(2,), running=(), stopping=(), capacity=None):
     """Check a decision about pending jobs ``1``, ``2``, ... of these widths, 4 cpus free."""
     pending = {str(n): tiny_pending(str(n), width, 10) for n, width in enumerate(cpus, start=1)}
-    capacity = capacity or Capacity(Cluster.of_processors(4))
+    capacity = capacity or FreeResources(Cluster.of_processors(4))
     return check_decision(decision, pending, dict.fromkeys(running), set(stopping), capacity)
 
 
@@ -82,14 +82,14 @@ def test_preemptions_need_a_running_job_that_was_not_told_yet():
 
 def test_the_check_changes_nothing():
     """Capacity is the same after a check as before it."""
-    capacity = Capacity(Cluster.of_processors(4))
+    capacity = FreeResources(Cluster.of_processors(4))
     check(Decision((start("1", 2),)), capacity=capacity)
     assert capacity.free_by_partition() == {"all": Resources(cpus=4)}
 
 
-def two_nodes() -> Capacity:
+def two_nodes() -> FreeResources:
     nodes = tuple(Node(name, Resources(2, 4 * GIB, 1)) for name in ("n1", "n2"))
-    return Capacity(Cluster((Partition("gpu", Resources(4, 8 * GIB, 2), nodes),)))
+    return FreeResources(Cluster((Partition("gpu", Resources(4, 8 * GIB, 2), nodes),)))
 
 
 def two_tasks(cpus: float, memory: float = 0.0, gpus: float = 0.0) -> Job:
@@ -135,7 +135,7 @@ def test_a_task_never_spans_two_nodes():
 
 def test_tenths_of_a_cpu_add_up():
     """Ten tasks of 0.1 cpus fill one cpu one after the other, whatever floats make of it."""
-    capacity = Capacity(Cluster.of_processors(1))
+    capacity = FreeResources(Cluster.of_processors(1))
     job, placement = Job("1", 0.0, (Stage(1, Resources(0.1)),)), Placement.whole("all", 1)
     for _ in range(10):
         assert capacity.misplacement(job, placement) is None
@@ -148,7 +148,7 @@ def test_a_job_of_several_stages_holds_its_widest_in_one_partition():
     stages = (Stage(1, Resources(1), "a"), Stage(3, Resources(1), "b", ("a",)))
     job = Job("1", 0.0, stages)
     cluster = Cluster((Partition("x", Resources(3)), Partition("y", Resources(2))))
-    capacity = Capacity(cluster)
+    capacity = FreeResources(cluster)
     assert capacity.could_hold(job)
     assert capacity.misplacement(job, Placement((("x", 2), ("y", 2))))[0] == "not_whole"
     capacity.take(job, Placement.whole("x", 4))

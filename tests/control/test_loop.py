@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from foresail.checks.tiny import tiny_pending
-from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
-from foresail.control.state import TRANSITIONS, ImpossibleTransition, JobState, State
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
@@ -21,10 +20,11 @@ from foresail.model.event import (
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
+from foresail.record.state import TRANSITIONS, ImpossibleTransition, JobState, State
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce, Requested, Scripted
 
 
-def controller(scheduler=None, predictor=None, conventions=FORESAIL, processors=4) -> Controller:
+def controller(scheduler=None, predictor=None, conventions=STANDARD, processors=4) -> Controller:
     return Controller(
         Cluster.of_processors(processors),
         scheduler or Fcfs(),
@@ -210,6 +210,16 @@ def test_a_cancelled_job_leaves_the_queue():
     loop.step(0, [submitted(0, "4", 1, after=["2"])])
     instructions = loop.step(1, [Cancelled(1, "2")])
     assert texts(instructions) == ["withdraw 4", "start 3", "wake 3 at 11"]
+
+
+def test_a_cancellation_that_comes_too_late_by_nothing_is_passed_over():
+    """At the same instant the job it depends on fails, and it is withdrawn; later, it cannot be."""
+    loop = controller(processors=1)
+    loop.step(0, [submitted(0, "1", 1), submitted(0, "2", 1, after=["1"])])
+    instructions = loop.step(1, [Cancelled(1, "2"), ended(1, "1", EndedBecause.FAILED)])
+    assert texts(instructions) == ["withdraw 2"]
+    with pytest.raises(ImpossibleTransition, match="ended"):
+        loop.step(2, [Cancelled(2, "2")])
 
 
 def test_a_preempted_job_holds_its_cpus_until_it_has_stopped():

@@ -12,7 +12,7 @@ from foresail.control.policy import NAMED_POLICIES, PARTS, parse_policy
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import entries
 
-ORDERS = ["shortest", "-predicted", "max(q50, 10) / pilot", "q50 if cpus < 4 else min(q90, 7)"]
+ORDERS = ["shortest", "-predicted", "max(q50, 10) / probe", "q50 if cpus < 4 else min(q90, 7)"]
 SECONDS = st.floats(0.1, 1e9) | st.sampled_from([60.0, 86400.0, 1 / 3])
 PARAMETERS = {
     "easy": {

@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from foresail.clusters.recovery import recover
-from foresail.clusters.schedule_table import schedule_table
-from foresail.control.conventions import IN_CYCLES
-from foresail.control.log import JsonLinesLog, MemoryLog
-from foresail.control.log_text import parse_record, read_log, record_line
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.control.records import Manifest, ReservationAnswered
 from foresail.explain.story import story
+from foresail.live.recovery import recover
+from foresail.live.schedule_table import table_of_run
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Placement, Preempt, Start, TickAt, WakeAt
 from foresail.model.event import Cancelled, Ended, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.value import DeadlineValue
+from foresail.record.log import JsonLinesLog, MemoryLog
+from foresail.record.log_text import parse_record, read_log, record_line
+from foresail.record.records import Manifest, ReservationAnswered
 from foresail.simulator.recorded import differences
 from toys import Constant, Doubling, Fcfs, Requested
 
@@ -210,7 +210,7 @@ def test_a_run_with_reservations_resumes_and_repeats(tmp_path, policy):
     assert again.step(60.0, [request]) == unbroken.step(60.0, [request])
     assert again.reservations["new"] == unbroken.reservations["new"]
     log.close()
-    rows = schedule_table(log.jobs)
+    rows = table_of_run(log.jobs)
     answers = dict(rows.select("job_id", "accepted").iter_rows())
     assert answers["1"] is None
     assert answers["2"] is True

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import lognorm, norm
 
+from foresail.distributions.kernels.log_normal import upper_quantile, upper_tail
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import Q50, URGENCY
-from foresail.kernels.log_normal import upper_quantile, upper_tail
 
 MUS = st.floats(0.0, 12.0)
 SIGMAS = st.floats(0.05, 4.0)

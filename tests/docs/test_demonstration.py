@@ -9,8 +9,8 @@ from architecture.floors import ROOT
 from foresail.cli import main as cli
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
-from foresail.simulator.simulate import simulate
 from foresail.traces.folder import load_workload
+from made_scenarios import simulate
 
 SCRIPT = (ROOT / "scripts" / "demo").read_text("utf-8").replace("\\\n", " ")
 

@@ -60,7 +60,7 @@ def test_the_python_interface_is_described(site: Path) -> None:
     wanted = ("model.job.Job", "model.protocols.Scheduler", "model.registry.register")
     wanted += ("distributions.histogram.Histogram", "traces.folder.load_workload")
     wanted += (
-        "simulator.simulate.simulate",
+        "scenario.running.run_scenario",
         "metrics.summary.Summary",
         "checks.tiny.tiny_workload",
     )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.grounds import Grounds
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import (
     Beliefs,
@@ -19,19 +19,28 @@ from foresail.cloud.waiting.policies import (
     WaitingPolicy,
     waiting_policy,
 )
-from foresail.cloud.waiting.settings import Setting
+from foresail.cloud.waiting.settings import WaitingSetting
 from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.sweep_inputs import SweepInputs
 from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point
 from foresail.evaluation.renting import ReplayScheduling
-from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
 from foresail.model.errors import InputError
 from foresail.simulator.replay import replay
 from made_evaluations import as_part, made_workload, random_jobs
 
 FAMILY = proportional_family()
-POLICIES = ("ajw", "njw", "ajw-t", "sww", "ljw", "compound", "speculative", "weighing")
+POLICIES = (
+    "all-jobs-wait",
+    "no-jobs-wait",
+    "all-jobs-wait-threshold",
+    "short-waits-wait",
+    "long-jobs-wait",
+    "compound",
+    "speculative",
+    "weighing",
+)
 CONSERVING = "easy(reservations=0)"
 """The first that fits goes."""
 
@@ -57,7 +66,9 @@ def told(workload, name: str, foresight: bool) -> Beliefs:
     if name == "weighing":
         waits = np.random.default_rng(1).exponential(400.0, len(workload))
         return Beliefs(runtime, waits, np.full(len(workload), 0.05))
-    return Beliefs(runtime, Foresight() if foresight and name in ("sww", "compound") else None)
+    return Beliefs(
+        runtime, Foresight() if foresight and name in ("short-waits-wait", "compound") else None
+    )
 
 
 def under(scheduler: str, workload, fixed, policy, beliefs, **more):
@@ -98,7 +109,11 @@ def test_when_all_wait_it_is_the_plain_replay(scheduler):
     workload = random_jobs(200, weeks=0.02)
     plain = replay(workload, parse_policy(scheduler)).jobs["start_seconds"]
     beliefs = Beliefs(workload.runtime_seconds)
-    for policy, every in (("ajw", 0), ("ajw", 400), ("ajw-t", 0)):
+    for policy, every in (
+        ("all-jobs-wait", 0),
+        ("all-jobs-wait", 400),
+        ("all-jobs-wait-threshold", 0),
+    ):
         found = under(
             scheduler,
             workload,
@@ -111,7 +126,7 @@ def test_when_all_wait_it_is_the_plain_replay(scheduler):
         assert (found.place == FIXED).all()
 
 
-def hand_drawn(patience: float, name: str = "ajw-t"):
+def hand_drawn(patience: float, name: str = "all-jobs-wait-threshold"):
     """Four cores; limits are right.
 
     1 runs on three cores from 0 to 100. 2 wants all four. 3 (1 core, 80 s) and 4 (1 core, 90 s)
@@ -145,7 +160,7 @@ def test_by_hand():
     assert starts == [0.0, 90.0, 10.0, 90.0, 105.0]
     assert places == [FIXED, EXPIRED, FIXED, FIXED, EXPIRED]
     # Short jobs are rented: 2 and 5, so that 3 takes the core that is free, and 4 follows.
-    starts, places = hand_drawn(1000.0, "ljw")
+    starts, places = hand_drawn(1000.0, "long-jobs-wait")
     assert starts == [0.0, 5.0, 10.0, 90.0, 20.0]
     assert places == [FIXED, RENTED, FIXED, FIXED, RENTED]
     # 2 is tried from 5 to 55 and is done; 4 is tried until 70 and comes back; 5 is done.
@@ -198,7 +213,7 @@ class Witness:
         self.ends[job.job_id] = outcome.end_seconds
 
 
-@pytest.mark.parametrize("name", ["compound", "ajw-t", "speculative"])
+@pytest.mark.parametrize("name", ["compound", "all-jobs-wait-threshold", "speculative"])
 def test_predictors_learn_of_rented_jobs(name):
     """Every job that the machines could have held, once, in the order in which all end."""
     workload = made(4)
@@ -227,9 +242,9 @@ def test_machines_as_nodes():
             "cpus_per_task": [1.0, 2.0, 3.0, 2.0],
         }
     )
-    policy = waiting_policy("ajw")
+    policy = waiting_policy("all-jobs-wait")
     beliefs = Beliefs(workload.runtime_seconds)
-    for scheduler in ("prio", "three_sigma(preemption=no)"):
+    for scheduler in ("prio", "3sigma(preemption=no)"):
         found = under(scheduler, workload, FixedMachines(2, 3), policy, beliefs)
         # 1 leaves one core on each of them, or two on one; 2 needs two machines with two cores.
         assert found.place.tolist() == [FIXED] * 4, scheduler
@@ -252,7 +267,7 @@ def test_memory_counts_where_the_scheduler_counts_it():
     beliefs = Beliefs(workload.runtime_seconds)
     fixed = FixedMachines(1, 4, memory_bytes=8.0)
     found = {
-        scheduler: under(scheduler, workload, fixed, waiting_policy("ajw"), beliefs)
+        scheduler: under(scheduler, workload, fixed, waiting_policy("all-jobs-wait"), beliefs)
         for scheduler in ("prio", "easy")
     }
     assert found["prio"].start_seconds.tolist() == [0.0, 10.0, 2.0]
@@ -266,14 +281,14 @@ def test_jobs_do_not_wait_for_others():
         {"submit_seconds": [0.0, 1.0], "runtime_seconds": [10.0, 5.0], "after_jobs": [None, "1"]}
     )
     beliefs = Beliefs(workload.runtime_seconds)
-    found = under("easy", workload, FixedMachines(1, 4), waiting_policy("ajw"), beliefs)
+    found = under("easy", workload, FixedMachines(1, 4), waiting_policy("all-jobs-wait"), beliefs)
     assert found.start_seconds.tolist() == [0.0, 1.0]
 
 
 def test_what_cannot_be_asked():
     """Forecasts by simulating forward, gpus that nobody counts."""
     workload = made(0)
-    fixed, policy = FixedMachines(1, 8), waiting_policy("sww", 400.0)
+    fixed, policy = FixedMachines(1, 8), waiting_policy("short-waits-wait", 400.0)
     beliefs = Beliefs(workload.runtime_seconds, Forecast())
     with pytest.raises(InputError, match="not forecast"):
         under("easy", workload, fixed, policy, beliefs)
@@ -293,17 +308,17 @@ def test_no_machines():
     """All are rented one at once."""
     workload = made(3)
     beliefs = Beliefs(workload.runtime_seconds)
-    found = under("easy", workload, FixedMachines(0, 8), waiting_policy("ajw"), beliefs)
+    found = under("easy", workload, FixedMachines(0, 8), waiting_policy("all-jobs-wait"), beliefs)
     assert (found.place == RENTED).all()
     assert found.start_seconds.tolist() == workload.jobs["submit_seconds"].to_list()
 
 
-def tried(grounds: Grounds, *chosen: Setting, **more):
-    return {each.policy: found for each, found in try_settings(grounds, chosen, **more)}
+def tried(inputs: SweepInputs, *chosen: WaitingSetting, **more):
+    return {each.policy: found for each, found in try_settings(inputs, chosen, **more)}
 
 
-def grounds_of(workload, scheduler: str, **more) -> Grounds:
-    return Grounds(
+def grounds_of(workload, scheduler: str, **more) -> SweepInputs:
+    return SweepInputs(
         TraceJobs.of_workload(workload),
         workload.runtime_seconds,
         FixedMachines(1, 16),
@@ -317,9 +332,9 @@ def test_a_sweep_with_learned_waits(tmp_path):
     """Models of waits learn under the scheduler; results are kept, each scheduler's its own."""
     workload = random_jobs(600, weeks=0.1)
     chosen = (
-        Setting("weighing", 2, 4000.0, None),
-        Setting("compound", 2, 4000.0, 60.0),
-        Setting("ajw", 2, None, None),
+        WaitingSetting("weighing", 2, 4000.0, None),
+        WaitingSetting("compound", 2, 4000.0, 60.0),
+        WaitingSetting("all-jobs-wait", 2, None, None),
     )
     more = {"waits": "linear", "hour_value": 0.05}
     easy = grounds_of(workload, "easy", **more)
@@ -332,16 +347,19 @@ def test_a_sweep_with_learned_waits(tmp_path):
     }
     plain = tried(grounds_of(workload, "fcfs", **more), *chosen, kept=tmp_path)
     assert len(list(tmp_path.iterdir())) == 6
-    assert first["ajw"].metrics.mean_wait_seconds < plain["ajw"].metrics.mean_wait_seconds
+    assert (
+        first["all-jobs-wait"].metrics.mean_wait_seconds
+        < plain["all-jobs-wait"].metrics.mean_wait_seconds
+    )
 
 
 def test_truths_that_a_scheduler_is_told():
     """An oracle among its predictors is one, but where nobody waits."""
     workload = made(0)
     honest = grounds_of(workload, "easy", waits="unknown")
-    assert honest.told_truths("ajw") == ()
-    assert honest.told_truths("ljw") == ("runtimes",)
+    assert honest.told_truths("all-jobs-wait") == ()
+    assert honest.told_truths("long-jobs-wait") == ("runtimes",)
     oracle = grounds_of(workload, "easy,clairvoyant", waits="unknown", are_runtimes_true=False)
-    assert oracle.told_truths("ajw") == ("runtimes",)
-    assert oracle.told_truths("njw") == ()
+    assert oracle.told_truths("all-jobs-wait") == ("runtimes",)
+    assert oracle.told_truths("no-jobs-wait") == ()
     assert oracle.digest != honest.digest

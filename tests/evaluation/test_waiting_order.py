@@ -8,7 +8,7 @@ from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.waiting_order import waiting_ranks
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.schedulers._expression import NAMED_ORDERS
+from foresail.schedulers.order_expression import NAMED_ORDERS
 from made_evaluations import made_workload, random_jobs
 
 
@@ -37,7 +37,7 @@ def test_expressions_and_names(workload):
     assert waiting_ranks(workload, "1 / urgency", believed).tolist() == [50.0, 10.0, 20.0, 10.0]
 
 
-@pytest.mark.parametrize("order", ["now - submit", "wait / predicted", "pilot"])
+@pytest.mark.parametrize("order", ["now - submit", "wait / predicted", "probe"])
 def test_orders_that_change_are_refused(workload, order):
     """A rank is given once."""
     with pytest.raises(InputError, match="changes while jobs wait"):

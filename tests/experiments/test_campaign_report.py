@@ -13,7 +13,7 @@ from foresail.experiments.findings import findings_of
 from foresail.experiments.measuring import QUANTILE_LEVELS
 from foresail.experiments.page import sentences
 from foresail.experiments.results import Results
-from foresail.experiments.selection import Rule
+from foresail.experiments.selection import SelectionRule
 from foresail.experiments.study_tables import correlations
 from foresail.model.errors import InputError
 from foresail.reports.figure import Figure, MissingFigure
@@ -50,7 +50,7 @@ def test_error_curves_are_the_runs_quantiles(folder):
     results = Results(folder)
     largest = results.table().sort("jobs", descending=True, maintain_order=True)["log"][0]
     run = results.quantiles().filter(log=largest, policy="easy").row(0, named=True)
-    findings = findings_of(results, Rule())
+    findings = findings_of(results, SelectionRule())
     figure = next(p for p in findings.parts if isinstance(p, Figure) and p.name == "errors")
     drawn = figure.table.filter(predictor="requested time")
     assert drawn["level"].to_list() == list(QUANTILE_LEVELS)
@@ -65,7 +65,7 @@ def test_error_curves_are_the_runs_quantiles(folder):
 
 def test_words_agree_with_the_table(folder):
     """The sentence on top says the mean of the reductions of the choices."""
-    findings = findings_of(Results(folder), Rule())
+    findings = findings_of(Results(folder), SelectionRule())
     mean = findings.choices["reduction"].mean()
     said = re.search(r"by ([−+]?[\d.,]+) % in the mean", sentences(findings)[0])
     assert float(said[1].replace("−", "-")) == pytest.approx(-100 * mean, abs=0.06)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from foresail.control.policy import parse_policy
 from foresail.experiments.measuring import QUANTILE_LEVELS, mean_e_loss, measure
 from foresail.metrics.summary import summary
-from foresail.simulator.simulate import simulate
 from foresail.traces.generating import generate
 from foresail.traces.generators.lublin import LublinParameters
+from made_scenarios import simulate
 
 WORKLOAD = generate("lublin", LublinParameters(jobs=400, processors=32), 7)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.experiments.plan import LogSource, Plan, log_name, policies_of, read_plan
+from foresail.experiments.plan import CampaignPlan, LogSource, log_name, policies_of, read_plan
 from foresail.model.errors import InputError, UnknownNameError
 
 
@@ -28,7 +28,7 @@ def test_a_whole_file(tmp_path):
             """,
         )
     )
-    assert plan == Plan(
+    assert plan == CampaignPlan(
         (
             LogSource("a", tmp_path / "a.swf.gz"),
             LogSource("B", tmp_path / "sub/b.swf", "swf", 64),
@@ -75,7 +75,7 @@ def test_unknown_names(tmp_path):
     with pytest.raises(UnknownNameError, match="predictsim"):
         policies_of(["easy"], triples=False, conventions="predictsin")
     with pytest.raises(UnknownNameError, match="easy"):
-        policies_of(["eazy"], triples=False, conventions="foresail")
+        policies_of(["eazy"], triples=False, conventions="standard")
     with pytest.raises(InputError, match="cannot be read"):
         read_plan(tmp_path / "none.toml")
 

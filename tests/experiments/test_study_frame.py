@@ -8,15 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from foresail.experiments.study import Claim, Mean, Study, StudyParameters, study_part
+from foresail.experiments.study import Mean, PublishedClaim, Study, StudyParameters, study_part
+from foresail.experiments.study_files import write_study_report
 from foresail.experiments.study_page import sentences
-from foresail.experiments.study_report import (
-    as_json,
-    as_markdown,
-    group_table,
-    report_of,
-    write_study_report,
-)
+from foresail.experiments.study_report import as_json, as_markdown, group_table, report_of
 from foresail.experiments.study_results import StudyResults, key_of
 from foresail.experiments.study_running import carry_out_study
 from foresail.experiments.study_summary import interval, judge, summary
@@ -111,17 +106,17 @@ def test_summary_has_a_row_per_place_system_and_measure(tmp_path):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        (Claim("less", Mean("sum", "low"), Mean("sum", "high")), "holds"),
-        (Claim("more", Mean("sum", "high"), Mean("sum", "low")), "does not hold"),
-        (Claim("half", Mean("sum", "low", x=(0.0,)), Mean("sum", "high"), 0.5), "holds"),
-        (Claim("a number", Mean("sum", "low", x=(0.0,)), 1.1), "within the interval"),
-        (Claim("margin", Mean("sum", "high"), Mean("sum", "low"), margin=1.5), "holds"),
-        (Claim("equal", Mean("sum", "low"), Mean("sum", "low")), "within the interval"),
-        (Claim("unknown", Mean("sum", "nobody"), Mean("sum", "low")), "not run"),
-        (Claim("no values", Mean("nothing", "low"), 1.0), "not run"),
-        (Claim("elsewhere", Mean("sum", "low", "another group"), 1.0), "not run"),
+        (PublishedClaim("less", Mean("sum", "low"), Mean("sum", "high")), "holds"),
+        (PublishedClaim("more", Mean("sum", "high"), Mean("sum", "low")), "does not hold"),
+        (PublishedClaim("half", Mean("sum", "low", x=(0.0,)), Mean("sum", "high"), 0.5), "holds"),
+        (PublishedClaim("a number", Mean("sum", "low", x=(0.0,)), 1.1), "within the interval"),
+        (PublishedClaim("margin", Mean("sum", "high"), Mean("sum", "low"), margin=1.5), "holds"),
+        (PublishedClaim("equal", Mean("sum", "low"), Mean("sum", "low")), "within the interval"),
+        (PublishedClaim("unknown", Mean("sum", "nobody"), Mean("sum", "low")), "not run"),
+        (PublishedClaim("no values", Mean("nothing", "low"), 1.0), "not run"),
+        (PublishedClaim("elsewhere", Mean("sum", "low", "another group"), 1.0), "not run"),
     ],
-    ids=lambda value: value.published if isinstance(value, Claim) else value,
+    ids=lambda value: value.published if isinstance(value, PublishedClaim) else value,
 )
 def test_verdicts(tmp_path, claim, verdict):
     """Seeds differ by the same in both systems, so paired differences are certain."""
@@ -162,8 +157,8 @@ def test_report_says_the_same_in_every_form(tmp_path):
 def test_words_come_first(tmp_path):
     """The lead counts the verdicts, and repeats what does not hold."""
     claims = (
-        Claim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),
-        Claim("High is less.", Mean("sum", "high"), Mean("sum", "low")),
+        PublishedClaim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),
+        PublishedClaim("High is less.", Mean("sum", "high"), Mean("sum", "low")),
     )
     study = made_study(claims=claims)
     report = report_of("sums", "sums", study, carried_out(study, tmp_path), "command")

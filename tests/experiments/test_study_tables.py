@@ -6,19 +6,18 @@ import polars as pl
 import pytest
 
 from foresail.experiments import published
-from foresail.experiments.selection import Rule, leave_one_out
+from foresail.experiments.selection import SelectionRule, leave_one_out
 from foresail.experiments.study_tables import (
     correlation_spread,
     correlations,
     headline,
     prediction_errors,
-    reductions,
 )
 from foresail.experiments.triples import READINGS
 from made_campaigns import results_table
 
 SJBF = "easy(order=shortest)"
-PLUS_PLUS = READINGS["foresail"].easy_plus_plus
+PLUS_PLUS = READINGS["standard"].easy_plus_plus
 
 
 def test_correlations_by_hand():
@@ -49,12 +48,6 @@ def test_correlation_of_equal_scores_is_unknown():
     assert math.isnan(values[0])
 
 
-def test_reductions():
-    """A reduction is a share of the baseline's score on the same log."""
-    table = reductions(results_table({"one": {"easy": 8.0, SJBF: 2.0}}), "easy")
-    assert table["reduction"].to_list() == [0.0, 0.75]
-
-
 def test_headline():
     """Each column picks its policies: bounds, EASY++, best and worst regression of each variant."""
     scores = {
@@ -69,7 +62,7 @@ def test_headline():
         "easy,recent": 1.0,
     }
     results = results_table({"one": scores, "two": {name: 2 * v for name, v in scores.items()}})
-    row = headline(results, "foresail", leave_one_out(results, Rule())).row(0, named=True)
+    row = headline(results, "standard", leave_one_out(results, SelectionRule())).row(0, named=True)
     assert row == {
         "log": "one",
         "easy": 10.0,
@@ -87,7 +80,7 @@ def test_headline():
 
 def test_headline_of_what_is_there():
     """What was not replayed is null, not a number."""
-    row = headline(results_table({"one": {"easy": 10.0}}), "foresail", None).row(0, named=True)
+    row = headline(results_table({"one": {"easy": 10.0}}), "standard", None).row(0, named=True)
     assert row.pop("log") == "one"
     assert row.pop("easy") == 10.0
     assert set(row.values()) == {None}

@@ -60,7 +60,7 @@ def test_policies_are_told_the_cycle():
     told = parse_policy("3sigma").in_cycles(20.0)
     assert told.scheduler.parameters.cycle_seconds == 20.0
     assert told.correction.parameters.cycle_seconds == 20.0
-    assert parse_policy("prio").in_cycles(20.0).text == parse_policy("prio").text
+    assert parse_policy("priority").in_cycles(20.0).text == parse_policy("priority").text
 
 
 def test_requests_are_wrong_by_the_percentage():

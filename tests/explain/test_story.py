@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from foresail.checks.tiny import tiny_workload
-from foresail.control.log import JsonLinesLog, MemoryLog
 from foresail.control.loop import Controller
-from foresail.control.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
 from foresail.model.cluster import Cluster, Node, Partition
@@ -20,6 +18,8 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.resources import Resources
+from foresail.record.log import JsonLinesLog, MemoryLog
+from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted

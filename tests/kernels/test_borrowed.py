@@ -1,8 +1,21 @@
 """Arrays inside kernels that nobody counts references to."""
 
-import numpy as np
+import copy
+import pickle
 
-from foresail.kernels.borrowed import block, room
+import numpy as np
+import pytest
+
+from foresail.kernels.borrowed import (
+    PLACE,
+    Places,
+    block,
+    float_rows_at,
+    floats_at,
+    integer_rows_at,
+    integers_at,
+    room,
+)
 from foresail.kernels.compile import bare_kernel, kernel
 
 
@@ -40,3 +53,35 @@ def test_a_block_is_a_view_of_columns_that_lie_together():
     expected = np.arange(12.0)
     expected[3:9] *= 2.0
     assert matrix.ravel().tolist() == expected.tolist()
+
+
+@bare_kernel
+def double_all(places):
+    """Double the numbers of four arrays that lie elsewhere."""
+    floats, integers = floats_at(places, 0), integers_at(places, PLACE)
+    for i in range(floats.size):
+        floats[i] *= 2.0
+    for i in range(integers.size):
+        integers[i] *= 2
+    rows, whole_rows = float_rows_at(places, 2 * PLACE), integer_rows_at(places, 3 * PLACE)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            rows[i, j] *= 2.0
+            whole_rows[i, j] *= 2
+
+
+@pytest.mark.parametrize(
+    "again", [lambda each: each, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
+)
+def test_arrays_elsewhere_are_found_by_their_places(again):
+    """Of either type, in one dimension or two, none at all; a copy is of other arrays."""
+    vector, whole = np.arange(3.0), np.arange(4)
+    rows, whole_rows = np.arange(6.0).reshape(2, 3), np.arange(6).reshape(2, 3)
+    arrays = (vector, whole, rows, whole_rows)
+    before = [each.copy() for each in arrays]
+    kept, places = again((arrays, Places(*arrays)))
+    double_all(places.numbers)
+    for mine, copied, was in zip(arrays, kept, before, strict=True):
+        np.testing.assert_array_equal(copied, 2 * was)
+        np.testing.assert_array_equal(mine, was if mine is not copied else 2 * was)
+    double_all(Places(np.zeros(0), np.zeros(0, int), np.zeros((0, 3)), rows.astype(int)).numbers)

@@ -3,7 +3,7 @@
 import pickle
 from dataclasses import dataclass
 
-from foresail.model.roster import Roster, changes_since, roster_of
+from foresail.model.roster import Followed, Roster
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,24 @@ def test_a_list_says_what_has_changed_since_another():
     jobs.put("2", Entry(2, "changed"))
     second = jobs.listed()
     jobs.put("3", Entry(3))
-    known, version = roster_of(first)
+    followed = Followed()
+    assert followed.changes_to(first) is None
     expected = [(Entry(1), None), (Entry(2), Entry(2, "changed"))]
-    assert list(changes_since(second, known, version)) == expected
-    assert changes_since(first, *roster_of(second)) is None
-    assert changes_since(tuple(second), known, version) is None
-    assert changes_since(roster(1).listed(), known, version) is None
+    assert list(followed.changes_to(second)) == expected
+    assert list(followed.changes_to(second)) == []
+    assert followed.changes_to(first) is None
+    assert followed.changes_to(tuple(second)) is None
+    assert followed.changes_to(second) is None
+    assert followed.changes_to(roster(1).listed()) is None
 
 
 def test_changes_of_long_ago_are_forgotten():
-    jobs = roster(0)
-    known, version = roster_of(jobs.listed())
+    jobs, followed = roster(0), Followed()
+    followed.changes_to(jobs.listed())
     for number in range(1, 5_000):
         jobs.put(str(number), Entry(number))
         jobs.take(str(number))
-    assert changes_since(jobs.listed(), known, version) is None
+    assert followed.changes_to(jobs.listed()) is None
     assert jobs.listed() == (Entry(0),)
 
 

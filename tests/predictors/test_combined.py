@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compiled import believe, take
-from foresail.kernels.belief import point_belief
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, SUMMARY_COLUMNS, USER
-from foresail.kernels.members import ANCHORS
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import find
+from foresail.predictors.kernels.belief import point_belief
+from foresail.predictors.kernels.members import ANCHORS
 from random_history import END, START, SUBMIT, random_history
 
 LEVELS = np.array(BELIEF_LEVELS)

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_history import SlowHistory
 
 from compiled import believe, compiled, take
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.point import Point
 from foresail.distributions.summary import belief_row, summarise
-from foresail.kernels import experience, experts
 from foresail.kernels.columns import (
     BELIEF_COLUMNS,
     CPUS,
@@ -31,9 +29,11 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
-from foresail.predictors._history import HistoryParameters, alarm_level, table_rows
 from foresail.predictors.history import History
+from foresail.predictors.history_base import HistoryParameters, alarm_level, table_rows
 from foresail.predictors.jvu import Jvu
+from foresail.predictors.kernels import experience, experts
+from slow_history import SlowHistory
 
 DAY = 86_400.0
 

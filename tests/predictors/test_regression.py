@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from compiled import compiled, take
-from foresail.kernels import history, regression
-from foresail.kernels.basis import expand
 from foresail.kernels.columns import CPUS, PREDICTED, REQUESTED, SUMMARY_COLUMNS
-from foresail.kernels.loss import LARGE_AREA, SHAPES, SQUARED, error_slope, job_weight
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.predictors.kernels import history, regression
+from foresail.predictors.kernels.basis import expand
+from foresail.predictors.kernels.loss import LARGE_AREA, SHAPES, SQUARED, error_slope, job_weight
 from foresail.predictors.regression import Regression, RegressionParameters
 from random_history import END, START, SUBMIT, random_history
 

@@ -16,10 +16,9 @@ from foresail.kernels.columns import USER
 from foresail.model.errors import InputError
 from foresail.model.protocols import WatchesStarts
 from foresail.model.registry import entries, find
-from foresail.predictors._history import HistoryParameters
-from foresail.predictors._steps import SteppedPredictor
 from foresail.predictors.clairvoyant import Clairvoyant
 from foresail.predictors.history import History
+from foresail.predictors.history_base import HistoryParameters
 from foresail.predictors.saving import (
     VERSION,
     StateHeader,
@@ -28,6 +27,7 @@ from foresail.predictors.saving import (
     read_header,
     save_state,
 )
+from foresail.predictors.stepped import SteppedPredictor
 from random_history import END, START, SUBMIT, random_history
 
 KEPT = [entry.name for entry in entries("predictor") if issubclass(entry.build, SteppedPredictor)]

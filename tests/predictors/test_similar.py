@@ -10,7 +10,6 @@ import pytest
 from compiled import take
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.summary import summarise
-from foresail.kernels import similar
 from foresail.kernels.columns import (
     CPUS,
     EXECUTABLE,
@@ -23,6 +22,7 @@ from foresail.kernels.columns import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.predictors.kernels import similar
 from foresail.predictors.similar import Similar, SimilarParameters
 from foresail.traces.folder import load_workload
 from random_history import END, random_history

@@ -8,8 +8,8 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.registry import find
 from foresail.model.short_form import part_of
-from foresail.simulator.simulate import simulate_on_nodes
 from foresail.traces.generating import generate
+from made_scenarios import simulate_on_nodes
 
 
 def perturbed(text, truth):

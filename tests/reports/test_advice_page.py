@@ -58,7 +58,9 @@ def test_every_rule_has_words_with_its_thresholds():
     assert {rule.name for rule in rules} == set(RULE_NAMES)
     for rule in rules:
         words = rule_words(rule)
-        assert ("2 h" in words) == (rule.name in ("ajw-t", "compound", "speculative"))
+        assert ("2 h" in words) == (
+            rule.name in ("all-jobs-wait-threshold", "compound", "speculative")
+        )
         assert ("15 min" in words) == (rule.name in ("compound", "speculative"))
 
 
@@ -69,7 +71,7 @@ def test_bars_add_up_to_what_is_paid(advice):
         assert sum(rows[name]) == pytest.approx(each.expected.cost)
     dear = advice.on_demand.expected.cost
     hindsight = dear * advice.unwaited.share("optimum")
-    assert sum(rows["nobody waits, in hindsight"]) == pytest.approx(hindsight)
+    assert sum(rows["no job waits, in hindsight"]) == pytest.approx(hindsight)
     assert mix_figure(advice, PRICES).table["what"].to_list() == list(rows)
 
 
@@ -97,7 +99,7 @@ def test_what_never_waits_is_no_number_of_nodes(advice):
     """It is bought in cores, and under the table is said why it may be dearer or cheaper."""
     table = compared_table(advice, PRICES)
     rows = {row[0]: row[1] for row in table.rows}
-    for name in ("no waiting, same risk", "no waiting, hindsight"):
+    for name in ("no waiting, foreseen", "no waiting, hindsight"):
         assert rows[name].endswith(" cores")
     assert rows["advised"] == str(advice.advised.tried.nodes)
     told = {row["what"]: row for row in table.table.to_dicts()}

@@ -9,21 +9,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.control.chances import (
+from foresail.distributions.point import Point
+from foresail.explain.chances import (
     PlannedSlowdowns,
     chance_of_running,
     chance_of_start,
     still_running,
 )
-from foresail.control.moment import moment_of
-from foresail.control.records import Decided, EventTaken, Instructed, Manifest, ReasonChanged
-from foresail.control.waits import ReasonShare, waits_by_reason
-from foresail.distributions.point import Point
+from foresail.explain.run_snapshot import moment_of
+from foresail.explain.waits import ReasonShare, waits_by_reason
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Start
 from foresail.model.event import Submitted
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
+from foresail.record.records import (
+    Decided,
+    EventTaken,
+    Instructed,
+    Manifest,
+    Predicted,
+    ReasonChanged,
+)
 from foresail.reports import images
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.images import write_images
@@ -119,7 +126,7 @@ def test_words_say_what_the_picture_shows(busy):
 def test_nobody_waiting_is_a_designed_state():
     """It says so, and what to do."""
     page = plan_page(PlanPart.of(ODD["nothing"]), "a run")
-    assert "Nobody waits at this moment." in page
+    assert "No job waits at this moment." in page
     assert "--at" in page
 
 
@@ -282,6 +289,7 @@ def test_waiting_time_by_reason():
     records = [
         Manifest("toy", Cluster.of_processors(4)),
         _event(Submitted, 0.0, made),
+        Predicted(0, 0.0, "1", 60.0, 60.0, 60.0, 60.0, 60.0),
         _reason(0.0, ReasonCode.NOT_CHOSEN),
         _pass(2.0),
         _pass(10.0),

@@ -120,7 +120,7 @@ def test_nobody_pays():
     view = report_of([left, right]).view
     words = against_baseline(view.comparisons[0], view.pairs[0])
     assert "The mean wait falls from 60 s to 30 s (50 % less)." in words
-    assert "Nobody pays: no job waits longer." in words
+    assert "No job pays for it: none waits longer." in words
     assert "Too little data for intervals" in words[-1]
 
 
@@ -177,14 +177,14 @@ def test_terminal_table(schedules):
 
 def test_terminal_table_breaks_names_after_commas():
     """A long policy takes several lines, none of which ends within a word."""
-    name = "easy(queue=max(q50,10)*sqrt(cpus)/pilot,plan=requested),quantile_regression,incremental"
+    name = "easy(queue=max(q50,10)*sqrt(cpus)/probe,plan=requested),quantile_regression,incremental"
     stream = io.StringIO()
     (table,) = terminal_tables([summary(made_schedule(COLUMNS, policy=name))])
     Console(file=stream, width=100).print(table)
     lines = [line[:30].strip() for line in stream.getvalue().splitlines()]
     begin = lines.index("easy(queue=max(q50,")
     assert lines[begin + 1 : begin + 4] == [
-        "10)*sqrt(cpus)/pilot,",
+        "10)*sqrt(cpus)/probe,",
         "plan=requested),",
         "quantile_regression,",
     ]
@@ -231,7 +231,7 @@ def test_labels_are_shown_as_they_are_written():
 
 def test_long_names_keep_both_ends():
     """Cut in the middle for sentences and further for drawings; all of it at the mouse."""
-    name = "easy(queue=max(q50,10)*sqrt(cpus)/pilot,plan=requested),quantile_regression,quantile"
+    name = "easy(queue=max(q50,10)*sqrt(cpus)/probe,plan=requested),quantile_regression,quantile"
     style = policy_styles([made_schedule(COLUMNS, policy=name)])[0]
     assert style.is_cut
     assert (len(style.label), len(style.drawn)) == (50, 32)

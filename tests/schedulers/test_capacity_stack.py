@@ -10,18 +10,18 @@ import polars as pl
 import pytest
 
 from fixed_predictor import Fixed, FixedParameters
-from foresail.control.conventions import FORESAIL, IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import IN_CYCLES, STANDARD
 from foresail.model.errors import ForesailError
 from foresail.model.protocols import TakesReservations
 from foresail.model.reservation import Rejection, Reservation
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import fall_of
 from foresail.schedulers.tetrisched import TetriSchedParameters
+from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.surroundings import Outage, Surroundings
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from planning_problems import built, job, outcome, racks, view_of, waiting
 
@@ -62,10 +62,10 @@ def run(jobs, estimates=None, policy="capacity", cluster=None, outages=(), cycle
     scheduler, _, correction = parse_policy(f"{settings},requested,doubling").build()
     predictor = Estimates(FixedParameters(tuple(map(float, told))))
     cluster = cluster or Cluster.of_processors(4)
-    conventions = FORESAIL if cycle is None else IN_CYCLES
+    conventions = STANDARD if cycle is None else IN_CYCLES
     controller = Controller(cluster, scheduler, predictor, correction, conventions)
-    surroundings = Surroundings(cycle_seconds=cycle, outages=outages)
-    return simulate_events(made, controller, policy, surroundings=surroundings)
+    conditions = ClusterConditions(cycle_seconds=cycle, outages=outages)
+    return simulate_events(made, controller, policy, conditions=conditions)
 
 
 def attempts(schedule):
@@ -257,7 +257,7 @@ def test_who_asks_for_reservations(name):
     assert isinstance(scheduler.reserve(asked[1], 0.0, cluster), Rejection)
     scheduler.release("a", 1.0)
     assert scheduler.reserve(asked[1], 1.0, cluster) == Reservation("b", 8.0, 20.0, 1)
-    assert built("three_sigma").reserve(asked[0], 0.0, cluster) is None
+    assert built("3sigma").reserve(asked[0], 0.0, cluster) is None
 
 
 def test_values_by_what_was_promised():

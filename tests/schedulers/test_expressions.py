@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_NAMES
 from foresail.kernels.expression import evaluate_all
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.schedulers._expression import FIELD_NAMES, NAMED_ORDERS, compile_expression
+from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS, compile_expression
 
 
 def values(text, now, jobs):
@@ -26,7 +26,7 @@ def values(text, now, jobs):
         specs[row, [SUBMIT, CPUS, REQUESTED]] = job["submit"], job["cpus"], job["requested"]
         summaries[row] = [job[name] for name in SUMMARY_NAMES]
     program = compile_expression(text)
-    pilots = np.array([job["pilot"] for job in jobs])
+    pilots = np.array([job["probe"] for job in jobs])
     return evaluate_all(program.code, now, specs, summaries, pilots)
 
 
@@ -43,7 +43,7 @@ def plainly(text, now, job):
 
 NUMBERS = st.integers(1, 9).map(float)
 JOB = st.fixed_dictionaries(
-    dict.fromkeys(("submit", "cpus", "requested", "pilot", *SUMMARY_NAMES), NUMBERS)
+    dict.fromkeys(("submit", "cpus", "requested", "probe", *SUMMARY_NAMES), NUMBERS)
 )
 
 
@@ -87,13 +87,13 @@ def test_values_are_pythons(text, job, now):
 @pytest.mark.parametrize("name", NAMED_ORDERS)
 def test_named_orders_are_their_expressions(name):
     """A name and its expression give the same values."""
-    job = dict.fromkeys(("submit", "cpus", "requested", "pilot", *SUMMARY_NAMES), 3.0)
+    job = dict.fromkeys(("submit", "cpus", "requested", "probe", *SUMMARY_NAMES), 3.0)
     assert values(name, 5.0, [job]) == values(NAMED_ORDERS[name], 5.0, [job])
 
 
 def test_what_is_not_a_number_comes_last():
     """0 / 0, the root of a negative number and inf - inf become infinite."""
-    job = dict.fromkeys(("submit", "cpus", "requested", "pilot", *SUMMARY_NAMES), 0.0)
+    job = dict.fromkeys(("submit", "cpus", "requested", "probe", *SUMMARY_NAMES), 0.0)
     job["requested"] = math.inf
     for text in ("cpus / cpus", "sqrt(-1)", "requested - requested", "(-8) ** 0.5"):
         assert values(text, 5.0, [job]).tolist() == [math.inf]
@@ -105,14 +105,14 @@ def test_what_is_not_a_number_comes_last():
         ("predicted", False, False),
         ("predicted + wait", True, False),
         ("now", True, False),
-        ("q50 / pilot", False, True),
-        ("wait / pilot", True, True),
+        ("q50 / probe", False, True),
+        ("wait / probe", True, True),
     ],
 )
 def test_what_a_value_depends_on(text, moves, follows):
     """Only orders that change with time, or with who else waits, are kept up to date so."""
     program = compile_expression(text)
-    assert (program.changes_with_time, program.follows_pilots) == (moves, follows)
+    assert (program.changes_with_time, program.follows_probes) == (moves, follows)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,8 @@ def test_what_a_value_depends_on(text, moves, follows):
         ("predict * cpus", UnknownNameError, "did you mean 'predicted'"),
         ("sqr(cpus)", UnknownNameError, "did you mean 'sqrt'"),
         ("min(cpus)", InputError, "min takes 2 arguments"),
+        ("1/0", InputError, "'1 / 0' is no number"),
+        ("cpus + requested / (2 - 2)", InputError, "'requested / (2 - 2)' is no number"),
         ("log(cpus, base=2)", InputError, "log takes 1 argument"),
         ("cpus % 2", InputError, "cannot use 'cpus % 2'"),
         ("1 < cpus < 3", InputError, "cannot use '1 < cpus < 3'"),

@@ -9,25 +9,28 @@ from dataclasses import replace
 import pytest
 
 from foresail.checks.tiny import tiny_workload
-from foresail.control.conventions import FORESAIL, PREDICTSIM
-from foresail.control.log import MemoryLog
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.control.state import State
 from foresail.distributions.uniform import Uniform
 from foresail.model.cluster import Cluster, Partition
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.event import Cancelled, Ended, EstimateExpired, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reason import ReasonCode
 from foresail.model.resources import Resources
 from foresail.model.roster import Roster
-from foresail.simulator.simulate import manifest, simulate_by_events
+from foresail.record.log import MemoryLog
+from foresail.record.records import Manifest, ReasonChanged
+from foresail.record.state import State
+from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+from foresail.scenario.scenario import Scenario
 
 POLICIES = (
     "easy",
     "easy(order=shortest,reservations=3)",
     "easy(queue=slowdown,order=shortest,age_limit_seconds=60)",
-    "easy(order=max(q50,10)/pilot)",
+    "easy(order=max(q50,10)/probe)",
     "guarded(oldest_limit_seconds=40,age_limit_seconds=80)",
     "conservative",
     "fcfs",
@@ -97,7 +100,7 @@ def some_job(draw, number, now):
     )
 
 
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=["foresail", "predictsim"])
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
     draw = random.Random(repr((policy, conventions.name)))
@@ -151,7 +154,18 @@ def test_few_of_those_who_wait_are_visited(logged, monkeypatch):
     for waiting in (200, 2_000):
         visits.clear()
         workload = backlog(waiting, 300)
-        log = MemoryLog(manifest(workload, policy)) if logged else None
-        simulate_by_events(workload, policy, log=log)
+        scenario = Scenario(workload, policy)
+        log = MemoryLog(manifest_of(scenario)) if logged else None
+        run_by_events(scenario, controller_of(scenario, log))
         events = 2 * len(workload)
         assert sum(visits) < 4 * events
+
+
+def test_a_job_too_wide_for_each_of_several_partitions_is_told_so():
+    """It fits the cluster, and no partition: the log has a reason for it, once."""
+    log = MemoryLog(Manifest("easy", CLUSTER))
+    controller = Controller(CLUSTER, *parse_policy("easy").build(), log=log)
+    for now, width in ((0.0, 8), (1.0, 8), (2.0, 9), (3.0, 1)):
+        controller.step(now, [Submitted(now, Job.gang(f"j{now:g}", now, width))])
+    told = [each.reason.code for each in log.records if isinstance(each, ReasonChanged)]
+    assert told.count(ReasonCode.TOO_WIDE) == 1

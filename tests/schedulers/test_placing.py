@@ -12,7 +12,7 @@ from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
-from foresail.schedulers._placing import FreeRoom, Places
+from foresail.schedulers._placing import FreeRoom, NodesByPreference
 
 PREFERENCES = ("partition:r0", "partition:r1,r2", "attribute:gpu", "same:rack", "spread:rack", None)
 
@@ -99,7 +99,7 @@ def test_the_same_nodes_as_an_obvious_search(seed):
     draw = random.Random(seed)
     for _ in range(25):
         cluster = random_cluster(draw)
-        places = Places(cluster)
+        places = NodesByPreference(cluster)
         free = {node.name: node.total for p in cluster.partitions for node in p.nodes}
         rooms = {p.name: p.total for p in cluster.partitions}
         room, held = FreeRoom(_view(cluster, free, rooms), places), []
@@ -137,7 +137,7 @@ def test_a_job_without_nodes_leaves_less_of_a_partition():
     nodes = tuple(Node(f"n{number}", Resources(1.0)) for number in range(4))
     cluster = Cluster((Partition("r0", Resources(4.0), nodes),))
     free = {node.name: node.total for node in nodes}
-    room = FreeRoom(_view(cluster, free, {"r0": Resources(4.0)}), Places(cluster))
+    room = FreeRoom(_view(cluster, free, {"r0": Resources(4.0)}), NodesByPreference(cluster))
     dag = Job("dag", 0.0, (Stage(1, Resources(1.0), "a"), Stage(3, Resources(1.0), "b", ("a",))))
     placement = room.placement(dag)
     assert placement.tasks_by_partition == (("r0", 4),)

@@ -16,8 +16,8 @@ from foresail.model.errors import ForesailError
 from foresail.model.registry import entries
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import is_compiled
-from foresail.simulator.simulate import simulate
 from foresail.traces.workload import Workload
+from made_scenarios import simulate
 
 PROCESSORS = 12
 SCHEDULERS = [
@@ -138,7 +138,7 @@ def test_conservative_never_breaks_a_promise(order, predictor):
 
 
 @pytest.mark.parametrize("protected", [1, 2, 5])
-@pytest.mark.parametrize("queue", ["max(q50, 10) / pilot", "cpus", "-submit"])
+@pytest.mark.parametrize("queue", ["max(q50, 10) / probe", "cpus", "-submit"])
 def test_guarded_keeps_the_oldest_jobs_bound(queue, protected):
     """Requests that are upper bounds: nothing that starts pushes the oldest job's deadline back.
 
@@ -191,7 +191,7 @@ def test_equal_jobs_start_in_order_of_submission():
     To those that plan by value a job submitted later is another one: it is worth more for longer.
     """
     workload = workload_of([(0, 3, 10, 20)] * 9 + [(5, 3, 10, 20)] * 4, PROCESSORS)
-    by_value = {"three_sigma", "tetrisched"}
+    by_value = {"3sigma", "tetrisched"}
     for entry in entries("scheduler"):
         if entry.name not in by_value:
             jobs = simulate(workload, parse_policy(f"{entry.name},requested")).jobs
@@ -205,8 +205,8 @@ def test_equal_jobs_start_in_order_of_submission():
         ("easy(age_limit_seconds=0)", "seconds above 0"),
         ("guarded(protected=0)", "1 or more"),
         ("guarded(oldest_limit_seconds=-5)", "seconds above 0"),
-        ("easy(plan=wait)", "without now, wait and pilot"),
-        ("guarded(likely=q50 / pilot)", "without now, wait and pilot"),
+        ("easy(plan=wait)", "without now, wait and probe"),
+        ("guarded(likely=q50 / probe)", "without now, wait and probe"),
         ("conservative(plan=sumbit)", "did you mean 'submit'"),
     ],
 )

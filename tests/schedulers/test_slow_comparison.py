@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixed_predictor import fixed_policy, workload_of
-from foresail.control.conventions import FORESAIL, PREDICTSIM
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.schedulers.guarded import GuardedParameters
 from foresail.simulator.replay import replay
 from slow_simulator import (
@@ -44,9 +44,9 @@ SCHEDULERS = {
     "easy(queue=-wait / max(predicted, 1),order=now - 2 * submit)": Rules(
         easy, "-wait / max(predicted, 1)", "now - 2 * submit"
     ),
-    "easy(queue=predicted / pilot)": Rules(easy, "predicted / pilot"),
-    "easy(queue=-wait / pilot,order=predicted / pilot,age_limit_seconds=60)": Rules(
-        easy, "-wait / pilot", "predicted / pilot", age_limit=60
+    "easy(queue=predicted / probe)": Rules(easy, "predicted / probe"),
+    "easy(queue=-wait / probe,order=predicted / probe,age_limit_seconds=60)": Rules(
+        easy, "-wait / probe", "predicted / probe", age_limit=60
     ),
     "easy(reservations=0)": Rules(reserving(0)),
     "easy(reservations=2,order=shortest)": Rules(reserving(2), candidates="predicted"),
@@ -133,7 +133,7 @@ def policy_and_workload(text: str, correction: str, processors: int, jobs: Seque
     return policy, workload_of([job[:4] for job in jobs], processors, [job[5] for job in jobs])
 
 
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=lambda each: each.name)
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=lambda each: each.name)
 @pytest.mark.parametrize("text", SCHEDULERS)
 def test_replay_does_what_the_slow_simulator_does(text, conventions):
     """Every start, every correction, and who overtook whom."""

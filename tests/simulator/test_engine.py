@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.checks.tiny import tiny_workload
-from foresail.control.conventions import FORESAIL, PREDICTSIM, Conventions
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM, STANDARD, Conventions
 from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
@@ -30,7 +30,7 @@ SIX_JOBS = [
 ]
 
 
-def run(jobs, scheduler, predictor, conventions=FORESAIL, processors=4, **options):
+def run(jobs, scheduler, predictor, conventions=STANDARD, processors=4, **options):
     controller = Controller(
         Cluster.of_processors(processors), scheduler, predictor, Doubling(), conventions
     )
@@ -48,7 +48,7 @@ def test_first_come_first_served_by_hand():
     assert not schedule.jobs["backfilled"].any()
 
 
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM])
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM])
 @pytest.mark.parametrize("predictor", [Requested, Oracle])
 def test_easy_by_hand(conventions, predictor):
     """Job 4 goes before job 3 and does not delay it; the same with requests and with the truth."""
@@ -67,7 +67,7 @@ def test_schedule_has_the_canonical_columns():
     assert row["ended_because"] == "completed"
     assert row["predicted_seconds"] == row["predicted_high_seconds"] == 60
     assert schedule.meta.counters["never_started"] == 0
-    assert schedule.meta.conventions == "foresail"
+    assert schedule.meta.conventions == "standard"
 
 
 def test_corrections_fire_when_the_estimate_is_reached_and_no_later():
@@ -144,7 +144,7 @@ def test_study_conventions_pass_after_every_event():
     """Two submissions in one second: the first is started alone, before the second is known."""
     jobs = [(0, 3, 50, 50), (0, 2, 10, 10)]
     study = run(jobs, Fcfs(), Requested(), PREDICTSIM)
-    ours = run(jobs, Fcfs(), Requested(), FORESAIL)
+    ours = run(jobs, Fcfs(), Requested(), STANDARD)
     assert (study.meta.counters["passes"], ours.meta.counters["passes"]) == (3, 2)
 
 
@@ -197,7 +197,7 @@ def held_cpus(jobs: pl.DataFrame, time: float) -> float:
 @given(jobs=workloads, data=st.data(), per_event=st.booleans())
 def test_no_scheduler_can_break_the_cluster(jobs, data, per_event):
     """Whatever is decided: capacity holds, no job is lost or ends twice, runtimes are the truth."""
-    conventions = PREDICTSIM if per_event else FORESAIL
+    conventions = PREDICTSIM if per_event else STANDARD
     schedule = run(jobs, Rogue(data.draw), Oracle(), conventions)
     table = schedule.jobs.drop_nulls("start_seconds")
     for time in table["start_seconds"].unique():

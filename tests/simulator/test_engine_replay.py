@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import polars as pl
 import pytest
 
-from foresail.checks.tiny import tiny_workload
-from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import replay
-from foresail.simulator.simulate import simulate_by_events
 from foresail.traces.reading import read
-from foresail.traces.workload import Workload
+from made_scenarios import simulate_by_events
+from made_workloads import busy_workload
 from shared import shared
 from toys import Doubling, Easy, Oracle, Requested
 
@@ -35,18 +32,7 @@ POLICIES = [
 ]
 
 
-def busy_workload(seed: int) -> Workload:
-    """Sixty jobs of one user on 4 cpus, many of the same second and with ends that coincide."""
-    draw = random.Random(seed)
-    rows = []
-    for submit in sorted(draw.randint(0, 400) for _ in range(60)):
-        runtime = draw.randint(1, 60)
-        requested = runtime + draw.choice([0, draw.randint(0, 200)])
-        rows.append((submit, draw.randint(1, 4), runtime, float(requested)))
-    return tiny_workload(rows)
-
-
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=lambda each: each.name)
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=lambda each: each.name)
 @pytest.mark.parametrize("text", POLICIES)
 def test_engine_and_replay_agree_in_every_column(text, conventions):
     """Starts, corrections, beliefs, who overtook: all columns of the schedule are equal."""

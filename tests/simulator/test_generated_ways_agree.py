@@ -5,10 +5,10 @@ from polars.testing import assert_frame_equal
 
 from foresail.control.policy import parse_policy
 from foresail.simulator.replay import replay
-from foresail.simulator.simulate import simulate_by_events
 from foresail.traces.generating import generate
 from foresail.traces.generators.slearn import SLearnParameters
 from foresail.traces.generators.slearn_dag import SLearnDagParameters
+from made_scenarios import simulate_by_events
 
 GENERATED = {
     "slearn": SLearnParameters(jobs=60),

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from fixed_predictor import fixed_policy, workload_of
-from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
 from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.simulator.replay import replay
-from foresail.simulator.simulate import simulate_by_events
+from made_scenarios import simulate_by_events
 
 SIX = [(0, 2, 100, 150), (0, 2, 50, 100), (1, 4, 60, 120), (2, 2, 50, 60), (3, 2, 30, 90)]
 SIX += [(4, 2, 20, 40)]
@@ -47,7 +47,7 @@ GOLDEN = [
 TEN_EACH = [10] * 6
 ESTIMATED = [
     *(
-        (SIX, "easy(order=shortest)", correction, TEN_EACH, FORESAIL, [0, 0, 100, 50, 160, 160])
+        (SIX, "easy(order=shortest)", correction, TEN_EACH, STANDARD, [0, 0, 100, 50, 160, 160])
         for correction in CORRECTIONS
     ),
     *(
@@ -59,11 +59,11 @@ ESTIMATED = [
         (LONG, order, correction, LONG_ESTIMATES, conventions, LATE)
         for order in ("easy", "easy(order=shortest)")
         for correction in (*INCREMENTAL, "doubling")
-        for conventions in (FORESAIL, PREDICTSIM)
+        for conventions in (STANDARD, PREDICTSIM)
     ),
     # The reference has 5:600 4:660 6:900 3:1160 here: it makes a pass when job 5's estimate expires
     # at 660. Neither convention does; job 4 cannot start before anything ends.
-    (LONG, "easy", "requested", LONG_ESTIMATES, FORESAIL, LATE),
+    (LONG, "easy", "requested", LONG_ESTIMATES, STANDARD, LATE),
     # Job 2's end alone cannot start job 3, which job 6's new estimate has put off to 4300.
     (LONG, "easy", "requested", LONG_ESTIMATES, PREDICTSIM, [0, 0, 1400, 900, 600, 700]),
 ]
@@ -77,11 +77,11 @@ def bounded_slowdown(table):
 
 
 @pytest.mark.parametrize("way", [replay, simulate_by_events])
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=lambda each: each.name)
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=lambda each: each.name)
 @pytest.mark.parametrize(("jobs", "text", "starts", "slowdown"), GOLDEN)
 def test_golden_starts(jobs, text, starts, slowdown, conventions, way):
     """Every start and the average bounded slowdown."""
-    table = way(workload_of(jobs), parse_policy(text), conventions).jobs
+    table = way(workload_of(jobs), parse_policy(text), conventions=conventions).jobs
     assert table["start_seconds"].to_list() == starts
     assert bounded_slowdown(table) == pytest.approx(slowdown, abs=5e-7)
 
@@ -95,7 +95,10 @@ def test_golden_starts_with_given_estimates(
 ):
     """Estimates that are too short, under every correction."""
     policy = fixed_policy(f"{scheduler},requested,{correction}", estimates)
-    assert way(workload_of(jobs), policy, conventions).jobs["start_seconds"].to_list() == starts
+    assert (
+        way(workload_of(jobs), policy, conventions=conventions).jobs["start_seconds"].to_list()
+        == starts
+    )
 
 
 @pytest.mark.parametrize("way", [replay, simulate_by_events])
@@ -107,7 +110,7 @@ def test_golden_corrections(way):
     assert way(workload_of(SIX), doubling).jobs["corrections"][0] == 4
 
 
-@pytest.mark.parametrize(("conventions", "in_use"), [(PREDICTSIM, 8), (FORESAIL, 4)])
+@pytest.mark.parametrize(("conventions", "in_use"), [(PREDICTSIM, 8), (STANDARD, 4)])
 def test_the_mistake_in_what_predictsim_calls_free(conventions, in_use):
     """Job 2 starts on cpus that job 1 holds: 8 of 4 are in use until job 1's end is reported.
 

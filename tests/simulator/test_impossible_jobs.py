@@ -7,22 +7,22 @@ import math
 import polars as pl
 import pytest
 
-from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted, Tick
 from foresail.model.reason import ReasonCode
 from foresail.model.value import DeadlineValue, DecayingValue
-from foresail.simulator.simulate import simulate_on_nodes
-from foresail.simulator.surroundings import Surroundings
+from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.nodes import cluster_of
 from foresail.traces.schema import NODES
 from foresail.traces.validation import validate
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from made_scenarios import simulate_on_nodes
 
 PLANNING = sorted(
-    name for name, text in NAMED_POLICIES.items() if text.startswith(("three_sigma", "tetrisched"))
+    name for name, text in NAMED_POLICIES.items() if text.startswith(("3sigma", "tetrisched"))
 )
 
 
@@ -93,7 +93,7 @@ def test_value_functions_fall():
 def test_hopeless_jobs_run(name, deadline):
     """A job that cannot meet its deadline runs on what nobody else wants."""
     odd = workload(deadline_seconds=deadline)
-    schedule = simulate_on_nodes(odd, parse_policy(name), Surroundings(cycle_seconds=2.0))
+    schedule = simulate_on_nodes(odd, parse_policy(name), ClusterConditions(cycle_seconds=2.0))
     done = schedule.jobs.filter(pl.col("ended_because") == "completed")["job_id"].to_list()
     assert set(done) == {"a", "odd", "c"}
     assert schedule.meta.counters["refusals"] == 0

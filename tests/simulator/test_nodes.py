@@ -1,6 +1,5 @@
 """The simulated cluster with nodes: preferences, preemption, outages, cycles, delays and noise."""
 
-import random
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -8,63 +7,23 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.deadlines import deadline_metrics
+from foresail.model.allocation import Allocation
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
 from foresail.model.errors import InputError
-from foresail.schedulers.prio import Prio
+from foresail.schedulers.priority import Priority
+from foresail.simulator.conditions import ClusterConditions, Outage, random_outages
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.simulate import simulate_on_nodes
-from foresail.simulator.surroundings import Outage, Surroundings, random_outages
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from made_scenarios import simulate_on_nodes
+from made_workloads import nodes, random_workload, workload
 from toys import Constant, Doubling
 
 PRIO = parse_policy("prio,requested,doubling")
-
-
-def nodes(racks=2, of=2, gpu_racks=()):
-    """Nodes of one cpu in racks r1, r2, ...; those of some racks have a gpu."""
-    rows = [
-        {
-            "node": f"n{rack}{number}",
-            "partition": f"r{rack}",
-            "count": 1,
-            "cpus": 1.0,
-            "gpus": 1.0 if rack in gpu_racks else 0.0,
-        }
-        for rack in range(1, racks + 1)
-        for number in range(1, of + 1)
-    ]
-    return pl.DataFrame(rows, schema=schema.NODES)
-
-
-def workload(jobs, table=None):
-    """Jobs as dictionaries; ``tasks``, ``runtime_seconds`` and ``submit_seconds`` have defaults."""
-    rows = [
-        {
-            "job_id": name,
-            "submit_seconds": 0.0,
-            "runtime_seconds": 10.0,
-            "tasks": 1,
-            "requested_seconds": 1000.0,
-            "user": "ann",
-            "deadline_seconds": None,
-            "preferred": None,
-            "slowdown_elsewhere": None,
-            "cpus_per_task": 1.0,
-            **fields,
-        }
-        for name, fields in jobs.items()
-    ]
-    kinds = {name: kind for name, kind in schema.JOBS.items() if name in rows[0]}
-    given = pl.DataFrame(rows, schema=kinds).to_dict(as_series=True)
-    table = nodes() if table is None else table
-    processors = int(table["cpus"].sum())
-    return Workload(jobs_table(given), WorkloadMeta("made", "hand", processors), table)
 
 
 def spans(schedule):
@@ -112,7 +71,7 @@ def test_a_job_with_a_deadline_stops_the_youngest_without(cycle):
             "urgent": {"submit_seconds": 10.0, "tasks": 3, "deadline_seconds": 30.0},
         }
     )
-    schedule = simulate_on_nodes(made, PRIO, Surroundings(cycle_seconds=cycle))
+    schedule = simulate_on_nodes(made, PRIO, ClusterConditions(cycle_seconds=cycle))
     first = 0.0 if cycle is None else cycle
     assert spans(schedule) == {
         "old": [(first, first + 100)],
@@ -126,11 +85,11 @@ def test_a_job_with_a_deadline_stops_the_youngest_without(cycle):
 def test_what_runs_on_a_node_that_goes_down_is_lost_and_run_again():
     """The gang restarts on other nodes; nothing is placed on the node until it is back."""
     made = workload({"a": {"tasks": 2}, "b": {"submit_seconds": 6.0, "tasks": 3}})
-    surroundings = Surroundings(outages=(Outage("n11", 5.0, 40.0),))
-    schedule = simulate_on_nodes(made, PRIO, surroundings)
+    conditions = ClusterConditions(outages=(Outage("n11", 5.0, 40.0),))
+    schedule = simulate_on_nodes(made, PRIO, conditions)
     assert spans(schedule) == {"a": [(0, 5), (5, 15)], "b": [(15, 25)]}
     wide = workload({"a": {"tasks": 4, "submit_seconds": 7.0}})
-    assert spans(simulate_on_nodes(wide, PRIO, surroundings)) == {"a": [(40, 50)]}
+    assert spans(simulate_on_nodes(wide, PRIO, conditions)) == {"a": [(40, 50)]}
 
 
 def test_several_tasks_share_a_node_the_fullest_first():
@@ -218,7 +177,7 @@ def test_a_job_of_several_stages_holds_its_widest_in_its_partition():
 def test_stages_that_no_partition_holds_wait_for_ever():
     """Three tasks at once in racks of two: it is counted and has a row, and the ticks end."""
     made = staged(workload({"a": {"tasks": 4}, "b": {}}), {"a": [("x", None, 1), ("y", "x", 3)]})
-    schedule = simulate_on_nodes(made, PRIO, Surroundings(cycle_seconds=5.0))
+    schedule = simulate_on_nodes(made, PRIO, ClusterConditions(cycle_seconds=5.0))
     assert spans(schedule) == {"a": [(None, None)], "b": [(5, 15)]}
     assert schedule.meta.counters["never_started"] == 1
 
@@ -244,7 +203,7 @@ def test_cycles_end_when_nothing_can_change(scheduler, passes):
     made = workload({"a": {"deadline_seconds": 50.0}})
     asked = scheduler()
     controller = Controller(cluster_of(made.nodes), asked, Constant(10.0), Doubling(), IN_CYCLES)
-    schedule = simulate_events(made, controller, "toy", surroundings=Surroundings(2.0))
+    schedule = simulate_events(made, controller, "toy", conditions=ClusterConditions(2.0))
     assert asked.asked == passes
     assert schedule.meta.counters["never_started"] == 1
     assert schedule.jobs.select("start_seconds", "deadline_seconds").rows() == [(None, 50.0)]
@@ -254,10 +213,10 @@ def test_cycles_end_when_nothing_can_change(scheduler, passes):
 def test_ticks_without_news_change_nothing(seed, monkeypatch):
     """The same schedule whether or not the scheduler is asked when only time has passed."""
     made = random_workload(seed)
-    surroundings = Surroundings(cycle_seconds=1.0)
-    quick = simulate_on_nodes(made, PRIO, surroundings)
-    monkeypatch.delattr(Prio, "ignores_time")
-    slow = simulate_on_nodes(made, PRIO, surroundings)
+    conditions = ClusterConditions(cycle_seconds=1.0)
+    quick = simulate_on_nodes(made, PRIO, conditions)
+    monkeypatch.delattr(Priority, "ignores_time")
+    slow = simulate_on_nodes(made, PRIO, conditions)
     assert quick.jobs.equals(slow.jobs)
     assert quick.meta.counters["passes"] < slow.meta.counters["passes"]
 
@@ -271,31 +230,13 @@ def test_lost_and_stopped_attempts_are_counted():
             "urgent": {"submit_seconds": 2.0, "deadline_seconds": 90.0},
         }
     )
-    surroundings = Surroundings(outages=(Outage("n11", 3.0, 4.0),))
-    schedule = simulate_on_nodes(made, PRIO, surroundings)
+    conditions = ClusterConditions(outages=(Outage("n11", 3.0, 4.0),))
+    schedule = simulate_on_nodes(made, PRIO, conditions)
     counters = schedule.meta.counters
     assert (counters["preempted"], counters["lost"]) == (1, 1)
     assert schedule.jobs["nominal_runtime_seconds"].to_list() == [10.0] * 5
     metrics = deadline_metrics(schedule)
     assert (metrics.preemptions, metrics.lost_attempts, metrics.slo_missed) == (1, 1, 0)
-
-
-def random_workload(seed, jobs=80):
-    draw = random.Random(seed)
-    submit, made = 0.0, {}
-    for number in range(jobs):
-        submit += draw.choice([0.0, 1.0, 7.5])
-        kind = draw.choice([None, "partition:r1,r2", "same:rack", "spread:rack", "attribute:gpu"])
-        runtime = draw.choice([0.0, 3.0, 20.0, 55.5])
-        made[f"j{number}"] = {
-            "submit_seconds": submit,
-            "runtime_seconds": runtime,
-            "tasks": draw.randint(1, 9),
-            "deadline_seconds": submit + 60.0 if draw.random() < 0.4 else None,
-            "preferred": kind,
-            "slowdown_elsewhere": 1.5 if kind else None,
-        }
-    return workload(made, nodes(racks=3, of=3, gpu_racks=(3,)))
 
 
 @pytest.mark.parametrize("cycle", [None, 4.0])
@@ -304,8 +245,8 @@ def test_no_node_is_double_booked_and_no_job_is_lost(seed, cycle):
     """Under outages, noise and delays: every job completes once, gangs whole, nodes used once."""
     made = random_workload(seed)
     outages = random_outages(cluster_of(made.nodes), 400.0, 150.0, 30.0, seed)
-    surroundings = Surroundings(cycle, 0.5, 0.3, outages, seed)
-    schedule = simulate_on_nodes(made, PRIO, surroundings)
+    conditions = ClusterConditions(cycle, 0.5, 0.3, outages, seed)
+    schedule = simulate_on_nodes(made, PRIO, conditions)
     jobs = schedule.jobs
     assert jobs.filter(pl.col("ended_because") == "completed").height == len(made)
     assert schedule.meta.counters["refusals"] == 0
@@ -324,28 +265,30 @@ def test_no_node_is_double_booked_and_no_job_is_lost(seed, cycle):
             assert before[1] <= after[0]
     if cycle is not None:
         assert (jobs["start_seconds"] % cycle == 0).all()
-    again = simulate_on_nodes(made, PRIO, surroundings)
+    again = simulate_on_nodes(made, PRIO, conditions)
     assert again.jobs.equals(jobs)
 
 
 def test_noise_is_the_same_under_every_policy():
     """An attempt's delay and noise depend on its job alone, and have the stated mean."""
-    noisy = Surroundings(start_delay_seconds=2.0, runtime_noise=0.5, seed=3)
-    held = [noisy.seconds_held(f"j{number}", 1, 10.0) for number in range(4000)]
+    noisy = ClusterConditions(start_delay_seconds=2.0, runtime_noise=0.5, seed=3)
+    held = [sum(noisy.delay_and_runtime(Allocation(f"j{number}"), 10.0)) for number in range(4000)]
     assert sum(held) / len(held) == pytest.approx(12.0, rel=0.03)
-    assert held[7] == Surroundings(None, 2.0, 0.5, (), 3).seconds_held("j7", 1, 10.0)
-    assert held[7] != noisy.seconds_held("j7", 2, 10.0)
+    assert held[7] == sum(
+        ClusterConditions(None, 2.0, 0.5, (), 3).delay_and_runtime(Allocation("j7"), 10.0)
+    )
+    assert held[7] != sum(noisy.delay_and_runtime(Allocation("j7", attempt=2), 10.0))
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Surroundings(cycle_seconds=0.0), "cycle_seconds"),
-        (lambda: Surroundings(runtime_noise=-1.0), "runtime_noise"),
-        (lambda: Surroundings(outages=(Outage("n11", 5.0, 5.0),)), "outages"),
+        (lambda: ClusterConditions(cycle_seconds=0.0), "cycle_seconds"),
+        (lambda: ClusterConditions(runtime_noise=-1.0), "runtime_noise"),
+        (lambda: ClusterConditions(outages=(Outage("n11", 5.0, 5.0),)), "outages"),
         (
             lambda: simulate_on_nodes(
-                workload({"a": {}}), PRIO, Surroundings(outages=(Outage("n99", 5.0, 6.0),))
+                workload({"a": {}}), PRIO, ClusterConditions(outages=(Outage("n99", 5.0, 6.0),))
             ),
             "no such node",
         ),

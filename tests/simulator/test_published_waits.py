@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.control.conventions import PREDICTSIM
 from foresail.control.policy import parse_policy
+from foresail.model.conventions import PREDICTSIM
 from foresail.simulator.replay import replay
 from foresail.traces.folder import load_workload
 from shared import shared

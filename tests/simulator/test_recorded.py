@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from foresail.checks.tiny import tiny_workload
-from foresail.control.conventions import FORESAIL, PREDICTSIM
-from foresail.control.log import JsonLinesLog, MemoryLog
-from foresail.control.log_text import read_log
 from foresail.control.loop import Controller
-from foresail.control.records import EventTaken, Instructed, Manifest
-from foresail.control.state import ImpossibleTransition
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted, Tick
 from foresail.model.job import Job
+from foresail.record.log import JsonLinesLog, MemoryLog
+from foresail.record.log_text import read_log
+from foresail.record.records import EventTaken, Instructed, Manifest
+from foresail.record.state import ImpossibleTransition
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.recorded import differences
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
@@ -25,7 +25,7 @@ JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1,
 SCHEDULERS = {"fcfs": Fcfs, "easy": Easy, "preempting": lambda: PreemptsOnce("1")}
 
 
-def manifest(policy: str, conventions=FORESAIL) -> Manifest:
+def manifest(policy: str, conventions=STANDARD) -> Manifest:
     return Manifest(policy, Cluster.of_processors(4), conventions)
 
 
@@ -36,7 +36,7 @@ def build(manifest: Manifest, log=None) -> Controller:
     )
 
 
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM])
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM])
 @pytest.mark.parametrize("policy", SCHEDULERS)
 def test_a_simulated_run_repeats_from_its_file(tmp_path, policy, conventions):
     """Preemptions, corrections, jobs too wide: every step gives the same instructions again."""

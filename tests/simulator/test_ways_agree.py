@@ -13,17 +13,17 @@ import polars as pl
 import pytest
 
 from fixed_predictor import workload_of
-from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.registry import entries
 from foresail.simulator.replay import is_compiled, replay
-from foresail.simulator.simulate import simulate_by_events
 from foresail.traces.workload import Workload
+from made_scenarios import simulate_by_events
 
 SCHEDULERS = [
     "guarded(wait_bound_seconds=200,oldest_limit_seconds=50,age_limit_seconds=100,protected=3)",
-    "guarded(queue=submit / pilot - wait,likely=q25,age_limit_seconds=90)",
-    "easy(queue=-wait / pilot,order=predicted / pilot,age_limit_seconds=80)",
+    "guarded(queue=submit / probe - wait,likely=q25,age_limit_seconds=90)",
+    "easy(queue=-wait / probe,order=predicted / probe,age_limit_seconds=80)",
     "easy(queue=now - 3 * submit,order=-wait,plan=q90)",
     "easy(queue=slowdown,age_limit_seconds=60)",
     "conservative(queue=shortest,age_limit_seconds=70)",
@@ -60,7 +60,7 @@ def crowded(seed: int, jobs: int = 70) -> Workload:
     return workload_of(rows, 8, users)
 
 
-@pytest.mark.parametrize("conventions", [FORESAIL, PREDICTSIM], ids=lambda each: each.name)
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=lambda each: each.name)
 @pytest.mark.parametrize("text", POLICIES)
 def test_every_column_is_the_same(text, conventions):
     """Starts, ends, beliefs, corrections, who overtook; and as many passes and corrections."""
@@ -74,7 +74,7 @@ def test_every_column_is_the_same(text, conventions):
             assert not differ.any(), (column, by_events.jobs.filter(differ).head(3))
         for counter in ("passes", "corrections"):
             assert by_events.meta.counters[counter] == compiled.meta.counters[counter]
-        if conventions is FORESAIL:
+        if conventions is STANDARD:
             assert by_events.meta.counters["refusals"] == 0
 
 

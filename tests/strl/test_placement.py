@@ -10,9 +10,9 @@ from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DecayingValue
-from foresail.strl.placement import Grounds, PlacementKind, PlacementRequest, expression_of
+from foresail.strl.placement import NodeSets, PlacementKind, PlacementRequest, expression_of
 from foresail.strl.requests import Gang, StartWindow
-from foresail.strl.text import format_expression
+from printed import format_expression
 
 ONE = Resources(1.0)
 
@@ -27,7 +27,7 @@ CLUSTER = Cluster(
         Partition("rack2", ONE * 2, nodes("rack2")),
     )
 )
-GROUNDS = Grounds.of(CLUSTER)
+GROUNDS = NodeSets.of(CLUSTER)
 SETS = {"all": GROUNDS.nodes, **GROUNDS.partitions}
 
 
@@ -135,4 +135,4 @@ def test_what_is_given_is_what_the_preference_holds():
 def test_a_cluster_of_processors_has_no_nodes():
     """Where only processors are counted there is nothing to choose from."""
     with pytest.raises(InputError, match="no nodes to choose from"):
-        Grounds.of(Cluster.of_processors(8))
+        NodeSets.of(Cluster.of_processors(8))

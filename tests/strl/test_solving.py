@@ -8,12 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foresail.milp.solver import Capabilities, Limits, Solution, Status, find_solver
+from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus, find_solver
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, register
 from foresail.strl.branch import worths
 from foresail.strl.compiling import compile_expression
-from foresail.strl.evaluation import conflicts, evaluate
 from foresail.strl.expression import (
     Barrier,
     LinearNChooseK,
@@ -27,6 +26,7 @@ from foresail.strl.solving import quick_plan, solve
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
 from foresail.strl.trimming import trimmed
+from slow_evaluation import conflicts, evaluate
 from strl.random_expressions import NODES, best_value, expressions
 
 EXACT = Limits(relative_gap=0.0)
@@ -389,13 +389,13 @@ def test_the_order_of_jobs_does_not_matter():
 class _OutOfTime:
     """Never finds anything."""
 
-    capabilities = Capabilities(False, False, False, False, False)
+    capabilities = SolverCapabilities(False, False, False, False, False)
 
     def __init__(self, parameters):
         pass
 
     def solve(self, program, limits, start=None):
-        return Solution(Status.NOTHING_FOUND, None, -math.inf, math.inf, 0.0)
+        return Solution(SolveStatus.NOTHING_FOUND, None, -math.inf, math.inf, 0.0)
 
 
 def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
@@ -403,7 +403,7 @@ def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
     register("solver", "out-of-time", NoParameters)(_OutOfTime)
     expression, supply = Sum(three_jobs(range(4))), Supply(MACHINES)
     solved = solve(expression, supply, 1.0, solver="out-of-time")
-    assert solved.status == Status.NOTHING_FOUND
+    assert solved.status == SolveStatus.NOTHING_FOUND
     assert solved.value == solved.quick_value > 0.0
     assert solved.bound == pytest.approx(7.0 + 8.0 + 8.0)
     check_plan(solved, expression, supply)
@@ -412,13 +412,13 @@ def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
 class _FarOff:
     """Says that giving nothing is best."""
 
-    capabilities = Capabilities(False, False, False, False, False)
+    capabilities = SolverCapabilities(False, False, False, False, False)
 
     def __init__(self, parameters):
         pass
 
     def solve(self, program, limits, start=None):
-        return Solution(Status.STOPPED, np.zeros(program.objective.size), 0.0, math.inf, 0.0)
+        return Solution(SolveStatus.STOPPED, np.zeros(program.objective.size), 0.0, math.inf, 0.0)
 
 
 def test_what_a_solver_leaves_over_is_filled():

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.model.value import DeadlineValue, DecayingValue
-from foresail.strl.evaluation import evaluate
 from foresail.strl.requests import (
     Gang,
     StartWindow,
     at_most_per_domain,
     either,
     elastic,
-    preferring,
     spread,
     unconstrained,
     within,
 )
-from foresail.strl.text import format_expression
 from foresail.strl.tree import leaves
+from preferring import preferring
+from printed import format_expression
+from slow_evaluation import evaluate
 
 ALL = frozenset({"M1", "M2", "M3", "M4"})
 GPU = frozenset({"M1", "M2"})

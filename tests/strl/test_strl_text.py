@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn_expressions import NODES, expressions
+from drawn_expressions import expressions
 from foresail.model.errors import InputError
-from foresail.strl.document import Document
 from foresail.strl.expression import (
     Barrier,
     LinearNChooseK,
@@ -21,16 +20,9 @@ from foresail.strl.expression import (
     Scale,
     Sum,
 )
-from foresail.strl.rdl import parse_window
 from foresail.strl.supply import Supply
-from foresail.strl.text import (
-    examine,
-    format_document,
-    format_expression,
-    parse,
-    parse_expression,
-    read,
-)
+from foresail.strl.text import examine, parse, read
+from printed import format_expression
 
 GPU = frozenset({"M1", "M2"})
 ALL = frozenset({"M1", "M2", "M3", "M4"})
@@ -55,20 +47,20 @@ def test_the_papers_own_text():
               max(nCk({M1, M2}, k=2, s=0, dur=2, v=1),
                   nCk({M1, M2}, k=2, s=1, dur=2, v=1)))"""
     inner = Maximum((NChooseK(GPU, 2, 0, 2, 1), NChooseK(GPU, 2, 1, 2, 1)))
-    assert parse_expression(text) == Maximum((NChooseK(ALL, 2, 0, 3, 1), inner))
+    assert parse(text).expression == Maximum((NChooseK(ALL, 2, 0, 3, 1), inner))
 
 
 def test_all_operators():
     """Every operator has its text, whatever the case of its letters."""
     leaf = NChooseK(GPU, 1, 0, 1, 2)
     linear = LinearNChooseK(GPU, 2, -1.5, 1, 2)
-    assert parse_expression("NCK({M[1-2]}, 1, 0, 1, 2)") == leaf
-    assert parse_expression("LnCk({M1,M2}, 2, -1.5, 1, 2)") == linear
+    assert parse("NCK({M[1-2]}, 1, 0, 1, 2)").expression == leaf
+    assert parse("LnCk({M1,M2}, 2, -1.5, 1, 2)").expression == linear
     for word, kind in (("max", Maximum), ("min", Minimum), ("sum", Sum)):
         text = f"{word}(nCk({{M1,M2}},1,0,1,2), LnCk({{M1,M2}},2,-1.5,1,2))"
-        assert parse_expression(text) == kind((leaf, linear))
-    assert parse_expression("scale(nCk({M1,M2},1,0,1,2), s=.5)") == Scale(leaf, 0.5)
-    assert parse_expression("barrier(nCk({M1,M2},1,0,1,2), 1e1)") == Barrier(leaf, 10.0)
+        assert parse(text).expression == kind((leaf, linear))
+    assert parse("scale(nCk({M1,M2},1,0,1,2), s=.5)").expression == Scale(leaf, 0.5)
+    assert parse("barrier(nCk({M1,M2},1,0,1,2), 1e1)").expression == Barrier(leaf, 10.0)
 
 
 def test_a_file_stands_alone():
@@ -114,7 +106,7 @@ def test_the_later_end_of_a_busy_node_counts():
 )
 def test_times_have_units(text, seconds):
     """Starts and durations may be written with a unit."""
-    leaf = parse_expression(f"nCk({{m}}, 1, {text}, {text}, 1)")
+    leaf = parse(f"nCk({{m}}, 1, {text}, {text}, 1)").expression
     assert (leaf.start_seconds, leaf.duration_seconds) == (seconds, seconds)
 
 
@@ -191,8 +183,8 @@ def test_depth_and_size_have_limits():
     """Deep nesting and names that multiply are refused before they exhaust anything."""
     deep = "max(" * 101 + "nCk({m},1,0,1,1)" + ")" * 101
     with pytest.raises(InputError, match="nested too deeply"):
-        parse_expression(deep)
-    assert parse_expression(deep[4:-1]).children
+        parse(deep)
+    assert parse(deep[4:-1]).expression.children
     doubling = "x0 = nCk({m},1,0,1,1)\n"
     doubling += "".join(f"x{n} = sum(x{n - 1}, x{n - 1})\n" for n in range(1, 60))
     with pytest.raises(InputError, match="too much is asked for"):
@@ -202,7 +194,7 @@ def test_depth_and_size_have_limits():
 @given(expressions)
 def test_expressions_survive_their_text(expression):
     """Printed and parsed again, an expression is the same."""
-    assert parse_expression(format_expression(expression)) == expression
+    assert parse(format_expression(expression)).expression == expression
 
 
 @given(
@@ -213,25 +205,7 @@ def test_expressions_survive_their_text(expression):
 def test_numbers_survive_their_text(start, duration, value):
     """Every finite number is printed exactly."""
     leaf = NChooseK(GPU, 1, start, duration, value)
-    assert parse_expression(format_expression(leaf)) == leaf
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["gpu", "all", "rack.1"]), st.frozensets(st.sampled_from(NODES))
-    ),
-    st.lists(expressions, max_size=3),
-    st.dictionaries(st.sampled_from(NODES), st.integers(0, 9).map(float)),
-    st.sampled_from([None, 0.5, 10.0]),
-)
-def test_documents_survive_their_text(node_sets, asked, busy_until, slot_seconds):
-    """Printed and parsed again, a file of requests is the same; printing is then stable."""
-    requests = {f"job{number}": expression for number, expression in enumerate(asked)}
-    document = Document(node_sets, requests, Supply(frozenset(NODES), busy_until, slot_seconds))
-    text = format_document(document)
-    again = parse(text)
-    assert again == document
-    assert format_document(again) == text
+    assert parse(format_expression(leaf)).expression == leaf
 
 
 def test_names_are_printed_instead_of_nodes_and_long_lines_are_broken():
@@ -243,13 +217,6 @@ def test_names_are_printed_instead_of_nodes_and_long_lines_are_broken():
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith("job = scale(\n    barrier(\n")
     assert parse(f"all = {{M[1-4]}}\n{text}").requests["job"] == expression
-
-
-@pytest.mark.parametrize("name", ["max", "Until", "a b", "1a", ""])
-def test_a_name_that_text_cannot_have_is_refused(name):
-    """Printing does not write what parsing would not understand."""
-    with pytest.raises(InputError, match="not a name"):
-        format_document(Document({name: GPU}, {}, Supply(GPU)))
 
 
 WORDS = "nCk max( ( ) { } , = + - m1 n[1-3] n[ k= 1 2h nodes busy until slot a {m1} # x"
@@ -281,8 +248,6 @@ def test_whatever_the_text_there_is_an_answer(text):
     for error in reading.errors:
         assert 1 <= error.line <= len(lines)
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-    if not reading.errors:
-        assert parse(format_document(reading.document)).requests == reading.document.requests
 
 
 def test_reading_a_file(tmp_path):
@@ -306,8 +271,7 @@ def test_nothing_asked_for():
 
 
 def test_the_documented_examples_can_be_read():
-    """What the reference page shows is STRL and RDL."""
+    """What the reference page shows is STRL."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "strl.md"
-    file, reservation = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    file, _ = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     assert list(parse(file).requests) == ["job1", "job2", "job3"]
-    assert parse_window(reservation).finish_seconds == 3 * 3600.0

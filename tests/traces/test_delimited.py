@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.kernels.delimited_text import last_record_end, split_records
 from foresail.model.errors import InputError
 from foresail.traces import source
 from foresail.traces.delimited import read_delimited, with_numbers
+from foresail.traces.kernels.delimited_text import last_record_end, split_records
 from foresail.traces.reading import LINE, Notes
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 COMMA, QUOTE = ord(","), ord('"')
 
@@ -24,7 +24,7 @@ def table(tmp_path, text, columns, **options):
     path = tmp_path / "table.csv"
     path.write_bytes(text)
     notes = Notes(path, **options)
-    chunks = list(read_delimited(Source(path), notes, columns))
+    chunks = list(read_delimited(LogFile(path), notes, columns))
     return chunks, notes
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.catalogue import Log, catalogue
-from foresail.traces.fetching import Patience, fetch
+from foresail.traces.fetching import RetryLimits, fetch
 
 TEXT = b"; MaxProcs: 4\n" + b"".join(
     f"{n} {n * 7919 % 100003} -1 5 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1\n".encode()
@@ -24,7 +24,7 @@ LOG = Log(
     text_sha256=hashlib.sha256(TEXT).hexdigest(),
 )
 UNKNOWN_DIGEST = LOG.model_copy(update={"text_sha256": None})
-QUICK = Patience(attempts=3, pause_seconds=0.001, timeout_seconds=5.0)
+QUICK = RetryLimits(attempts=3, pause_seconds=0.001, timeout_seconds=5.0)
 
 
 class Server:

@@ -43,7 +43,7 @@ def analyse(
     workload: Workload,
     log: str,
     names: Sequence[str] = (),
-    told: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Analysed:
     """Ask a workload everything, or what is named.
 
@@ -55,7 +55,7 @@ def analyse(
         What to call it.
     names
         Analyses to make, in this order; none of them stands for all.
-    told
+    progress
         Called with how many are done, and of how many.
 
     Raises
@@ -66,8 +66,8 @@ def analyse(
     asked = chosen(names)
     findings = []
     for done, entry in enumerate(asked):
-        if told is not None:
-            told(done, len(asked))
+        if progress is not None:
+            progress(done, len(asked))
         findings.append(_ask(entry, workload))
     submit = workload.jobs["submit_seconds"].drop_nulls().to_numpy()
     return Analysed(

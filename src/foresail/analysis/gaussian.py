@@ -8,56 +8,10 @@ deviation, which history cannot see through, s1 the *task-wise* one, which sampl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
-from numpy.typing import ArrayLike
-
-from foresail.model.errors import InputError
 
 MISORDERED_BY_HISTORY: Final = 0.5
 """History's estimate of both jobs is ``mu``: their order is a coin toss."""
-
-
-@dataclass(frozen=True, slots=True)
-class Posterior:
-    """Belief about the second job's mean task size after sampling: mean, and error variance."""
-
-    mean: float
-    variance: float
-
-
-def posterior(
-    samples: ArrayLike, prior_mean: float, job_deviation: float, task_deviation: float
-) -> Posterior:
-    """Belief after some tasks ran; an infinite job-wise deviation means no prior (SLearn's case).
-
-    Parameters
-    ----------
-    samples
-        Sizes of the sampled tasks, shape (m,), m at least 1.
-    prior_mean
-        ``mu``, in the unit of the samples.
-    job_deviation, task_deviation
-        ``s0`` and ``s1``, both above 0.
-
-    Raises
-    ------
-    InputError
-        If there are no samples or a deviation is not above 0.
-    """
-    sizes = np.asarray(samples, dtype=np.float64)
-    if not sizes.size:
-        raise InputError("no samples", field="samples", expected="at least one")
-    for name, value in (("job_deviation", job_deviation), ("task_deviation", task_deviation)):
-        if not value > 0.0:
-            raise InputError("not a deviation", field=name, value=value, expected="above 0")
-    task_precision = sizes.size / task_deviation**2
-    prior_precision = 1.0 / job_deviation**2
-    precision = task_precision + prior_precision
-    mean = (float(sizes.mean()) * task_precision + prior_mean * prior_precision) / precision
-    return Posterior(mean, 1.0 / precision)
 
 
 def samples_to_win(job_deviation: float, task_deviation: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.kernels.variation import window_variation
+from foresail.analysis.kernels.variation import window_variation
 from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ def over_time(
 
     Similar jobs have the same value of the feature and ended within the window before the job's
     submission; a feature with fewer than ``similar_jobs`` does not count. nan where none counts.
-    Jobs whose mean task (``means``, shape (jobs,)) is nan are nobody's history; ``features`` are
+    Jobs whose mean task (``means``, shape (jobs,)) is nan are no history; ``features`` are
     codes as ``feature_codes`` gives them.
     """
     submit = workload.jobs["submit_seconds"].to_numpy()

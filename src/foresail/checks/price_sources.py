@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_reading import CatalogueSource, HistorySource, Reference
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry
@@ -165,7 +165,7 @@ def _reference(text: str) -> Reference:
     return Reference(text, head(path) if path.is_file() else b"")
 
 
-def _told(source: Any, example: str) -> tuple[Catalogue | None, tuple[MarketHistory, ...]]:
+def _told(source: Any, example: str) -> tuple[PriceCatalogue | None, tuple[MarketHistory, ...]]:
     """What it gives of the example.
 
     Raises

@@ -19,18 +19,18 @@ from foresail.cloud.prices_reading import (
     load_prices,
 )
 from foresail.cloud.transient.offers import TransientType
-from foresail.cloud.transient.plan import CapacityPlan, Rented
+from foresail.cloud.transient.plan import CapacityPlan, TransientRental
 from foresail.cloud.transient.reading import read_kinds, read_plan, read_types
 from foresail.cloud.waiting.intensity import Repeat, read_intensity
 from foresail.distributions.records import read_record
 from foresail.experiments.plan import read_plan as read_campaign
+from foresail.live.jobs_file import read_jobs
 from foresail.model.errors import InputError
 from foresail.model.example import Example, ShowsExamples
 from foresail.model.registry import Entry, entries, find
 from foresail.strl.text import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder
-from foresail.traces.jobs_file import read_jobs
 from foresail.traces.reading import read
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.schedule_file import read_schedule, write_schedule
@@ -220,7 +220,7 @@ def _kinds() -> tuple[Example, ...]:
 
 
 def _plans() -> tuple[Example, ...]:
-    rented = (Rented(TransientType("a", 2.0, 0.9, 0.1, 0.3), 4),)
+    rented = (TransientRental(TransientType("a", 2.0, 0.9, 0.1, 0.3), 4),)
     plan = CapacityPlan(6.0, 0.99, 0.0, 0.004, rented, "exact", "independent", 1.8)
     return (Example.of_text("plan.json", json.dumps(plan.to_record(), indent=1)),)
 
@@ -252,7 +252,7 @@ def _schedules() -> tuple[Example, ...]:
 
 def _campaigns() -> tuple[Example, ...]:
     text = (
-        'policies = ["easy", "fcfs"]\ntriples = false\nconventions = "foresail"\n'
+        'policies = ["easy", "fcfs"]\ntriples = false\nconventions = "standard"\n'
         'filters = ["replayable"]\nenforce_limits = true\n\n'
         '[[logs]]\nname = "one"\npath = "one.swf"\nprocessors = 64\n'
     )

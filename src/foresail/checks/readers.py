@@ -108,7 +108,7 @@ def bad_lines_counted(name: str, options: dict[str, Any], example: str, make: Ma
     whole = _read(name, example.encode(), options)
     spoilt = example.rstrip("\n") + "\nthis,is no;job at\tall\n"
     try:
-        workload = _read(name, spoilt.encode(), options)
+        workload = _read(name, spoilt.encode(), options, strict=False)
     except InputError:
         return
     counted = sum(workload.meta.repairs.values()) - sum(whole.meta.repairs.values())
@@ -138,7 +138,9 @@ _ABOUT_GOOD_LOGS: Final = (
 )
 
 
-def _read(name: str, content: bytes, options: dict[str, Any], *, strict: bool = False) -> Workload:
+def _read(
+    name: str, content: bytes, options: dict[str, Any], *, strict: bool | None = None
+) -> Workload:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.txt"
         path.write_bytes(content)

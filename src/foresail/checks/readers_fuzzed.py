@@ -18,9 +18,9 @@ import polars as pl
 
 from foresail.checks.mutations import mutated
 from foresail.checks.read_files import ReadFile
+from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import InputError
 from foresail.model.example import Example
-from foresail.traces.jobs_file import InvalidJobs
 
 _SHOWN_BYTES = 400
 

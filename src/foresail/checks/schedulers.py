@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_workload
-from foresail.control.capacity import Capacity
 from foresail.control.check import check_decision
-from foresail.control.conventions import FORESAIL, PREDICTSIM
 from foresail.control.loop import Controller
 from foresail.distributions.point import Point
 from foresail.model.cluster import Cluster, Partition
+from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.distribution import Distribution
+from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import IgnoresTime
@@ -50,7 +50,7 @@ def check_scheduler(entry: Entry, parameters: Any = None) -> None:
 
 
 def empty_queue(make: Make) -> None:
-    """With nobody waiting it starts nobody."""
+    """With no job waiting it starts none."""
     for view in (tiny_view(), tiny_view(running=[tiny_running("r", 4, 10.0)])):
         starts = make().decide(view).starts
         demand(not starts, f"starts {[start.job_id for start in starts]}")
@@ -81,7 +81,7 @@ def fits_the_cluster(make: Make) -> None:
         demand(not refusals, f"at {view.now:g} s, of {len(view.pending)} jobs: {refusals[:3]}")
 
 
-def everybody_is_told(make: Make) -> None:
+def every_job_has_a_reason(make: Make) -> None:
     """Every waiting job is started or given a reason whose sentence can be said."""
     scheduler = make()
     for view in _views():
@@ -157,7 +157,7 @@ def long_queue(make: Make) -> None:
 def runs_to_the_end(make: Make) -> None:
     """In a simulation every job that fits is run to its end, and nothing is refused."""
     draw = random.Random(4)
-    for conventions in (FORESAIL, PREDICTSIM):
+    for conventions in (STANDARD, PREDICTSIM):
         rows = []
         for submit in sorted(draw.randint(0, 300) for _ in range(40)):
             runtime = draw.randint(0, 60)
@@ -176,7 +176,7 @@ RULES: Final[tuple[Rule, ...]] = (
     lone_job,
     job_too_wide,
     fits_the_cluster,
-    everybody_is_told,
+    every_job_has_a_reason,
     same_view_same_decision,
     view_unchanged,
     ignores_time_if_it_says_so,
@@ -209,7 +209,7 @@ class _Doubling:
 
 
 def _refusals(view: ClusterView, decision: Any) -> list[str]:
-    capacity = Capacity(view.cluster)
+    capacity = FreeResources(view.cluster)
     for running in view.running:
         capacity.take(running.job, running.placement)
     pending = {each.job.job_id: each for each in view.pending}

@@ -1,17 +1,37 @@
-"""What ``explain`` and ``simulate`` share: which moment of a run is meant, read from its log."""
+"""What commands about a run share: where its log is, and which moment of it is meant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.control.moment import Moment
-    from foresail.control.records import Record
+    from foresail.explain.run_snapshot import RunSnapshot
+    from foresail.record.records import Record
     from foresail.reports.plan_page import RunCourse
+
+
+_LOG: Final = "events.jsonl"
+
+
+def log_of(run: Path) -> Path:
+    """The event log of a run, given its folder or the log itself.
+
+    Raises
+    ------
+    InputError
+        If it is a folder without one.
+    """
+    if not run.is_dir():
+        return run
+    if not (run / _LOG).is_file():
+        raise InputError(
+            "holds no event log", source=run, expected=f"the folder of a run, with {_LOG} in it"
+        )
+    return run / _LOG
 
 
 def require_time(text: str, option: str) -> float:
@@ -37,7 +57,7 @@ def require_time(text: str, option: str) -> float:
         ) from error
 
 
-def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> Moment:
+def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
     """The moment that a time since the run's start names, or the busiest one.
 
     Raises
@@ -45,7 +65,7 @@ def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str)
     InputError
         If the time is none, or outside the run, or nothing was ever scheduled.
     """
-    from foresail.control.moment import extent_of, moment_of
+    from foresail.explain.run_snapshot import extent_of, moment_of
     from foresail.model.words import duration
 
     extent = extent_of(records, log)
@@ -69,9 +89,9 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
 
     Nothing if no time is named and nothing was ever scheduled.
     """
-    from foresail.control.log_text import read_log
-    from foresail.control.records import Decided
-    from foresail.control.waits import waits_by_reason
+    from foresail.explain.waits import waits_by_reason
+    from foresail.record.log_text import read_log
+    from foresail.record.records import Decided
     from foresail.reports.plan_page import PlanPart, RunCourse
     from foresail.reports.waiting_figure import waiting_by_reason
 

@@ -1,30 +1,23 @@
-"""What ``simulate`` and ``compare`` share: options, reading and cleaning, replaying, printing."""
+"""What ``simulate`` and ``compare`` share: reading and cleaning, carrying out, printing."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from foresail.cli.formats import TableFormat
 from foresail.cli.progress import doing, in_days, reading
-from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
-    from foresail.control.conventions import Conventions
-    from foresail.control.log import EventLog
-    from foresail.control.policy import Policy
-    from foresail.control.records import Manifest
-    from foresail.model.protocols import Predictor
-    from foresail.model.watching import Watch
+    from foresail.cli._scenarios import ScenarioOptions
+    from foresail.kernels.beside import CompilingBeside
     from foresail.reports.plan_page import RunCourse
-    from foresail.simulator.surroundings import Surroundings
+    from foresail.scenario.scenario import Scenario
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -39,12 +32,6 @@ FilterNames: TypeAlias = Annotated[
         help="Cleaning filters, in order [replayable]; see foresail trace filter.",
     ),
 ]
-ConventionsName: TypeAlias = Annotated[
-    str, typer.Option("--conventions", help="Order of things at equal times: foresail, predictsim.")
-]
-EnforceLimits: TypeAlias = Annotated[
-    bool, typer.Option("--enforce-limits", help="End jobs at their requested time.")
-]
 Output: TypeAlias = Annotated[
     Path | None, typer.Option("--output", metavar="DIR", help="Write report, tables, schedules.")
 ]
@@ -55,58 +42,12 @@ Plugins: TypeAlias = Annotated[
 ]
 
 
-class TableFormat(StrEnum):
-    """How summaries are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-FormatOption: TypeAlias = Annotated[TableFormat, typer.Option("--format", help="How to print.")]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked about a log: policies that can be built, and the order of things."""
-
-    policies: Sequence[Policy]
-    conventions: Conventions
-    enforce_limits: bool
-
-
-def question(
-    policies: Sequence[str],
-    conventions: str,
-    enforce_limits: bool,
-    plugins: Sequence[Path] | None,
-    folder: Path | None,
-) -> Question:
-    """All that can be refused before a long log is read; makes the folder for the results."""
-    from foresail.control.conventions import CONVENTIONS
-    from foresail.control.policy import parse_policy
-    from foresail.model.registry import load_plugin
-
-    for plugin in plugins or []:
-        load_plugin(plugin)
-    if conventions not in CONVENTIONS:
-        raise UnknownNameError("conventions", conventions, CONVENTIONS)
-    parsed = [parse_policy(text) for text in policies]
-    for policy in parsed:
-        policy.build()
-    if folder is not None:
-        from foresail.reports.files import make_folder
-
-        make_folder(folder)
-    return Question(parsed, CONVENTIONS[conventions], enforce_limits)
-
-
 def load(
     log: Path,
     reader: str | None,
     mapping: Path | None,
     processors: int | None,
-    strict: bool,
+    strict: bool | None,
     filters: Sequence[str] | None,
 ) -> Workload:
     """Read a log and make it replayable, or clean it as asked, and say so on standard error."""
@@ -119,19 +60,19 @@ def load_cleaned(
     reader: str | None,
     mapping: Path | None,
     processors: int | None,
-    strict: bool,
+    strict: bool | None,
     filters: Sequence[str],
 ) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
-    from foresail.cli.trace._options import reader_options
+    from foresail.cli.log_options import reader_options
     from foresail.model.short_form import part_of
-    from foresail.traces.filtering import Choice, apply_filters
+    from foresail.traces.filtering import FilterChoice, apply_filters
     from foresail.traces.reading import read
 
     choices = []
     for text in filters:
         part = part_of("filter", text)
-        choices.append(Choice(part.entry.name, part.parameters))
+        choices.append(FilterChoice(part.entry.name, part.parameters))
     with reading(log) as advance:
         workload = read(
             log,
@@ -148,137 +89,60 @@ def load_cleaned(
     touched = [f"{name} {count:,}" for name, count in counts if count]
     if touched:
         typer.echo(f"cleaned: {', '.join(touched)}", err=True)
+    for each in workload.meta.lost:
+        typer.echo(f"no jobs: {each.rows:,} rows, such as {each.example}", err=True)
     return workload
 
 
-def replay_all(workload: Workload, asked: Question) -> list[Schedule]:
-    """A schedule per policy, as ``foresail.simulator.simulate`` gives it."""
-    from foresail.simulator import simulate as simulator
+def schedules_of(
+    options: ScenarioOptions,
+    policies: Sequence[str],
+    plugins: Sequence[Path] | None,
+    folder: Path | None,
+    read: Callable[[], Workload],
+) -> tuple[Workload, list[Schedule]]:
+    """The log, and a schedule per policy.
 
-    def simulate(policy: Policy, watch: Watch) -> Schedule:
-        return simulator.simulate(
-            workload,
-            policy,
-            asked.conventions,
-            enforce_limits=asked.enforce_limits,
-            watch=watch,
-        )
+    What can be refused is, and a folder made, before the log is read.
+    """
+    from foresail.scenario.running import run_scenario
 
-    return _one_by_one(asked.policies, simulate)
+    asked = options.scenarios(policies, plugins)
+    if folder is not None:
+        from foresail.reports.files import make_folder
+
+        make_folder(folder)
+    with _compiling_beside(asked) as beside:
+        workload = read()
+        with doing("compiling in two processes, once for all later runs") as entered:
+            entered.watch(beside.measure)
+            beside.meet()
+    schedules = []
+    for number, each in enumerate(asked, start=1):
+        of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""
+        with doing(f"{of_how_many}{each.policy.label}", said=in_days) as entered:
+            schedules.append(run_scenario(options.of(workload, each), entered.watch))
+    return workload, schedules
 
 
 @contextmanager
-def preparing(policies: Sequence[Policy], by_events: bool) -> Iterator[Callable[[], None]]:
-    """What simulations under policies need is compiled beside what is done in here.
-
-    Yields what waits until all is compiled.
-    """
+def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside]:
+    """What scenarios need is compiled beside what is done in here."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
+    from foresail.scenario.engines import EVENT_ENGINE, engine_of
+    from foresail.simulator.replay import steps_of, steps_of_parts
 
-    tasks: list[Task] = []
-    if by_events:
-        from foresail.simulator.replay import steps_of_parts
-
-        function = "foresail.simulator.rehearsing:rehearse"
-        tasks += [Rehearsal(function, policy.text) for policy in policies]
-        tasks += [step for policy in policies for step in steps_of_parts(policy)]
-    else:
-        from foresail.simulator.replay import steps_of
-
-        tasks += [step for policy in policies for step in steps_of(policy)]
-    with compiling_beside(tasks) as beside:
-
-        def wait() -> None:
-            with doing("compiling in two processes, once for all later runs"):
-                beside.meet()
-
-        yield wait
-
-
-def _one_by_one(
-    policies: Sequence[Policy], simulate: Callable[[Policy, Watch], Schedule]
-) -> list[Schedule]:
-    """A schedule per policy."""
-    schedules = []
-    for number, policy in enumerate(policies, start=1):
-        of_how_many = f"policy {number} of {len(policies)}: " if len(policies) > 1 else ""
-        with doing(f"{of_how_many}{policy.label}", said=in_days) as entered:
-            schedules.append(simulate(policy, entered.watch))
-    return schedules
-
-
-def simulate_logged(workload: Workload, asked: Question, events: Path) -> Schedule:
-    """The schedule of the only policy by the event engine; its log is a file once it is whole."""
-    from foresail.simulator.simulate import manifest, simulate_by_events
-
-    (policy,) = asked.policies
-
-    def simulate(log: EventLog, watch: Watch) -> Schedule:
-        return simulate_by_events(
-            workload,
-            policy,
-            asked.conventions,
-            enforce_limits=asked.enforce_limits,
-            log=log,
-            watch=watch,
-        )
-
-    return _logged(simulate, manifest(workload, policy, asked.conventions), events)
-
-
-def simulate_all_on_nodes(
-    workload: Workload,
-    asked: Question,
-    surroundings: Surroundings,
-    teach: Callable[[Predictor], object] | None,
-) -> list[Schedule]:
-    """A schedule per policy on the workload's own nodes, in the same surroundings."""
-    from foresail.simulator.simulate import simulate_on_nodes
-
-    def simulate(policy: Policy, watch: Watch) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings, teach=teach, watch=watch)
-
-    return _one_by_one(asked.policies, simulate)
-
-
-def simulate_logged_on_nodes(
-    workload: Workload,
-    asked: Question,
-    surroundings: Surroundings,
-    teach: Callable[[Predictor], object] | None,
-    events: Path,
-) -> Schedule:
-    """The schedule of the only policy on the workload's own nodes, with its event log."""
-    from foresail.simulator.simulate import manifest_on_nodes, simulate_on_nodes
-
-    (policy,) = asked.policies
-
-    def simulate(log: EventLog, watch: Watch) -> Schedule:
-        return simulate_on_nodes(workload, policy, surroundings, teach=teach, log=log, watch=watch)
-
-    return _logged(simulate, manifest_on_nodes(workload, policy, surroundings), events)
-
-
-def _logged(
-    simulate: Callable[[EventLog, Watch], Schedule], first: Manifest, events: Path
-) -> Schedule:
-    """A simulation whose event log becomes a file once it is whole."""
-    from foresail.control.log import JsonLinesLog
-
-    unfinished = events.with_name(f".{events.name}.{os.getpid()}.unfinished")
-    try:
-        with (
-            doing(f"{first.policy}, event by event", said=in_days) as entered,
-            JsonLinesLog(unfinished, first) as log,
-        ):
-            schedule = simulate(log, entered.watch)
-        try:
-            unfinished.replace(events)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", source=events) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return schedule
+    rehearsals: list[Task] = []
+    steps: list[Task] = []
+    for each in scenarios:
+        if engine_of(each) is not EVENT_ENGINE:
+            steps += steps_of(each.policy)
+            continue
+        steps += steps_of_parts(each.policy)
+        if each.policy.is_built_in:  # the other process knows no files of the user's
+            rehearsals.append(Rehearsal("foresail.simulator.rehearsing:rehearse", each.policy.text))
+    with compiling_beside([*rehearsals, *steps]) as beside:
+        yield beside
 
 
 def show(
@@ -293,6 +157,7 @@ def show(
     The report of a run with an event log also has its course.
     """
     from foresail.metrics.summary import summary
+    from foresail.reports.recorded_words import how_near
     from foresail.reports.table import as_csv, as_json, terminal_tables
 
     if folder is not None:
@@ -311,6 +176,8 @@ def show(
         console = Console(width=width, highlight=False)
         for table in terminal_tables(summaries):
             console.print(table)
+        if near := how_near(summaries):
+            console.print(near)
     if folder is not None:
         typer.echo(f"report: {folder / 'report.html'}", err=True)
 

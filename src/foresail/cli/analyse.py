@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
-from foresail.cli.trace._options import (
-    Format,
-    FormatOption,
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-)
 
 if TYPE_CHECKING:
     from foresail.analysis.analysing import Analysed
@@ -51,7 +45,7 @@ def analyse(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     output_format: FormatOption = Format.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Write report and tables.")
@@ -72,7 +66,7 @@ def analyse(
     for path, name in zip(logs, _names(logs), strict=True):
         workload = replaying.load_cleaned(path, reader, mapping, processors, strict, filters or [])
         with doing(f"analysing {name}") as entered:
-            found.append(analyse(workload, name, only or [], entered.told))
+            found.append(analyse(workload, name, only or [], entered.progressed))
     if output is not None:
         with doing("writing the report"):
             _write(found, output)
@@ -173,7 +167,7 @@ def _print_tables(found: Sequence[Analysed]) -> None:
 def _print_characteristics(found: Sequence[Analysed]) -> None:
     """The study's comparison; logs that do not fit side by side go below each other."""
     from foresail.analysis.characteristics import STUDIED, compared
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
 
     rows = compared(found)
     if all(cell.verdict == "unknown" for _, cells in rows for cell in cells):

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli._scenarios import ConventionsName, EnforceLimits
+from foresail.cli.formats import TableFormat, TableFormatOption
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from foresail.experiments.plan import LogSource, Plan
+    from foresail.experiments.plan import CampaignPlan, LogSource
     from foresail.experiments.results import Results, Run
     from foresail.experiments.running import Pool
-    from foresail.experiments.selection import Rule
+    from foresail.experiments.selection import SelectionRule
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,8 +68,8 @@ def run(
         typer.Option("--with", metavar="POLICY", help="A policy; see foresail policies."),
     ] = None,
     filters: replaying.FilterNames = None,
-    conventions: replaying.ConventionsName = "foresail",
-    enforce_limits: replaying.EnforceLimits = False,
+    conventions: ConventionsName = "standard",
+    enforce_limits: EnforceLimits = False,
     workers: Annotated[
         int | None,
         typer.Option("--workers", min=1, help="Processes on this machine [one per processor]."),
@@ -84,7 +86,7 @@ def run(
     from foresail.experiments.running import carry_out
 
     if len(sources) == 1 and sources[0].suffix == ".toml":
-        given = triples or policies or filters or enforce_limits or conventions != "foresail"
+        given = triples or policies or filters or enforce_limits or conventions != "standard"
         plan = _from_file(sources[0], bool(given))
     else:
         plan = _from_options(sources, triples, policies, filters, conventions, enforce_limits)
@@ -104,7 +106,7 @@ def report(
     normalised: Normalised = False,
     longest_wait: LongestWait = None,
     baseline: Baseline = "easy",
-    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
     from foresail.experiments.page import HEADINGS
@@ -134,7 +136,7 @@ def choose(
     normalised: Normalised = False,
     longest_wait: LongestWait = None,
     baseline: Baseline = "easy",
-    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """For each log, the policy that the results on the other logs recommend."""
     from foresail.control.policy import parse_policy
@@ -167,7 +169,7 @@ def choose(
         typer.echo(f"for another log like these: {best['policy'][0]}", err=True)
 
 
-def _from_file(path: Path, options_given: bool) -> Plan:
+def _from_file(path: Path, options_given: bool) -> CampaignPlan:
     from foresail.experiments.plan import read_plan
     from foresail.model.errors import InputError
 
@@ -187,10 +189,10 @@ def _from_options(
     filters: Sequence[str] | None,
     conventions: str,
     enforce_limits: bool,
-) -> Plan:
-    from foresail.experiments.plan import LogSource, Plan, log_name, policies_of
+) -> CampaignPlan:
+    from foresail.experiments.plan import CampaignPlan, LogSource, log_name, policies_of
 
-    return Plan(
+    return CampaignPlan(
         tuple(LogSource(log_name(log), log) for log in logs),
         policies_of(policies or (), triples=triples, conventions=conventions),
         conventions,
@@ -215,17 +217,17 @@ def _pool(workers: int | None, dask: str | None) -> Pool:
     return DaskPool(dask)
 
 
-def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> Rule:
+def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> SelectionRule:
     from foresail.control.policy import parse_policy
-    from foresail.experiments.selection import Rule
+    from foresail.experiments.selection import SelectionRule
 
     combine: Any = "ratios" if normalised else "sum"
-    return Rule(combine, longest_wait, parse_policy(baseline).text)
+    return SelectionRule(combine, longest_wait, parse_policy(baseline).text)
 
 
 @contextmanager
 def _progress(
-    plan: Plan, results: Results
+    plan: CampaignPlan, results: Results
 ) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
     """What to call for a log that is read and a run that is done; lines for who reads lines."""
     from foresail.experiments.results import runs_of
@@ -235,7 +237,7 @@ def _progress(
     before = sum(results.is_finished(each) for each in runs)
     lines = not sys.stderr.isatty()
     with doing("replaying") as entered:
-        entered.told(before, len(runs))
+        entered.progressed(before, len(runs))
         done = before
 
         def preparing(log: LogSource) -> None:
@@ -247,7 +249,7 @@ def _progress(
             nonlocal done
             done += 1
             entered.what = f"replaying {run.log}"
-            entered.told(done, len(runs))
+            entered.progressed(done, len(runs))
             if lines:
                 score = number(measured.average_bounded_slowdown)
                 typer.echo(f"{done} of {len(runs)}: {run.log}: {run.policy}: {score}", err=True)
@@ -259,17 +261,17 @@ def _print(
     table: pl.DataFrame,
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    output_format: replaying.TableFormat,
+    output_format: TableFormat,
     right: int,
 ) -> None:
     """A table for people, or everything in it as JSON (unknown is null) or CSV."""
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
 
-    if output_format is replaying.TableFormat.JSON:
+    if output_format is TableFormat.JSON:
         import json
 
         typer.echo(json.dumps(table.fill_nan(None).to_dicts(), indent=2, ensure_ascii=False))
-    elif output_format is replaying.TableFormat.CSV:
+    elif output_format is TableFormat.CSV:
         typer.echo(table.write_csv(), nl=False)
     else:
         print_table(headings, rows, right=right)

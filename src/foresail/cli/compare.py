@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from foresail.cli import _nodes as nodes
 from foresail.cli import _replaying as replaying
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli import _scenarios as scenarios
+from foresail.cli.formats import TableFormat, TableFormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 
 app = typer.Typer(rich_markup_mode=None)
 
 STANDARD = ("easy", "easy-sjbf", "easy++", "foresail")
 """What a log is compared under when nothing else is asked for."""
 
-STANDARD_ON_NODES = ("prio", "point-real", "3sigma")
+STANDARD_ON_NODES = ("priority", "point-real", "3sigma")
 """The same on nodes, where schedulers must name them."""
 
 _HELP = (
@@ -32,37 +34,47 @@ def compare(
         typer.Option("--with", metavar="POLICY", help=_HELP),
     ] = None,
     filters: replaying.FilterNames = None,
-    conventions: replaying.ConventionsName = "foresail",
-    enforce_limits: replaying.EnforceLimits = False,
+    conventions: scenarios.ConventionsName = "standard",
+    enforce_limits: scenarios.EnforceLimits = False,
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
-    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    strict: Strict = None,
+    output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,
-    on_nodes: nodes.OnNodes = False,
-    cycle: nodes.Cycle = None,
-    start_delay: nodes.StartDelay = None,
-    noise: nodes.Noise = None,
-    outages: nodes.Outages = None,
-    surroundings_seed: nodes.SurroundingsSeed = None,
-    learn_from: nodes.LearnFrom = None,
+    events: scenarios.Events = None,
+    on_nodes: scenarios.OnNodes = False,
+    cycle: scenarios.Cycle = None,
+    start_delay: scenarios.StartDelay = None,
+    noise: scenarios.Noise = None,
+    outages: scenarios.Outages = None,
+    conditions_seed: scenarios.ConditionsSeed = None,
+    learn_from: scenarios.LearnFrom = None,
+    engine: scenarios.EngineName = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
-    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed, learn_from)
-    nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
+    from foresail.traces.recorded import recorded_schedule
+
+    options = scenarios.ScenarioOptions(
+        conventions,
+        enforce_limits,
+        events,
+        on_nodes,
+        cycle,
+        start_delay,
+        noise,
+        outages,
+        conditions_seed,
+        learn_from,
+        engine,
+    )
     standard = STANDARD_ON_NODES if on_nodes else STANDARD
-    asked = replaying.question(policies or standard, conventions, enforce_limits, plugins, output)
-    with replaying.preparing(asked.policies, on_nodes) as prepared:
-        workload = replaying.load(log, reader, mapping, processors, strict, filters)
-        prepared()
-    if on_nodes:
-        around = nodes.surroundings_of(choices, workload)
-        schedules = replaying.simulate_all_on_nodes(
-            workload, asked, around, nodes.teacher_of(choices)
-        )
-    else:
-        schedules = replaying.replay_all(workload, asked)
+    read = partial(replaying.load, log, reader, mapping, processors, strict, filters)
+    asked = policies or standard
+    workload, schedules = replaying.schedules_of(options, asked, plugins, output, read)
+    recorded = recorded_schedule(workload, schedules[0].meta.processors)
+    if recorded is not None:
+        schedules.append(recorded)
     replaying.show(schedules, output_format, output, png)

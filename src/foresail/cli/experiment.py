@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli import _replaying as replaying
+from foresail.cli.formats import TableFormat, TableFormatOption
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
-    from foresail.experiments.study import Case, Study
+    from foresail.experiments.study import GridPoint, Study
     from foresail.experiments.study_report import StudyReport
     from foresail.experiments.study_results import StudyResults
 
@@ -27,13 +27,13 @@ app = typer.Typer(
     help="Published studies, one command each: claims beside what comes out.",
 )
 
-Finished = Callable[["Case", Mapping[str, float]], None]
+Finished = Callable[["GridPoint", Mapping[str, float]], None]
 
 
 @app.command("list")
 def list_studies() -> None:
     """The studies, how long each takes on two processors, and their parameters."""
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.experiments.study import sizes_of
     from foresail.model.registry import entries
     from foresail.model.short_form import parameter_texts
@@ -84,12 +84,13 @@ def run(
     png: Annotated[
         bool, typer.Option("--png", help="Write the figures as PNG files too (needs Chromium).")
     ] = False,
-    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
     from foresail.experiments.processes import in_processes
     from foresail.experiments.study import study_part
-    from foresail.experiments.study_report import report_of, write_study_report
+    from foresail.experiments.study_files import write_study_report
+    from foresail.experiments.study_report import report_of
     from foresail.experiments.study_results import StudyResults
     from foresail.experiments.study_running import carry_out_study
     from foresail.reports.images import write_images
@@ -114,21 +115,21 @@ def run(
 
 @contextmanager
 def _progress(
-    study: Study, results: StudyResults, output_format: replaying.TableFormat
+    study: Study, results: StudyResults, output_format: TableFormat
 ) -> Iterator[Finished]:
     """What to call when a run is done; who reads lines gets one for each."""
     from foresail.experiments.study_results import key_of
 
     tasks = {key_of(case.task): case.task for case in study.cases}
     done = sum(results.is_finished(task) for task in tasks.values())
-    lines = output_format is replaying.TableFormat.TABLE and not sys.stderr.isatty()
+    lines = output_format is TableFormat.TABLE and not sys.stderr.isatty()
     with doing("runs of the study") as entered:
-        entered.told(done, len(tasks))
+        entered.progressed(done, len(tasks))
 
-        def finished(case: Case, measured: Mapping[str, float]) -> None:
+        def finished(case: GridPoint, measured: Mapping[str, float]) -> None:
             nonlocal done
             done += 1
-            entered.told(done, len(tasks))
+            entered.progressed(done, len(tasks))
             if lines:
                 told = _told(study, case, measured)
                 typer.echo(f"{done} of {len(tasks)}: {told}", err=True)
@@ -136,7 +137,7 @@ def _progress(
         yield finished
 
 
-def _told(study: Study, case: Case, measured: Mapping[str, float]) -> str:
+def _told(study: Study, case: GridPoint, measured: Mapping[str, float]) -> str:
     """A run that is done, in a line."""
     from foresail.model.words import number
 
@@ -146,14 +147,14 @@ def _told(study: Study, case: Case, measured: Mapping[str, float]) -> str:
     return f"{case.group}{where}: {case.system}, seed {case.seed}: {first.label} {said}"
 
 
-def _print(report: StudyReport, output_format: replaying.TableFormat) -> None:
-    from foresail.cli.trace._tables import print_table
+def _print(report: StudyReport, output_format: TableFormat) -> None:
+    from foresail.cli.tables import print_table
     from foresail.experiments.study_report import as_json, group_table
 
-    if output_format is replaying.TableFormat.JSON:
+    if output_format is TableFormat.JSON:
         typer.echo(as_json(report))
         return
-    if output_format is replaying.TableFormat.CSV:
+    if output_format is TableFormat.CSV:
         typer.echo(report.summary.write_csv(), nl=False)
         return
     for group in report.study.groups:

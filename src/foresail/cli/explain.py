@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-_LOG: Final = "events.jsonl"
 _MOST_ROWS: Final = 30
 
 
@@ -42,18 +41,9 @@ def explain(
     png: Annotated[
         bool, typer.Option("--png", help="With --output: the plan as a PNG as well.")
     ] = False,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Would this version decide the same again? Status 1 if not."),
-    ] = False,
 ) -> None:
     """The plan at one moment of a run and why jobs waited, or what happened to one job."""
-    log = _log_of(run)
-    if again:
-        from foresail.cli._again import decide_again
-
-        _require_without({"JOB": job_id, "--at": at, "--output": output, "--png": png or None})
-        raise typer.Exit(1 if decide_again(run, log) else 0)
+    log = moments.log_of(run)
     if job_id is not None:
         _require_alone(job_id, {"--at": at, "--output": output, "--png": png or None})
         _tell(log, job_id)
@@ -61,17 +51,6 @@ def explain(
     if png and output is None:
         raise InputError("only with --output", field="--png")
     _show(log, run, at, output, png)
-
-
-def _log_of(run: Path) -> Path:
-    """The event log of a run."""
-    if not run.is_dir():
-        return run
-    if not (run / _LOG).is_file():
-        raise InputError(
-            "holds no event log", source=run, expected=f"the folder of a run, with {_LOG} in it"
-        )
-    return run / _LOG
 
 
 def _require_alone(job_id: str, options: dict[str, object]) -> None:
@@ -82,17 +61,9 @@ def _require_alone(job_id: str, options: dict[str, object]) -> None:
             )
 
 
-def _require_without(options: dict[str, object]) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(
-                "is not for --again", field=name, value=value, expected="--again alone"
-            )
-
-
 def _tell(log: Path, job_id: str) -> None:
-    from foresail.control.log_text import read_log
     from foresail.explain.story import story
+    from foresail.record.log_text import read_log
 
     with doing(f"reading {log.name}"):
         told = story(read_log(log), job_id)
@@ -107,7 +78,7 @@ def _tell(log: Path, job_id: str) -> None:
 def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:
     import shlex
 
-    from foresail.control.log_text import read_log
+    from foresail.record.log_text import read_log
     from foresail.reports.plan_page import PlanPart, write_plan
 
     with doing(f"reading {log.name}"):

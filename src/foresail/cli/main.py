@@ -6,14 +6,16 @@ import atexit
 import gc
 import importlib
 import sys
-from typing import Any, Final
+import warnings
+from typing import Any, Final, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from foresail import __version__
-from foresail.cli.telling import telling
+from foresail.cli.progress_line import progress_shown
 from foresail.model.errors import ForesailError
+from foresail.model.renamed import DeprecatedWordWarning
 
 COMMANDS: Final = {
     "compare": "What other schedulers and predictions would have done to a log.",
@@ -28,6 +30,7 @@ COMMANDS: Final = {
     "cloud": "What to own and what to rent, which jobs wait, and what it costs.",
     "policies": "List what a policy can be made of, with parameters.",
     "explain": "The plan at a moment of a run, why jobs waited, or what happened to one job.",
+    "replay": "Whether every decision of a run would be made again.",
 }
 """Command name to the line shown in the help. The code is in ``foresail.cli.<name>``."""
 
@@ -72,6 +75,23 @@ def foresail(
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 50_000
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """As Python does, but a deprecated word is a note to the one who typed it."""
+    if issubclass(category, DeprecatedWordWarning):
+        typer.echo(f"foresail: {message}", err=True)
+    else:
+        (file or sys.stderr).write(
+            warnings.formatwarning(message, category, filename, lineno, line)
+        )
+
+
 def main() -> None:
     """Entry point: errors in the input are one line on standard error and exit status 2.
 
@@ -80,8 +100,9 @@ def main() -> None:
     """
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     atexit.register(gc.freeze)
+    warnings.showwarning = _show_warning
     try:
-        with telling(sys.argv):
+        with progress_shown(sys.argv):
             app()
     except ForesailError as error:
         typer.echo(f"foresail: {error}", err=True)

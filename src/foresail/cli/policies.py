@@ -10,16 +10,21 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def policies() -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.control.policy import NAMED_POLICIES, PARTS
     from foresail.model.registry import entries
+    from foresail.model.renamed import with_short_name
     from foresail.model.short_form import parameter_texts
-    from foresail.schedulers._expression import FIELD_NAMES, NAMED_ORDERS
+    from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS
 
     for family in PARTS:
         typer.echo(f"{family}s")
         rows = [
-            (f"  {entry.name}", entry.summary, " ".join(parameter_texts(entry)))
+            (
+                f"  {with_short_name(family, entry.name)}",
+                entry.summary,
+                " ".join(parameter_texts(entry)),
+            )
             for entry in entries(family)
         ]
         print_table(("", "", ""), rows)

@@ -1,7 +1,7 @@
-"""What a command is doing, in words, for ``foresail.cli.telling`` to tell.
+"""What a command is doing, in words, for ``foresail.cli.progress_line`` to tell.
 
 Code that takes long says so with ``doing`` (or ``reading``); it neither knows nor cares whether
-anybody looks. Lower floors take a plain function: ``told(done, total)``, or a ``Watch``.
+anybody looks. Lower floors take a plain function: ``progressed(done, total)``, or a ``Watch``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Doing:
     seen_at: float | None = None
     seen_done: float = 0.0
 
-    def told(self, done: float, total: float | None) -> None:
+    def progressed(self, done: float, total: float | None) -> None:
         """Take note of how far it is."""
         self.done, self.total = done, total
 
@@ -72,7 +72,7 @@ class Doing:
         """Go on with something else, unless it is the same."""
         if what != self.what:
             self.what, self.seen_at = what, None
-        self.told(done, total)
+        self.progressed(done, total)
 
     def watch(self, measure: Measure) -> None:
         """Ask this how far it is, whenever somebody wants to know."""
@@ -81,7 +81,7 @@ class Doing:
     def words(self) -> str:
         """What is done, and how much of it if that is known."""
         if self.measure is not None:
-            self.told(*self.measure())
+            self.progressed(*self.measure())
         if not self.done and self.total is None:
             return self.what
         return f"{self.what}: {self.said(self.done, self.total)}"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.telling import stop_telling
+from foresail.cli.progress_line import stop_showing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.clusters.local import LineInput
-    from foresail.clusters.run_directory import RunDirectory
+    from foresail.live.run_directory import RunDirectory
+    from foresail.live.submissions import LineInput
     from foresail.traces.schedule import Schedule
 
 app = typer.Typer(rich_markup_mode=None)
@@ -71,8 +71,8 @@ def run(
     130 interrupted with work left.
     """
     from foresail.cli.run_progress import observer_for, summarise
-    from foresail.clusters.run_directory import RunDirectory
-    from foresail.clusters.session import require_linux, supervise
+    from foresail.live.run_directory import RunDirectory
+    from foresail.live.session import require_linux, supervise
 
     require_linux()
     lines: LineInput | None = None
@@ -96,7 +96,7 @@ def run(
             history=None if no_history else _history_path(history),
             learned=None if learned is None else learned.absolute(),
         )
-    stop_telling()
+    stop_showing()
     with observer_for(place) as observer:
         result = supervise(place, observer, lines)
     typer.echo(summarise(result, place))
@@ -116,12 +116,12 @@ def _begin(
     learned: Path | None,
 ) -> tuple[RunDirectory, LineInput | None]:
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
-    from foresail.clusters.learned import require_learnable
-    from foresail.clusters.local import LineInput
-    from foresail.clusters.run_directory import RunDirectory, RunSettings
-    from foresail.clusters.session import require_usable
-    from foresail.clusters.slots import machine_cpus
-    from foresail.traces.jobs_file import JobLines, read_jobs
+    from foresail.live.adapters.local.cpu_slots import machine_cpus
+    from foresail.live.jobs_file import JobLines, read_jobs
+    from foresail.live.learned import require_learnable
+    from foresail.live.run_directory import RunDirectory, RunSettings
+    from foresail.live.session import require_usable
+    from foresail.live.submissions import LineInput
 
     width = len(machine_cpus()) if cpus is None else cpus
     from_input = jobs == _STANDARD_INPUT
@@ -168,7 +168,7 @@ def _grace_seconds(text: str) -> float:
 
 
 def _history_path(chosen: Path | None) -> Path:
-    from foresail.clusters.history import default_path
+    from foresail.live.history import default_path
 
     return default_path() if chosen is None else chosen.absolute()
 

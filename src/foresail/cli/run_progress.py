@@ -16,14 +16,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from foresail.clusters.local import Observer
-from foresail.clusters.run_directory import RunDirectory
-from foresail.clusters.session import SessionResult
-from foresail.control.jobs_fold import JobsFold
 from foresail.control.loop import Controller
+from foresail.live.observer import Observer
+from foresail.live.run_directory import RunDirectory
+from foresail.live.session import SessionResult
+from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.words import duration
-from foresail.traces.jobs_file import CommandJob
+from foresail.record.jobs_fold import JobsFold
 
 _ROWS: Final = 8
 """Running and waiting jobs shown at once, of each."""
@@ -79,12 +79,12 @@ class Lines:
     ) -> None:
         """Nothing to clear away."""
 
-    def started(self, job: CommandJob, attempt: int) -> None:
+    def started(self, job: Job, attempt: int) -> None:
         """Say that an attempt starts, on how many cpus."""
         again = f", attempt {attempt}" if attempt > 1 else ""
         self._say("started", f"{job.job_id} ({_cpus(job.cpus)}{again})", "")
 
-    def ended(self, job: CommandJob, outcome: Outcome) -> None:
+    def ended(self, job: Job, outcome: Outcome) -> None:
         """Say how an attempt ended, and where to look if it did not go well."""
         took = duration(outcome.runtime_seconds)
         because = outcome.ended_because
@@ -97,11 +97,11 @@ class Lines:
         word = {EndedBecause.LIMIT: "stopped", EndedBecause.PREEMPTED: "stopped"}
         self._say(word.get(because, because.value), f"{job.job_id} {sentence}", _style(because))
 
-    def withdrawn(self, job: CommandJob, because: str) -> None:
+    def withdrawn(self, job: Job, because: str) -> None:
         """Say that a job will not run."""
         self._say("cancelled", f"{job.job_id}: {because}", "bold red")
 
-    def told(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
         """Pass on a sentence."""
         self._say("note", sentence, "cyan")
 
@@ -135,7 +135,7 @@ class LiveDisplay(Lines):
     ) -> None:
         self._live.stop()
 
-    def started(self, job: CommandJob, attempt: int) -> None:
+    def started(self, job: Job, attempt: int) -> None:
         """Starts are seen in the display itself."""
 
     def refreshed(self, controller: Controller, jobs: JobsFold) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from foresail.cli import _moments as moments
-from foresail.cli import _nodes as nodes
 from foresail.cli import _replaying as replaying
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli import _scenarios as scenarios
+from foresail.cli.formats import TableFormat, TableFormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None)
@@ -30,23 +30,16 @@ def simulate(
         ),
     ] = "easy",
     filters: replaying.FilterNames = None,
-    conventions: replaying.ConventionsName = "foresail",
-    enforce_limits: replaying.EnforceLimits = False,
+    conventions: scenarios.ConventionsName = "standard",
+    enforce_limits: scenarios.EnforceLimits = False,
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
-    output_format: replaying.FormatOption = replaying.TableFormat.TABLE,
+    strict: Strict = None,
+    output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,
-    events: Annotated[
-        Path | None,
-        typer.Option(
-            "--events",
-            metavar="FILE",
-            help="Simulate event by event and write the event log, for foresail explain.",
-        ),
-    ] = None,
+    events: scenarios.Events = None,
     moment: Annotated[
         str | None,
         typer.Option(
@@ -54,38 +47,35 @@ def simulate(
             help="With --events and --output: when to show the plan. [when most jobs are planned]",
         ),
     ] = None,
-    on_nodes: nodes.OnNodes = False,
-    cycle: nodes.Cycle = None,
-    start_delay: nodes.StartDelay = None,
-    noise: nodes.Noise = None,
-    outages: nodes.Outages = None,
-    surroundings_seed: nodes.SurroundingsSeed = None,
-    learn_from: nodes.LearnFrom = None,
+    on_nodes: scenarios.OnNodes = False,
+    cycle: scenarios.Cycle = None,
+    start_delay: scenarios.StartDelay = None,
+    noise: scenarios.Noise = None,
+    outages: scenarios.Outages = None,
+    conditions_seed: scenarios.ConditionsSeed = None,
+    learn_from: scenarios.LearnFrom = None,
+    engine: scenarios.EngineName = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
-    choices = nodes.Choices(cycle, start_delay, noise, outages, surroundings_seed, learn_from)
-    nodes.require_fitting(choices, on_nodes, conventions, enforce_limits)
     if moment is not None:
         moments.require_time(moment, "--moment")
         if events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
-    asked = replaying.question([policy], conventions, enforce_limits, plugins, output)
-    with replaying.preparing(asked.policies, on_nodes or events is not None) as prepared:
-        workload = replaying.load(log, reader, mapping, processors, strict, filters)
-        prepared()
-    if on_nodes and events is None:
-        around = nodes.surroundings_of(choices, workload)
-        schedules = replaying.simulate_all_on_nodes(
-            workload, asked, around, nodes.teacher_of(choices)
-        )
-    elif on_nodes and events is not None:
-        around = nodes.surroundings_of(choices, workload)
-        teach = nodes.teacher_of(choices)
-        schedules = [replaying.simulate_logged_on_nodes(workload, asked, around, teach, events)]
-    elif events is None:
-        schedules = replaying.replay_all(workload, asked)
-    else:
-        schedules = [replaying.simulate_logged(workload, asked, events)]
+    options = scenarios.ScenarioOptions(
+        conventions,
+        enforce_limits,
+        events,
+        on_nodes,
+        cycle,
+        start_delay,
+        noise,
+        outages,
+        conditions_seed,
+        learn_from,
+        engine,
+    )
+    read = partial(replaying.load, log, reader, mapping, processors, strict, filters)
+    _, schedules = replaying.schedules_of(options, [policy], plugins, output, read)
     course = None if events is None else partial(moments.course_of, events, moment)
     replaying.show(schedules, output_format, output, png, course)

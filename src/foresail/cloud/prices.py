@@ -319,7 +319,7 @@ class Commitment:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class PriceCatalogue:
     """Prices of one day, in one currency.
 
     Parameters
@@ -407,7 +407,7 @@ class Catalogue:
             raise UnknownNameError("region", region, regions)
         return (o for o in self.offers if region in (None, o.instance.region))
 
-    def only(self, instances: str = "*", region: str | None = None) -> Catalogue:
+    def only(self, instances: str = "*", region: str | None = None) -> PriceCatalogue:
         """The catalogue of one region and of types whose name fits one of some patterns.
 
         Patterns have wildcards, and commas between them. Commitments to types that are left out go
@@ -430,7 +430,7 @@ class Catalogue:
         commitments = tuple(c for c in self.commitments if c.instance in kept)
         return replace(self, offers=offers, commitments=commitments)
 
-    def after_discounts(self) -> Catalogue:
+    def after_discounts(self) -> PriceCatalogue:
         """The catalogue at the buyer's own prices: discounts taken off, none left to take."""
         offers = tuple(_discounted(offer, self.discounts) for offer in self.offers)
         return replace(self, offers=offers, discounts=())
@@ -440,21 +440,6 @@ class Catalogue:
         day = on or self.valid_on
         held = (c for c in self.commitments if c.instance == name)
         return sum(c.count for c in held if c.until is None or day <= c.until)
-
-    def marginal_per_hour(self, name: str, in_use: int, on: date | None = None) -> float:
-        """What one more instance costs by the hour when so many of its type are in use.
-
-        Inside a commitment nothing, beyond it the price on demand after discounts.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such type.
-        """
-        offer = self.find(name)
-        if in_use < self.committed(name, on):
-            return 0.0
-        return _discounted(offer, self.discounts).on_demand_per_hour
 
 
 def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:

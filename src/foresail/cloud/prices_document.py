@@ -11,13 +11,13 @@ from typing import Final
 
 from foresail.cloud.prices import (
     GIB,
-    Catalogue,
     Commitment,
     Customised,
     Discount,
     InstanceType,
     Offer,
     Option,
+    PriceCatalogue,
     Reserved,
     ScheduledReserved,
     SpotBlock,
@@ -43,7 +43,7 @@ _HEADINGS: Final = ("name", "currency", "date", "provider", "region", "source")
 
 def catalogue_of_rows(
     source: str, rows: Iterable[Row], headings: Mapping[str, object] | None = None
-) -> Catalogue:
+) -> PriceCatalogue:
     """The catalogue that a table describes: columns ``FIELDS``, one row an offer.
 
     Parameters
@@ -79,7 +79,7 @@ def catalogue_of_rows(
     if not offers:
         raise InputError("there is no offer in it", source=source, expected="at least one")
     top = Row(source, None, shared)
-    return Catalogue(
+    return PriceCatalogue(
         name=top.text("name", Path(source).stem),
         valid_on=_day(top, "date"),
         currency=top.text("currency"),
@@ -88,7 +88,7 @@ def catalogue_of_rows(
     )
 
 
-def catalogue_of_document(source: str, document: Mapping[str, object]) -> Catalogue:
+def catalogue_of_document(source: str, document: Mapping[str, object]) -> PriceCatalogue:
     """The catalogue that a TOML or JSON document describes.
 
     Headings ``name``, ``currency``, ``date``, ``provider``, ``region``, ``source``; a list

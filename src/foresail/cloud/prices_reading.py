@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import Catalogue, checked_price
+from foresail.cloud.prices import PriceCatalogue, checked_price
 from foresail.model.documents import csv_rows, decoded
 from foresail.model.errors import InputError, UnknownNameError, naming
 from foresail.model.registry import Entry, entries, find
-from foresail.traces.source import Source, head
+from foresail.traces.source import LogFile, head
 
 Record = TypeVar("Record")
 
@@ -67,7 +67,7 @@ class CatalogueSource(Protocol):
         """Whether the reference is one of this source's."""
         ...
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices.
 
         Raises
@@ -97,7 +97,7 @@ class HistorySource(Protocol):
         ...
 
 
-def load_prices(reference: str, source: str | None = None) -> Catalogue:
+def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
     """The price catalogue behind a built-in name, a file or an address.
 
     Parameters
@@ -302,7 +302,7 @@ def table_rows(reference: Reference) -> Iterator[Row]:
     InputError
         If the file cannot be read, is not text, or a row has another number of fields.
     """
-    content = b"".join(Source(reference.path).blocks())
+    content = b"".join(LogFile(reference.path).blocks())
     rows = csv_rows(decoded(content, reference.text), reference.text)
     _, names = next(rows, (1, []))
     header = [name.strip() for name in names]

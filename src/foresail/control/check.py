@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Final
 
-from foresail.control.capacity import Capacity
-from foresail.model.decision import Decision, Preempt, Start, Withdraw
+from foresail.model.construction import quickly_made
+from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
+from foresail.model.free_resources import FreeResources
 from foresail.model.view import PendingJob, RunningJob
 
 
-class RefusalCode(StrEnum):
-    """Why a start, a preemption or a withdrawal is refused."""
-
-    UNKNOWN_JOB = "unknown_job"
-    NOT_PENDING = "not_pending"
-    NOT_RUNNING = "not_running"
-    TWICE = "twice"
-    NO_SUCH_PLACE = "no_such_place"
-    NOT_WHOLE = "not_whole"
-    NO_ROOM = "no_room"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """One part of a decision that does not reach the cluster, with a sentence that says why."""
-
-    job_id: str
-    code: RefusalCode
-    sentence: str
-
-
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What of a decision is let through, in the scheduler's order, and what is refused."""
@@ -42,12 +23,15 @@ class Verdict:
     withdrawals: tuple[Withdraw, ...] = ()
 
 
+_NOTHING: Final = Verdict()
+
+
 def check_decision(
     decision: Decision,
     startable: Mapping[str, PendingJob],
     running: Mapping[str, RunningJob],
     stopping: Container[str],
-    capacity: Capacity,
+    capacity: FreeResources,
 ) -> Verdict:
     """Split a decision into what fits the state and what does not.
 
@@ -67,6 +51,8 @@ def check_decision(
     capacity
         What is free before the decision; not changed.
     """
+    if not (decision.starts or decision.preemptions or decision.withdrawals):
+        return _NOTHING
     starts: list[Start] = []
     refusals: list[Refusal] = []
     left = capacity.copy() if len(decision.starts) > 1 else capacity
@@ -106,7 +92,7 @@ def _refuse_start(
     started: Container[str],
     startable: Mapping[str, PendingJob],
     running: Mapping[str, RunningJob],
-    left: Capacity,
+    left: FreeResources,
 ) -> Refusal | None:
     job_id = start.job_id
     if job_id in started:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Final
 
-from foresail.control import records
-from foresail.control.beliefs import differ, in_short, kept
-from foresail.control.capacity import Capacity
-from foresail.control.changes import Changes
 from foresail.control.check import Verdict, check_decision
-from foresail.control.conventions import FORESAIL, Conventions
-from foresail.control.counters import Counters
-from foresail.control.log import EventLog, NullLog
+from foresail.control.plug_ins import blamed, decided
 from foresail.control.reasons_to_tell import ReasonsToTell
-from foresail.control.run_fold import RunFold
-from foresail.control.state import State, Withdrawn
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Instruction, TickAt, WakeAt, Withdraw
+from foresail.model.conventions import STANDARD, Conventions
+from foresail.model.decision import Decision, Instruction, Refusal, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
@@ -32,21 +26,25 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
+from foresail.model.free_resources import FreeResources
 from foresail.model.outcome import GOES_BACK
 from foresail.model.protocols import (
     Correction,
-    IgnoresTime,
-    PlansRuntimes,
     Predictor,
-    RefreshesPredictions,
-    ReportsCycles,
     Scheduler,
-    TakesReservations,
-    WatchesStarts,
+    capabilities_of_predictor,
+    capabilities_of_scheduler,
 )
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.record import records
+from foresail.record.beliefs import differ, in_short, kept
+from foresail.record.changes import Changes
+from foresail.record.counters import Counters
+from foresail.record.log import EventLog, NullLog
+from foresail.record.run_fold import RunFold
+from foresail.record.state import JobState, State, Withdrawn
 
 _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     HistoryOutcome: 0,
@@ -99,7 +97,7 @@ class Controller:
         scheduler: Scheduler,
         predictor: Predictor,
         correction: Correction,
-        conventions: Conventions = FORESAIL,
+        conventions: Conventions = STANDARD,
         log: EventLog | None = None,
     ) -> None:
         self.scheduler = scheduler
@@ -107,14 +105,17 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        self._plans_runtimes = scheduler if isinstance(scheduler, PlansRuntimes) else None
-        self._takes_reservations = scheduler if isinstance(scheduler, TakesReservations) else None
+        can, learner = capabilities_of_scheduler(scheduler), capabilities_of_predictor(predictor)
+        self.first_refusal: Refusal | None = None
+        self._plans_runtimes = can.plans_runtimes
+        self._takes_reservations = can.takes_reservations
+        self._reports_cycles = can.reports_cycles
+        self._remembers = can.remembers
+        self._ignores_time = can.ignores_time
+        self._watches_starts = learner.watches_starts
+        self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
-        self._reports_cycles = scheduler if isinstance(scheduler, ReportsCycles) else None
-        self._watches_starts = predictor if isinstance(predictor, WatchesStarts) else None
-        self._refreshes = predictor if isinstance(predictor, RefreshesPredictions) else None
         self._learned_of: set[str | None] = set()
-        self._ignores_time = isinstance(scheduler, IgnoresTime)
         self._has_news = True
         self._state = State(cluster)
         self._log = NullLog() if log is None else log
@@ -134,6 +135,16 @@ class Controller:
     def cluster(self) -> Cluster:
         """What jobs run on."""
         return self._state.cluster
+
+    @property
+    def state(self) -> State:
+        """Which jobs wait, run and have ended; to be read only."""
+        return self._state
+
+    @property
+    def now(self) -> float:
+        """Time (seconds) of the last step."""
+        return self._now
 
     @property
     def pending(self) -> tuple[PendingJob, ...]:
@@ -186,13 +197,15 @@ class Controller:
             self._log.append(records.Reopened(self._steps))
 
     def take_over(self, run: RunFold) -> None:
-        """Go on from where a run stood, as its records tell; nobody is asked what to decide.
+        """Go on from where a run stood, as its records tell; nothing is decided anew.
 
-        The predictor, which is to know what was known when the run began, observes the outcomes
-        since, and is told which jobs run. What it noted of a job at its prediction is not known to
-        it again: it learns from such a job as from one of an earlier run.
+        The predictor, which is to know what was known when the run began, is asked and told again
+        what was asked and told since; the scheduler is handed what it kept and had promised.
         """
+        run.teach(self.predictor)
         self._state = run.state
+        self._to_tell = ReasonsToTell(run.state)
+        self._has_news = run.has_news
         self.counters = run.counters
         self._reservations = run.reservations
         self._draining = run.draining
@@ -200,14 +213,41 @@ class Controller:
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._learned_of = set(run.learned_of)
         self._changes.take_over(run.plan.planned(), run.plan.made_at)
-        for job, outcome in run.observations:
-            self.predictor.observe(job, outcome)
-        if self._watches_starts is not None:
-            for running in run.state.running.values():
-                self._watches_starts.started(running.job, running.start_seconds)
+        if self._remembers is not None and run.memory is not None:
+            self._remembers.remember(run.memory, run.state.cluster)
         if self._takes_reservations is not None:
             promised = [each for each in run.promised if each.end_seconds > run.now]
             self._takes_reservations.take_over(promised, run.state.cluster)
+
+    def fork(
+        self, scheduler: Scheduler, predictor: Predictor, correction: Correction
+    ) -> Controller:
+        """Another that goes on from here by itself, under other parts, and writes no log.
+
+        The predictor is to know what there is to know by now, and which jobs run. A scheduler of
+        the same kind is handed what this one keeps, and any that promises what was promised.
+        """
+        twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
+        twin._state = self._state.copy()
+        twin.counters = replace(self.counters)
+        twin._reservations = dict(self._reservations)
+        twin._draining = self._draining
+        twin._steps, twin._now = self._steps, self._now
+        twin._plan, twin._head = self._plan, self._head
+        twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
+        here, there = self._remembers, twin._remembers
+        if here is not None and there is not None and type(here) is type(there):
+            there.remember(here.memory(), self.cluster)
+        if twin._takes_reservations is not None:
+            promised = [
+                answer
+                for job_id, answer in self._reservations.items()
+                if isinstance(answer, Reservation)
+                and answer.end_seconds > self._now
+                and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
+            ]
+            twin._takes_reservations.take_over(promised, self.cluster)
+        return twin
 
     def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
@@ -265,9 +305,10 @@ class Controller:
     def _reason(self, pending: PendingJob) -> Reason | None:
         """Why a pending job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
-        unmet = state.unmet(pending.job) if job_id in state.waiting_for else None
-        if unmet is not None:
-            return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
+        if pending.job.after and job_id in state.waiting_for:
+            unmet = state.unmet(pending.job)
+            if unmet is not None:
+                return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
         if job_id in state.too_wide:
             numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
             return Reason(ReasonCode.TOO_WIDE, numbers)
@@ -388,11 +429,12 @@ class Controller:
             if outcome.slowdown != running.slowdown:
                 outcome = replace(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
-            self._learned_of.add(running.job.user)
+            if self._refreshes is not None:
+                self._learned_of.add(running.job.user)
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self._refreshes is not None:
+        if self._learned_of and self._refreshes is not None:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
                     belief = self._refreshes.refreshed(pending.job, self._now)
@@ -445,7 +487,7 @@ class Controller:
             self._instructions.append(wake)
 
     def _schedule(self) -> None:
-        """One scheduling pass, if anybody may start."""
+        """One scheduling pass, if any job may start."""
         state = self._state
         if self._draining or not state.startable:
             self._note_plan(Decision())
@@ -453,8 +495,15 @@ class Controller:
         self.counters.passes += 1
         self._refresh_predictions()
         capacity, running = self._visible()
-        decision = self._decide(capacity, running)
-        verdict = check_decision(decision, state.startable, state.running, state.stopping, capacity)
+        try:
+            decision = self._decide(capacity, running)
+            verdict = check_decision(
+                decision, state.startable, state.running, state.stopping, capacity
+            )
+        except Exception as error:
+            raise blamed(self.scheduler, error, self._now) from error
+        if verdict.refusals and self.first_refusal is None:
+            self.first_refusal = verdict.refusals[0]
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
         head_delayed = self._note_plan(decision)
@@ -482,15 +531,15 @@ class Controller:
             self._tell_solution()
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
-        del running  # nobody is shown any more what is about to change
+        del running  # no longer shown: it is about to change
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
-    def _decide(self, capacity: Capacity, running: Sequence[RunningJob]) -> Decision:
-        """Ask the scheduler; what it was shown, and said before, need not be kept for anybody."""
+    def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
+        """Ask the scheduler; what it was shown, and said before, need not be kept."""
         state = self._state
         self._reasons = {}
-        return self.scheduler.decide(
+        decision = self.scheduler.decide(
             ClusterView(
                 now=self._now,
                 cluster=state.cluster,
@@ -502,9 +551,10 @@ class Controller:
                 blocked=state.waiting_for_roster.listed() if state.waiting_for else (),
             )
         )
+        return decided(self.scheduler, decision, self._now)
 
     def _tell_solution(self) -> None:
-        """Record how well the scheduler says that it solved the pass."""
+        """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
         last = None if self._reports_cycles is None else self._reports_cycles.last
         if last is not None:
             self._log.append(
@@ -519,24 +569,29 @@ class Controller:
                     failure=last.solver_failure,
                 )
             )
+        if self._remembers is not None:
+            memory = self._remembers.memory()
+            self._log.append(records.Remembered(self._steps, self._now, memory))
 
     def _carry_out(self, verdict: Verdict) -> None:
         for start in verdict.starts:
             running = self._state.start(start.job_id, start.placement, self._now)
-            self._instructions.append(start)
+            again = running.attempt > 1
+            self._instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
             if self._watches_starts is not None:
                 self._watches_starts.started(running.job, self._now)
         for preempt in verdict.preemptions:
             self._state.stop(preempt.job_id)
-            self._instructions.append(preempt)
+            attempt = self._state.running[preempt.job_id].attempt
+            self._instructions.append(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             dependents = self._state.cancel(withdraw.job_id, self._now)
             self._release(withdraw.job_id)
             self._instructions.append(withdraw)
             self._withdraw(dependents)
 
-    def _visible(self) -> tuple[Capacity, Sequence[RunningJob]]:
+    def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
         running = state.running_roster.listed()
@@ -572,12 +627,16 @@ class Controller:
         if job_ids is None:
             return self._changes.of_reasons(self.reasons())
         job_ids |= self._changes.moved
-        waiting = [each for job_id in job_ids if (each := self._state.pending_job(job_id))]
-        waiting.sort(key=lambda each: each.arrival)
+        pending_job = self._state.pending_job
+        waiting = [(each.arrival, each) for job_id in job_ids if (each := pending_job(job_id))]
+        waiting.sort(key=_first)
         reasons: dict[str, Reason] = {}
-        for pending in waiting:
+        for _, pending in waiting:
             reason = self._reason(pending)
             if reason is None:  # all are counted to say how many are ahead of it
                 return self._changes.of_reasons(self.reasons())
             reasons[pending.job.job_id] = reason
         return self._changes.of_some_reasons(reasons, job_ids - reasons.keys())
+
+
+_first: Final = itemgetter(0)

@@ -31,14 +31,14 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "easy-sjbf": "easy(order=shortest)",
         "e-learning": "easy(order=shortest),"
         "regression(over=squared,under=linear,weight=large_area),incremental",
-        "foresail": "guarded,similar",
-        "3sigma": "three_sigma,history,exponential_increment",
-        "3sigma-no-dist": "three_sigma(distribution=no),jvu,exponential_increment",
-        "3sigma-no-oe": "three_sigma(over_estimates=off),history,exponential_increment",
-        "3sigma-no-adapt": "three_sigma(over_estimates=on),history,exponential_increment",
-        "point-perfect": "three_sigma(distribution=no,over_estimates=off),clairvoyant,"
+        "foresail": "guarded_backfilling,similar",
+        "3sigma": "3sigma,history,exponential_increment",
+        "3sigma-no-dist": "3sigma(distribution=no),jvu,exponential_increment",
+        "3sigma-no-oe": "3sigma(over_estimates=off),history,exponential_increment",
+        "3sigma-no-adapt": "3sigma(over_estimates=on),history,exponential_increment",
+        "point-perfect": "3sigma(distribution=no,over_estimates=off),clairvoyant,"
         "exponential_increment",
-        "point-real": "three_sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
+        "point-real": "3sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
         "tetrisched": f"tetrisched,requested,{_BUMP}",
         "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
         "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
@@ -70,13 +70,22 @@ class Policy:
 
     @property
     def text(self) -> str:
-        """Canonical short form: parts that are defaults and say nothing are left out."""
+        """Canonical short form: parts that are defaults and say nothing are left out.
+
+        Not the predictor of a scheduler that alone would be the name of another policy.
+        """
         parts = [self.scheduler.text]
-        if self.predictor.text != DEFAULTS["predictor"]:
+        if self.predictor.text != DEFAULTS["predictor"] or parts[0] in NAMED_POLICIES:
             parts.append(self.predictor.text)
         if self.correction.text != DEFAULTS["correction"]:
             parts.append(self.correction.text)
         return ",".join(parts)
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether any process finds its parts: none comes from a file of the user's."""
+        parts = (self.scheduler, self.predictor, self.correction)
+        return all(part.entry.build.__module__.startswith("foresail.") for part in parts)
 
     def in_cycles(self, cycle_seconds: float) -> Policy:
         """The same with scheduler and correction told how long a cycle is, if they ask for that."""

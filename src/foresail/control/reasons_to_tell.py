@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from foresail.control.state import State
 from foresail.model.reason import Reason
+from foresail.record.state import State
 
 
 class ReasonsToTell:
     """Collects, from one time that the log is told to the next, whose reasons may have changed.
 
-    ``job_ids`` are they, waiting or not; None: any of those who wait.
+    ``job_ids`` are they, waiting or not; None: any that wait.
     """
 
     def __init__(self, state: State) -> None:
@@ -21,7 +21,7 @@ class ReasonsToTell:
         self._changed: set[str] | None = None
 
     def any_may_differ(self) -> None:
-        """Something has changed that tells on all who wait."""
+        """Something has changed that tells on all waiting jobs."""
         self._changed = None
 
     def take(self, reasons: Mapping[str, Reason]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foresail.corrections._steps import SteppedCorrection
-from foresail.kernels.correction import by_factor
+from foresail.corrections.kernels.correction import by_factor
 from foresail.model.registry import register
 
 

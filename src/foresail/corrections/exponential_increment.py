@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from foresail.corrections._steps import SteppedCorrection
-from foresail.kernels.correction import by_growing_steps
+from foresail.corrections.kernels.correction import by_growing_steps
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from foresail.corrections._steps import SteppedCorrection
-from foresail.kernels.correction import ABSOLUTE, CUMULATIVE, by_increments
+from foresail.corrections.kernels.correction import ABSOLUTE, CUMULATIVE, by_increments
 from foresail.model.registry import register
 
 INCREMENTS_SECONDS: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.corrections._steps import SteppedCorrection
-from foresail.kernels.correction import to_quantile
+from foresail.corrections.kernels.correction import to_quantile
 from foresail.model.registry import NoParameters, register
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
+from foresail.distributions.kernels.convolution import bin_onto_nodes
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.point import Point
@@ -19,7 +20,6 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.distributions.uniform import Uniform
-from foresail.kernels.convolution import bin_onto_nodes
 from foresail.model.distribution import Distribution
 
 _TAIL_LEVELS: Final = np.concatenate(

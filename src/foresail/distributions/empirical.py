@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.distributions.arguments import checked_factor, checked_shift, normalised
+from foresail.distributions.kernels.summary import atom_mean, atom_quantile
 from foresail.distributions.point import Point
-from foresail.kernels.summary import atom_mean, atom_quantile
 from foresail.model.distribution import Distribution
 
 

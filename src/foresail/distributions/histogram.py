@@ -10,17 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.distributions.arguments import checked_factor, checked_shift
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
-from foresail.distributions.shifted import Shifted
-from foresail.kernels.histogram_batch import (
+from foresail.distributions.kernels.histogram_batch import (
     counts_up_to,
     histogram_pieces,
     insert_all,
     values_at,
 )
-from foresail.kernels.pieces import BEND, PLACE, SLOPE, SURVIVAL, pieces_beyond
-from foresail.kernels.streaming_histogram import (
+from foresail.distributions.kernels.pieces import BEND, PLACE, SLOPE, SURVIVAL, pieces_beyond
+from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
     LARGEST,
@@ -35,6 +32,9 @@ from foresail.kernels.streaming_histogram import (
     merge,
     value_at,
 )
+from foresail.distributions.point import Point
+from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
+from foresail.distributions.shifted import Shifted
 from foresail.model.distribution import Distribution
 
 DEFAULT_BINS: Final = 80
@@ -51,7 +51,7 @@ class Histogram:
     Parameters
     ----------
     row
-        As in ``foresail.kernels.streaming_histogram``, with at least one point and no negative
+        As in ``distributions.kernels.streaming_histogram``, with at least one point and no negative
         values; copied.
     elapsed
         What the quantity is known to exceed; 0 if nothing is known. Above 0 only once merged.
@@ -153,25 +153,9 @@ class Histogram:
         return self.row[first : first + int(self.row[USED])]
 
     def pieces(self) -> NDArray[np.float64]:
-        """The survival function as pieces (``foresail.kernels.pieces``)."""
+        """The survival function as pieces (``foresail.distributions.kernels.pieces``)."""
         pieces = histogram_pieces(self.row)
         return pieces_beyond(pieces, self.elapsed) if self.elapsed > 0.0 else pieces
-
-    def with_value(self, value: float, amount: float = 1.0) -> Histogram:
-        """The histogram with ``amount`` (above 0) further points of one value.
-
-        Raises
-        ------
-        ValueError
-            If the value is negative or not finite, the amount not above 0, or the belief
-            conditioned.
-        """
-        _checked(np.array([value]))
-        if not 0.0 < amount < math.inf:
-            raise ValueError("amount must be above 0 and finite")
-        row = self._unconditioned()
-        insert(row, value, amount)
-        return Histogram(row)
 
     def merged_with(self, other: Histogram) -> Histogram:
         """The histogram of both streams, with as many bins as this one.

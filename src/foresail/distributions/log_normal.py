@@ -11,6 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.distributions.arguments import checked_factor, checked_shift
+from foresail.distributions.kernels.log_normal import (
+    log_normal_left,
+    log_normal_mean,
+    log_normal_quantile,
+    log_normal_quantiles,
+    log_normal_survival,
+    standardised,
+)
 from foresail.distributions.point import Point
 from foresail.distributions.quadrature import (
     NORMAL_PIECE,
@@ -19,14 +27,6 @@ from foresail.distributions.quadrature import (
     SHARES,
 )
 from foresail.distributions.shifted import Shifted
-from foresail.kernels.log_normal import (
-    log_normal_left,
-    log_normal_mean,
-    log_normal_quantile,
-    log_normal_quantiles,
-    log_normal_survival,
-    standardised,
-)
 from foresail.model.distribution import Distribution
 
 _LARGEST_EXPONENT: Final = 700.0

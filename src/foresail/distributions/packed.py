@@ -11,6 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
+from foresail.distributions.kernels.pieces import PIECE_COLUMNS, PLACE, SLOPE, SURVIVAL
+from foresail.distributions.kernels.survival_grid import (
+    IN_PIECES,
+    LOG_NORMAL,
+    TRUNCATED_NORMAL,
+    fill_survival_grid,
+    survival_left,
+)
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.point import Point
@@ -20,14 +28,6 @@ from foresail.distributions.summary import belief_row
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import BELIEF_LEVELS
-from foresail.kernels.pieces import PIECE_COLUMNS, PLACE, SLOPE, SURVIVAL
-from foresail.kernels.survival_grid import (
-    IN_PIECES,
-    LOG_NORMAL,
-    TRUNCATED_NORMAL,
-    fill_survival_grid,
-    survival_left,
-)
 from foresail.model.distribution import Distribution
 
 _Arrays: TypeAlias = tuple[
@@ -50,7 +50,7 @@ class _Component:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedDistributions:
-    """Distributions laid out for ``foresail.kernels.survival_grid``; made by ``of``."""
+    """Distributions laid out for ``distributions.kernels.survival_grid``; made by ``of``."""
 
     first_component: NDArray[np.int64]
     kinds: NDArray[np.int64]

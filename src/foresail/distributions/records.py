@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
-from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
-from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
-from foresail.kernels.streaming_histogram import (
+from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
     LARGEST,
@@ -30,6 +23,13 @@ from foresail.kernels.streaming_histogram import (
     USED,
     histogram_columns,
 )
+from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.mixture import Mixture
+from foresail.distributions.point import Point
+from foresail.distributions.quantiles import Quantiles
+from foresail.distributions.shifted import Shifted
+from foresail.distributions.truncated_normal import TruncatedNormal
+from foresail.distributions.uniform import Uniform
 from foresail.model.distribution import Distribution
 from foresail.model.documents import json_of
 from foresail.model.errors import InputError, UnknownNameError, naming

@@ -7,6 +7,13 @@ from numpy.typing import NDArray
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
+from foresail.distributions.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
+from foresail.distributions.kernels.streaming_histogram import summarise_histogram
+from foresail.distributions.kernels.summary import (
+    summarise_atoms,
+    summarise_piecewise,
+    summarise_point,
+)
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.point import Point
@@ -22,9 +29,6 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     URGENCY,
 )
-from foresail.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
-from foresail.kernels.streaming_histogram import summarise_histogram
-from foresail.kernels.summary import summarise_atoms, summarise_piecewise, summarise_point
 from foresail.model.distribution import Distribution
 
 

@@ -8,25 +8,23 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.belief import point_belief
-from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
-from foresail.kernels.clock import nanoseconds
-from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
-from foresail.kernels.compile import bare_kernel
-from foresail.kernels.scoring import (
+from foresail.evaluation.kernels.clock import nanoseconds
+from foresail.evaluation.kernels.scoring import (
     continuous_ranked_probability_score,
     level_at_or_below,
     level_below,
     tame_belief,
 )
+from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
+from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
+from foresail.kernels.compile import bare_kernel, unlocked_kernel
 from foresail.kernels.signatures import PredictorInputs, PredictorSteps
+from foresail.predictors.event_order import END, SUBMISSION, EventOrder
+from foresail.predictors.kernels.belief import point_belief
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SUBMISSION: Final = 0
-START: Final = 1
-END: Final = 2
 BELIEF: Final = 3
 
 LEVELS: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -43,19 +41,12 @@ SCORE_COLUMNS: Final = CRPS + 1
 than the truth, that of at most the truth, and the CRPS; all NaN where nothing was predicted."""
 
 
-class Course(NamedTuple):
-    """What happens, in order: the kind of each event, its job's slot, and when (seconds)."""
-
-    kind: Integers
-    slot: Integers
-    time: Floats
-
-
-class Book(NamedTuple):
+class JobArrays(NamedTuple):
     """The jobs, the predictor's state, and what is written down of each job.
 
     ``truth`` is the amount predicted, ``expert`` the one that was followed (-1: none), ``cost``
-    the nanoseconds of processor time that the predictor's steps took for the job.
+    the nanoseconds of processor time that the predictor's steps took for the job. ``taken`` holds
+    one number, how many events have been: others look at it meanwhile.
     """
 
     specs: Floats
@@ -67,6 +58,7 @@ class Book(NamedTuple):
     scores: Floats
     expert: Integers
     cost: Integers
+    taken: Integers
 
 
 @bare_kernel
@@ -84,37 +76,40 @@ def score(predicted: float, belief: Floats, truth: float, row: Floats) -> None:
     row[CRPS] = continuous_ranked_probability_score(belief, truth)
 
 
-@bare_kernel
+@unlocked_kernel
 def evaluation_loop(
-    course: Course, book: Book, addresses: Floats, expert_column: int, belief: Floats
+    order: EventOrder, arrays: JobArrays, addresses: Floats, expert_column: int, belief: Floats
 ) -> None:
-    """Run all events of the course.
+    """Run all events of the order.
 
     ``addresses`` are those of the predictor's steps for each kind of event, and behind them that of
     its belief step; ``expert_column`` is -1 for a predictor without experts; ``belief`` is room for
     one row.
     """
-    for event in range(course.kind.size):
-        slot, kind = course.slot[event], course.kind[event]
+    for event in range(order.kind.size):
+        arrays.taken[0] = event
+        slot, kind = order.slot[event], order.kind[event]
         inputs = PredictorInputs(
             slot,
-            course.time[event],
-            book.truth[slot] if kind == END else math.nan,
-            book.specs,
-            book.model,
-            book.users,
-            book.jobs,
-            book.summaries,
+            order.time[event],
+            arrays.truth[slot] if kind == END else math.nan,
+            arrays.specs,
+            arrays.model,
+            arrays.users,
+            arrays.jobs,
+            arrays.summaries,
         )
         begin: int = nanoseconds()  # type: ignore[call-arg]  # an intrinsic's context is Numba's
         call_predictor_step(addresses[kind], inputs)
         if kind == SUBMISSION:
             call_belief_step(addresses[BELIEF], inputs, belief)
-        book.cost[slot] += nanoseconds() - begin
+        arrays.cost[slot] += nanoseconds() - begin
         if kind == SUBMISSION:
-            score(book.summaries[slot, PREDICTED], belief, book.truth[slot], book.scores[slot])
+            score(
+                arrays.summaries[slot, PREDICTED], belief, arrays.truth[slot], arrays.scores[slot]
+            )
             if expert_column >= 0:
-                book.expert[slot] = int(book.jobs[slot, expert_column])
+                arrays.expert[slot] = int(arrays.jobs[slot, expert_column])
 
 
 def step_addresses(steps: PredictorSteps) -> Floats:

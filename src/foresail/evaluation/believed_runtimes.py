@@ -1,4 +1,4 @@
-"""Runtimes of a log's jobs as somebody believed them on submission: what waiting policies go by."""
+"""Runtimes of a log's jobs as they were believed on submission: what waiting policies go by."""
 
 from __future__ import annotations
 

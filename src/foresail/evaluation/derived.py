@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.evaluation.errors import ErrorShares, error_histogram, error_shares
+from foresail.analysis.prediction_errors import ErrorShares, error_histogram, error_shares
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.model.errors import InputError
 from foresail.model.short_form import Part

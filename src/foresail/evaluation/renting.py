@@ -14,18 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.deciding import Case, Choice, decide_by_numbers
+from foresail.cloud.kernels.packing import CORES
+from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice, decide_by_numbers
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
-from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
-from foresail.cloud.waiting.simulating import Simulated, foresee
-from foresail.cloud.waiting.simulating import simulate as simulate_queue
-from foresail.control.capacity import Capacity
-from foresail.control.loop import Controller
-from foresail.control.policy import Policy
-from foresail.control.renting import Question, Renting, Sent, SentBecause
-from foresail.kernels.packing import CORES
-from foresail.kernels.wait_model import WaitModel, predict_wait
-from foresail.kernels.waiting import (
+from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_wait
+from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
     FIXED,
@@ -34,25 +27,34 @@ from foresail.kernels.waiting import (
     TRIED,
     Outcomes,
 )
+from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
+from foresail.cloud.waiting.renting_scheduler import Renting, RentingCase, Sent, SentBecause
+from foresail.cloud.waiting.simulating import Simulated, foresee
+from foresail.cloud.waiting.simulating import simulate as simulate_queue
+from foresail.control.loop import Controller
+from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
+from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import NeedsTruth
 from foresail.model.resources import Resources
-from foresail.simulator.engine import simulate_events
-from foresail.simulator.replay import is_compiled, replay_arrays
+from foresail.scenario.by_events import run_by_events
+from foresail.scenario.engines import COMPILED_REPLAY, engine_of
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.traces.workload import Workload
 
 _PLACES: Final = {
     SentBecause.CHOSEN: RENTED,
-    SentBecause.IN_VAIN: EXPIRED,
+    SentBecause.PATIENCE_EXPIRED: EXPIRED,
     SentBecause.ON_TRIAL: TRIED,
 }
 _FIXED: Final = "fixed"
 _PLENTY: Final = 1e30
-"""More bytes and gpus than anybody asks for."""
+"""More bytes and gpus than any job asks for."""
 _SURE: Final = np.zeros(1)
 
 
@@ -117,8 +119,8 @@ class ReplayScheduling:
     ) -> Simulated:
         """As ``foresail.cloud.waiting.simulating.simulate``, with this scheduler for the queue.
 
-        Who waits in vain holds up others here, as a scheduler's reservations have it, so that an
-        oracle of waits spares him the wait alone. ``machine`` says nothing.
+        A job that waits in vain holds up others here, as reservations of a scheduler do, so that an
+        oracle of waits spares it the wait alone. ``machine`` says nothing.
 
         Parameters
         ----------
@@ -152,20 +154,23 @@ class ReplayScheduling:
             raise InputError("this scheduler counts no gpus", field="scheduler", value=self.name)
         table = self.workload.jobs.head(len(jobs)).filter(pl.Series(held))
         workload = self.workload.with_jobs(table.with_columns(after_jobs=pl.lit(None, pl.String)))
-        if is_compiled(self.policy) and not features_every and _nobody_leaves(policy):
-            pool = workload.with_meta(processors=fixed.total_cores)
-            replayed = replay_arrays(pool, pool.runtime_seconds, self.policy)
-            rented.start_seconds[held], rented.place[held] = replayed.start, FIXED
+        pool = Scenario(workload.with_meta(processors=fixed.total_cores), self.policy)
+        plain = not features_every and _nobody_leaves(policy)
+        if plain and engine_of(pool) is COMPILED_REPLAY:
+            rented.start_seconds[held] = run_scenario(pool).jobs["start_seconds"]
+            rented.place[held] = FIXED
             return rented
         advice = _Advice(self.workload, rented, fixed, policy, beliefs)
         renting = Renting(scheduler, policy.rules, advice)
-        cluster = _pool(fixed) if counts_cpus else _machines(fixed)
-        controller = Controller(cluster, renting, predictor, correction)
+        scenario = Scenario(
+            workload, self.policy, place=_pool(fixed) if counts_cpus else _machines(fixed)
+        )
+        controller = Controller(scenario.cluster, renting, predictor, correction)
 
         def learned() -> Iterator[HistoryOutcome]:
             return self._ends_elsewhere(renting.sent, advice)
 
-        schedule = simulate_events(workload, controller, self.name, elsewhere=learned)
+        schedule = run_by_events(scenario, controller, external_events=learned)
         outcomes = Outcomes(rented.start_seconds, rented.place, rented.machine, rented.features)
         _fill_in(outcomes, advice.row_of, renting.sent, schedule.jobs)
         waiting = np.isnan(outcomes.start)
@@ -183,7 +188,7 @@ class ReplayScheduling:
     def _ends_elsewhere(self, sent: list[Sent], advice: _Advice) -> Iterator[HistoryOutcome]:
         """What predictors are to learn of the jobs that were sent to rented machines since asked.
 
-        Who is not done in his trial ends later, or here.
+        A job that is not done in its trial ends later, or here.
         """
         for each in sent[advice.told :]:
             if each.because is not SentBecause.ON_TRIAL or advice.is_done(each.job_id):
@@ -201,7 +206,7 @@ class ReplayScheduling:
         """Which of the first jobs the machines hold when they are idle."""
         if fixed.count == 0:
             return np.zeros(count, np.bool_)
-        capacity = Capacity(_machines(fixed))
+        capacity = FreeResources(_machines(fixed))
         return np.array([capacity.could_hold(job) for job in self._specifications[:count]])
 
 
@@ -231,7 +236,7 @@ class _Advice:
         runtime = self._rented.columns.runtime[self.row_of[job_id]]
         return bool(runtime <= self._rules.speculation_seconds)
 
-    def choose(self, question: Question) -> Choice:
+    def choose(self, question: RentingCase) -> ArrivalChoice:
         """As the policy's rules have it; keeps the cluster's state where examples are wanted."""
         row = self.row_of[question.pending.job.job_id]
         columns = self._rented.columns
@@ -241,8 +246,8 @@ class _Advice:
         if every and row % every == 0 and not question.tried:
             self._rented.features[row // every] = self._features(question, cores)
         if question.fits and self._rules.conserving:
-            return Choice.START
-        case = Case(
+            return ArrivalChoice.START
+        case = ArrivalCase(
             question.fits,
             float(asked[RENT]),
             self._fixed.own_price_per_core_hour * cores,
@@ -252,11 +257,11 @@ class _Advice:
         waits = self._believed_wait(question, row, cores)
         return decide_by_numbers(self._rules, case, columns.estimate[row], waits)
 
-    def _features(self, question: Question, cores: float) -> Floats:
+    def _features(self, question: RentingCase, cores: float) -> Floats:
         fixed = self._fixed
         return question.state.features(cores, fixed.total_cores, fixed.memory_bytes * fixed.count)
 
-    def _believed_wait(self, question: Question, row: int, cores: float) -> Floats:
+    def _believed_wait(self, question: RentingCase, row: int, cores: float) -> Floats:
         waits = self._waits
         if isinstance(waits, WaitModel):
             predict_wait(waits, self._features(question, cores), self._quantiles)

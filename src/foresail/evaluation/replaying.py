@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
-from foresail.evaluation.course import LEARNING, Learning, course_of
-from foresail.kernels.clock import nanoseconds_to_read
+from foresail.evaluation.kernels.clock import nanoseconds_to_read
 from foresail.kernels.columns import SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
@@ -24,8 +23,17 @@ from foresail.kernels.signatures import (
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import NeedsTruth, Predictor, WatchesStarts
+from foresail.model.protocols import NeedsTruth, Predictor, capabilities_of_predictor
 from foresail.model.short_form import Part, part_of
+from foresail.model.watching import Watch
+from foresail.predictors.event_order import (
+    LEARNING,
+    START,
+    SUBMISSION,
+    EventOrder,
+    Learning,
+    order_of_events,
+)
 from foresail.traces import quantities
 from foresail.traces.workload import Workload
 
@@ -121,6 +129,7 @@ def evaluate(
     *,
     quantity: str = "runtime",
     learning: Learning = "on_completion",
+    watch: Watch | None = None,
 ) -> Evaluation:
     """How good a predictor is on a log.
 
@@ -135,6 +144,8 @@ def evaluate(
     learning
         ``on_completion`` (a job is learned when it has ended) or ``in_order`` (a job is learned
         right after it was predicted, in order of submission: spec A-9).
+    watch
+        Is given a measure of how many submissions, starts and ends there have been.
 
     Returns
     -------
@@ -165,7 +176,7 @@ def evaluate(
             field=quantity,
             expected="a log that recorded it",
         )
-    course = course_of(workload, known, learning)
+    order = order_of_events(workload, known, learning)
     built = part.build()
     if isinstance(built, NeedsTruth):
         ids = workload.jobs["job_id"].to_list()
@@ -173,9 +184,9 @@ def evaluate(
     experts: tuple[str, ...] = ()
     if isinstance(built, CompiledPredictor):
         experts = built.expert_names if isinstance(built, TellsExpert) else ()
-        replayed = _replay_steps(built, workload, course, truth)
+        replayed = _replay_steps(built, workload, order, truth, watch)
     else:
-        replayed = _replay_objects(cast("Predictor", built), workload, course, truth)
+        replayed = _replay_objects(cast("Predictor", built), workload, order, truth, watch)
     jobs = _jobs(workload, truth, replayed, experts).filter(pl.Series(known))
     predicted = jobs.filter(pl.col("predicted").is_not_nan())
     return Evaluation(
@@ -195,29 +206,32 @@ def evaluate(
 def _replay_steps(
     predictor: CompiledPredictor,
     workload: Workload,
-    course: _loop.Course,
+    order: EventOrder,
     truth: NDArray[np.float64],
+    watch: Watch | None,
 ) -> _Replayed:
     """By the predictor's compiled steps."""
     specs = workload.specs
     steps, state = predictor.compiled(specs, workload.feature_names)
-    book = _empty_book(specs, state, truth)
+    arrays = _empty_arrays(specs, state, truth)
+    if watch is not None:
+        watch(lambda: (float(arrays.taken[0]), float(order.kind.size)))
     _loop.evaluation_loop(
-        course,
-        book,
+        order,
+        arrays,
         _loop.step_addresses(steps),
         predictor.expert_column if isinstance(predictor, TellsExpert) else -1,
         _loop.room_for_belief(),
     )
-    cost = np.maximum(book.cost - _READINGS * nanoseconds_to_read(), 0)
-    return _Replayed(book.scores, book.expert, cost, state)
+    cost = np.maximum(arrays.cost - _READINGS * nanoseconds_to_read(), 0)
+    return _Replayed(arrays.scores, arrays.expert, cost, state)
 
 
-def _empty_book(
+def _empty_arrays(
     specs: NDArray[np.float64], state: PredictorState, truth: NDArray[np.float64]
-) -> _loop.Book:
+) -> _loop.JobArrays:
     jobs = len(specs)
-    return _loop.Book(
+    return _loop.JobArrays(
         specs,
         np.zeros((jobs, SUMMARY_COLUMNS)),
         state.model,
@@ -227,11 +241,16 @@ def _empty_book(
         np.full((jobs, _loop.SCORE_COLUMNS), math.nan),
         np.full(jobs, -1),
         np.zeros(jobs, np.int64),
+        np.zeros(1, np.int64),
     )
 
 
 def _replay_objects(
-    predictor: Predictor, workload: Workload, course: _loop.Course, truth: NDArray[np.float64]
+    predictor: Predictor,
+    workload: Workload,
+    order: EventOrder,
+    truth: NDArray[np.float64],
+    watch: Watch | None,
 ) -> _Replayed:
     """By the predictor's methods, in the same order."""
     jobs = list(workload.specifications())
@@ -239,19 +258,23 @@ def _replay_objects(
     cost = np.zeros(len(jobs), np.int64)
     start = np.full(len(jobs), math.nan)
     belief = _loop.room_for_belief()
-    events = zip(course.kind.tolist(), course.slot.tolist(), course.time.tolist(), strict=True)
-    for kind, slot, now in events:
+    watches = capabilities_of_predictor(predictor).watches_starts
+    events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)
+    taken = 0
+    if watch is not None:
+        watch(lambda: (taken, order.kind.size))
+    for taken, (kind, slot, now) in enumerate(events):  # noqa: B007 - others look at it
         job = jobs[slot]
         begin = time.thread_time_ns()
-        if kind == _loop.SUBMISSION:
+        if kind == SUBMISSION:
             predicted = _ask(predictor, job, now, belief)
             cost[slot] += time.thread_time_ns() - begin
             _loop.score(predicted, belief, truth[slot], scores[slot])
             continue
-        if kind == _loop.START:
+        if kind == START:
             start[slot] = now
-            if isinstance(predictor, WatchesStarts):
-                predictor.started(job, now)
+            if watches is not None:
+                watches.started(job, now)
         else:
             amount = float(truth[slot])
             predictor.observe(job, _Amount(job.job_id, start[slot], now, amount=amount))

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.evaluation.errors import ErrorShares, error_shares, percentage_errors
+from foresail.analysis.prediction_errors import ErrorShares, error_shares, percentage_errors
 from foresail.evaluation.replaying import Evaluation
 from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.comparison import Interval, interval_of

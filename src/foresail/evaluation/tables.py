@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.evaluation.errors import error_histogram
+from foresail.analysis.prediction_errors import error_histogram
 from foresail.evaluation.replaying import Evaluation
 from foresail.metrics.bootstrap import WEEK_SECONDS
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.grounds import Ranking
+from foresail.cloud.waiting.sweep_inputs import Ranking
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
-from foresail.kernels.expression import SUMMARY, Program, evaluate_all
+from foresail.kernels.expression import SUMMARY, OrderProgram, evaluate_all
 from foresail.model.errors import InputError
-from foresail.schedulers._expression import compile_expression
+from foresail.schedulers.order_expression import compile_expression
 from foresail.traces.workload import Workload
 
 
-def static_order(order: str) -> Program:
-    """An order that stays as it is from a job's submission on: without now, wait and pilot.
+def static_order(order: str) -> OrderProgram:
+    """An order that stays as it is from a job's submission on: without now, wait and probe.
 
     Raises
     ------
@@ -24,12 +24,12 @@ def static_order(order: str) -> Program:
         If it names a field or function that does not exist.
     """
     program = compile_expression(order)
-    if program.changes_with_time or program.follows_pilots:
+    if program.changes_with_time or program.follows_probes:
         raise InputError(
             "an order that changes while jobs wait",
             field="order",
             value=order,
-            expected="neither now, wait nor pilot",
+            expected="neither now, wait nor probe",
         )
     return program
 
@@ -44,7 +44,7 @@ def ranking(workload: Workload, order: str, believed_seconds: NDArray[np.float64
 def waiting_ranks(
     workload: Workload, order: str, believed_seconds: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Ranks by job, shape (jobs,): who waits goes in this order, the least first.
+    """Ranks by job, shape (jobs,): waiting jobs go in this order, the least first.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from foresail.experiments.figures import (
     prediction_distribution,
 )
 from foresail.experiments.results import Results
-from foresail.experiments.selection import Rule, candidates, leave_one_out, ranking
+from foresail.experiments.selection import SelectionRule, candidates, leave_one_out, ranking
 from foresail.experiments.study_tables import correlations, headline, prediction_errors
 from foresail.experiments.triples import READINGS, clairvoyant_triples
 from foresail.reports.figure import Figure, MissingFigure
@@ -31,10 +31,10 @@ class Findings:
     choices: pl.DataFrame | None
     errors: pl.DataFrame
     parts: tuple[Figure | MissingFigure, ...]
-    rule: Rule
+    rule: SelectionRule
 
 
-def findings_of(results: Results, rule: Rule) -> Findings:
+def findings_of(results: Results, rule: SelectionRule) -> Findings:
     """What the finished runs of a campaign say.
 
     Raises
@@ -64,7 +64,7 @@ def findings_of(results: Results, rule: Rule) -> Findings:
 
 
 def _named(
-    results: pl.DataFrame, choices: pl.DataFrame | None, rule: Rule
+    results: pl.DataFrame, choices: pl.DataFrame | None, rule: SelectionRule
 ) -> dict[str, dict[str, str]]:
     """What the first figure names, on each log."""
     logs = results["log"].unique(maintain_order=True).to_list()

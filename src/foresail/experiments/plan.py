@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from foresail.control.conventions import CONVENTIONS
 from foresail.control.policy import parse_policy
 from foresail.experiments.triples import READINGS, clairvoyant_triples, heuristic_triples
+from foresail.model.conventions import CONVENTIONS
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError, UnknownNameError, naming
+from foresail.model.renamed import todays_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class LogSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CampaignPlan:
     """Every policy on every log.
 
     Parameters
@@ -56,7 +57,7 @@ class Plan:
 
     logs: tuple[LogSource, ...]
     policies: tuple[str, ...]
-    conventions: str = "foresail"
+    conventions: str = "standard"
     filters: tuple[str, ...] = ("replayable",)
     enforce_limits: bool = False
 
@@ -129,12 +130,12 @@ class _CampaignFile(BaseModel):
     logs: Annotated[list[_LogTable], Field(min_length=1)]
     policies: list[str] = []
     triples: bool = False
-    conventions: str = "foresail"
+    conventions: str = "standard"
     filters: list[str] = ["replayable"]
     enforce_limits: bool = False
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> CampaignPlan:
     """The plan in a campaign file; the paths of its logs count from the file's folder.
 
     Raises
@@ -144,6 +145,7 @@ def read_plan(path: Path) -> Plan:
     """
     try:
         given = _CampaignFile.model_validate(toml_of(path))
+        conventions = todays_name("--conventions", given.conventions)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -157,10 +159,10 @@ def read_plan(path: Path) -> Plan:
         file = path.parent / table.path
         logs.append(LogSource(table.name or log_name(file), file, table.reader, table.processors))
     with naming(path):
-        return Plan(
+        return CampaignPlan(
             tuple(logs),
-            policies_of(given.policies, triples=given.triples, conventions=given.conventions),
-            given.conventions,
+            policies_of(given.policies, triples=given.triples, conventions=conventions),
+            conventions,
             tuple(given.filters),
             given.enforce_limits,
         )

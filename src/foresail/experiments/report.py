@@ -5,12 +5,12 @@ from __future__ import annotations
 from foresail.experiments.findings import Findings, findings_of
 from foresail.experiments.page import page
 from foresail.experiments.results import Results
-from foresail.experiments.selection import Rule
+from foresail.experiments.selection import SelectionRule
 from foresail.reports.figure import Figure
 from foresail.reports.files import write_whole
 
 
-def write_report(results: Results, rule: Rule, *, command: str | None = None) -> Findings:
+def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
     """Write ``report.html`` and the CSV files into the campaign's folder.
 
     Raises

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ import polars as pl
 
 from foresail import __version__
 from foresail.experiments.measuring import Measured
-from foresail.experiments.plan import LogSource, Plan
+from foresail.experiments.plan import CampaignPlan, LogSource
+from foresail.model.conventions import recorded_name
 from foresail.model.errors import InputError
 from foresail.reports.files import make_folder, write_whole
 
@@ -72,7 +73,7 @@ def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
     return _digest(digest.hexdigest(), log.reader, log.processors, list(filters), __version__)
 
 
-def runs_of(plan: Plan) -> tuple[Run, ...]:
+def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
     """Every policy on every log, the largest log first: it decides when the last worker ends.
 
     Raises
@@ -94,6 +95,11 @@ def runs_of(plan: Plan) -> tuple[Run, ...]:
         for log in largest_first
         for policy in plan.policies
     )
+
+
+def _run_of(row: Mapping[str, Any]) -> Run:
+    run = Run(**row)
+    return replace(run, conventions=recorded_name(run.conventions))
 
 
 class Results:
@@ -131,7 +137,7 @@ class Results:
         """
         path = self.folder / _PLAN_FILE
         try:
-            return tuple(Run(**row) for row in json.loads(path.read_bytes()))
+            return tuple(_run_of(row) for row in json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 "no campaign here",

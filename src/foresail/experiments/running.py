@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from foresail.control.conventions import CONVENTIONS
 from foresail.control.policy import parse_policy
 from foresail.experiments.measuring import Measured, measure
-from foresail.experiments.plan import LogSource, Plan
+from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
+from foresail.model.conventions import CONVENTIONS
 from foresail.model.short_form import part_of
-from foresail.simulator.simulate import simulate
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
-from foresail.traces.filtering import Choice, apply_filters
+from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.folder import load_workload, write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -27,7 +28,7 @@ class Pool(Protocol):
 
 
 def carry_out(
-    plan: Plan,
+    plan: CampaignPlan,
     results: Results,
     pool: Pool,
     *,
@@ -94,16 +95,16 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
 
 def replayed(workload: Workload, run: Run) -> Measured:
     """What a campaign keeps of one run."""
-    schedule = simulate(
+    scenario = Scenario(
         workload,
         parse_policy(run.policy),
-        CONVENTIONS[run.conventions],
+        conventions=CONVENTIONS[run.conventions],
         enforce_limits=run.enforce_limits,
     )
-    return measure(schedule)
+    return measure(run_scenario(scenario))
 
 
-def warm_up(plan: Plan) -> None:
+def warm_up(plan: CampaignPlan) -> None:
     """Compile every step of the plan's policies once, so that no two workers compile the same."""
     jobs = jobs_table(
         {
@@ -117,10 +118,11 @@ def warm_up(plan: Plan) -> None:
     )
     workload = Workload(jobs, WorkloadMeta("warm-up", "none", processors=1))
     for policy in plan.policies:
-        simulate(workload, parse_policy(policy), CONVENTIONS[plan.conventions])
+        conventions = CONVENTIONS[plan.conventions]
+        run_scenario(Scenario(workload, parse_policy(policy), conventions=conventions))
 
 
-def _choice(text: str) -> Choice:
+def _choice(text: str) -> FilterChoice:
     """A filter as written: ``name`` or ``name(parameter=value, ...)``."""
     part = part_of("filter", text)
-    return Choice(part.entry.name, part.parameters)
+    return FilterChoice(part.entry.name, part.parameters)

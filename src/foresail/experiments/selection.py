@@ -22,7 +22,7 @@ WORST_WAIT: Final = "max_wait_seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SelectionRule:
     """How a policy is chosen from its results on some logs.
 
     Parameters
@@ -50,7 +50,7 @@ def candidates(results: pl.DataFrame) -> tuple[str, ...]:
     return tuple(policy for policy in complete if not is_clairvoyant(parse_policy(policy)))
 
 
-def ranking(results: pl.DataFrame, rule: Rule, policies: Sequence[str]) -> pl.DataFrame:
+def ranking(results: pl.DataFrame, rule: SelectionRule, policies: Sequence[str]) -> pl.DataFrame:
     """Policies by the rule, the best first; ties stay in the order given.
 
     Returns
@@ -82,7 +82,7 @@ def ranking(results: pl.DataFrame, rule: Rule, policies: Sequence[str]) -> pl.Da
 
 
 def leave_one_out(
-    results: pl.DataFrame, rule: Rule, policies: Sequence[str] | None = None
+    results: pl.DataFrame, rule: SelectionRule, policies: Sequence[str] | None = None
 ) -> pl.DataFrame:
     """For each log, the policy that the other logs recommend, and what it does on this one.
 

@@ -21,7 +21,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GridPoint:
     """A point of a study's grid.
 
     Parameters
@@ -85,7 +85,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PublishedClaim:
     """What was published, as ``less <= factor * more + margin``.
 
     Parameters
@@ -134,8 +134,8 @@ class Study:
     axis: str
     measures: tuple[Measure, ...]
     drawn: tuple[str, ...]
-    cases: tuple[Case, ...]
-    claims: tuple[Claim, ...]
+    cases: tuple[GridPoint, ...]
+    claims: tuple[PublishedClaim, ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -172,12 +172,19 @@ class StudyParameters:
     QUICK_MINUTES: ClassVar[float] = 0.0
     FULL_MINUTES: ClassVar[float] = 0.0
     """What each size takes, roughly, on two cores that do nothing else."""
+    POSITIVE: ClassVar[tuple[str, ...]] = ()
+    """Names of the parameters that have to be above 0."""
 
     seeds: int = 5
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise InputError("no seed", field="seeds", value=self.seeds, expected="1 or more")
+        for name in self.POSITIVE:
+            if not getattr(self, name) > 0:
+                raise InputError(
+                    "not positive", field=name, value=getattr(self, name), expected="> 0"
+                )
 
 
 def sizes_of(entry: Entry) -> type[StudyParameters]:

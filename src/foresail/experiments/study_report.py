@@ -1,4 +1,4 @@
-"""The report of a study on disk: words first in HTML and Markdown, and the numbers behind them."""
+"""What the report of a study shows, and the report as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -18,7 +17,6 @@ from foresail.experiments.study_results import StudyResults
 from foresail.experiments.study_summary import Judgement, judge, summary
 from foresail.model.words import count, number
 from foresail.reports.figure import Figure
-from foresail.reports.files import make_folder, write_whole
 
 _SOLVER_PACKAGE: Final = "highspy"
 _HOW: Final = "Means over seeds with 95 % intervals (Student's t; differences are paired by seed)."
@@ -87,26 +85,6 @@ def report_of(
         runs.height,
         command,
     )
-
-
-def write_study_report(report: StudyReport, folder: Path) -> None:
-    """Write ``report.html``, ``<name>.md``, ``summary.csv``, ``summary.json`` and ``runs.csv``.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
-    """
-    from foresail.experiments.study_page import study_page
-
-    make_folder(folder)
-    for figure in report.figures:
-        write_whole(folder / f"{figure.name}.csv", figure.table.write_csv().encode())
-    write_whole(folder / "summary.csv", report.summary.write_csv().encode())
-    write_whole(folder / "runs.csv", report.runs.write_csv().encode())
-    write_whole(folder / "summary.json", as_json(report).encode())
-    write_whole(folder / f"{report.name}.md", as_markdown(report).encode())
-    write_whole(folder / "report.html", study_page(report).encode())
 
 
 def as_json(report: StudyReport) -> str:

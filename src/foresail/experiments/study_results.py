@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from foresail import __version__
-from foresail.experiments.study import Case, Study, Task
+from foresail.experiments.study import GridPoint, Study, Task
 from foresail.model.errors import InputError
 from foresail.reports.files import make_folder, write_whole
 
@@ -54,7 +54,7 @@ class StudyResults:
         """Whether a task's result is here."""
         return self._file(task).exists()
 
-    def keep(self, case: Case, measured: Mapping[str, float]) -> None:
+    def keep(self, case: GridPoint, measured: Mapping[str, float]) -> None:
         """Store what came of a case's task, whole or not at all.
 
         Raises

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from foresail.experiments.study import Case, Study
+from foresail.experiments.study import GridPoint, Study
 from foresail.experiments.study_results import StudyResults, key_of
 
 Measured = Mapping[str, float]
 
-Pool = Callable[[Callable[[Case], Measured], Sequence[Case]], Iterator[tuple[Case, Measured]]]
+Pool = Callable[
+    [Callable[[GridPoint], Measured], Sequence[GridPoint]], Iterator[tuple[GridPoint, Measured]]
+]
 """Calls a function for each case and hands over what is done, in any order."""
 
 
@@ -17,7 +19,7 @@ def carry_out_study(
     study: Study,
     results: StudyResults,
     pool: Pool,
-    finished: Callable[[Case, Measured], None],
+    finished: Callable[[GridPoint, Measured], None],
 ) -> int:
     """Run the cases of a study whose results are not there; returns how many these were.
 
@@ -50,6 +52,6 @@ def carry_out_study(
     return len(missing)
 
 
-def measure_case(case: Case) -> Measured:
+def measure_case(case: GridPoint) -> Measured:
     """What came of a case; a function of a module, so that processes can be sent it."""
     return case.task.measure()

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.experiments.study import Claim, Mean, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.words import number, percent
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ _SUMMARY: Final = pl.Schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class SeedInterval:
     """A mean over seeds with its 95 % interval (Student's t); unbounded for a single seed."""
 
     mean: float
@@ -47,17 +47,17 @@ class Interval:
     high: float
 
 
-def interval(values: Floats) -> Interval:
+def interval(values: Floats) -> SeedInterval:
     """Mean and 95 % interval of independent values; NaN without any."""
     if not values.size:
-        return Interval(math.nan, math.nan, math.nan)
+        return SeedInterval(math.nan, math.nan, math.nan)
     mean = float(values.mean())
     if values.size == 1:
-        return Interval(mean, -math.inf, math.inf)
+        return SeedInterval(mean, -math.inf, math.inf)
     freedom = values.size - 1
     quantile = _STUDENT_95[freedom - 1] if freedom <= len(_STUDENT_95) else _NORMAL_95
     reach = quantile * float(values.std(ddof=1)) / math.sqrt(values.size)
-    return Interval(mean, mean - reach, mean + reach)
+    return SeedInterval(mean, mean - reach, mean + reach)
 
 
 def summary(study: Study, runs: pl.DataFrame) -> pl.DataFrame:
@@ -117,12 +117,12 @@ class Judgement:
         ``within the interval`` where it is on both, ``not run`` where a side is missing.
     """
 
-    claim: Claim
+    claim: PublishedClaim
     ours: str
     verdict: Verdict
 
 
-def judge(study: Study, runs: pl.DataFrame, claim: Claim) -> Judgement:
+def judge(study: Study, runs: pl.DataFrame, claim: PublishedClaim) -> Judgement:
     """Hold a claim against the runs, seed by seed."""
     sides = [_by_seed(runs, side) for side in (claim.less, claim.more)]
     seeds = sorted(set.intersection(*(set(side) for side in sides if side is not None)))
@@ -156,7 +156,9 @@ def _by_seed(runs: pl.DataFrame, side: Mean | float) -> dict[int, float] | None:
     return dict(known.iter_rows())
 
 
-def _ours(study: Study, claim: Claim, less: Floats, more: Floats, spare: Interval) -> str:
+def _ours(
+    study: Study, claim: PublishedClaim, less: Floats, more: Floats, spare: SeedInterval
+) -> str:
     """Both sides in words, their ratio, and by how much the claim is kept."""
     parts = []
     groups = {side.group for side in (claim.less, claim.more) if isinstance(side, Mean)}
@@ -177,6 +179,6 @@ def _ours(study: Study, claim: Claim, less: Floats, more: Floats, spare: Interva
     return text
 
 
-def _is_share(study: Study, claim: Claim) -> bool:
+def _is_share(study: Study, claim: PublishedClaim) -> bool:
     sides = [side for side in (claim.less, claim.more) if isinstance(side, Mean)]
     return all(study.measure(side.measure).kind == "share" for side in sides)

@@ -55,14 +55,6 @@ def correlation_spread(matrix: pl.DataFrame) -> Spread:
     return Spread(float(pairs.min()), float(pairs.mean()), float(pairs.max()))
 
 
-def reductions(results: pl.DataFrame, baseline: str) -> pl.DataFrame:
-    """``log``, ``policy``, score, and ``reduction`` = 1 - score / the baseline's on the log."""
-    base = results.filter(pl.col("policy") == baseline).select("log", baseline=SCORE)
-    return results.join(base, on="log", maintain_order="left").select(
-        "log", "policy", SCORE, reduction=1.0 - pl.col(SCORE) / pl.col("baseline")
-    )
-
-
 def is_learned(policy: str) -> bool:
     """Whether a policy predicts by one of the study's regressions."""
     return parse_policy(policy).predictor.entry.name == "regression"

@@ -11,19 +11,17 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from foresail.control.conventions import IN_CYCLES
-from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.evaluation.training import train
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
-from foresail.simulator.engine import simulate_events
-from foresail.simulator.surroundings import Surroundings
+from foresail.scenario.by_events import controller_of, run_by_events
+from foresail.scenario.learned_before import HistoryWorkload
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generating import generate
-from foresail.traces.nodes import cluster_of
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -42,7 +40,7 @@ class Trial:
         Short form of the generator of what the predictor learns from first; None if it learns only
         as it goes.
     seed
-        Of the workload, the history and the surroundings.
+        Of the workload, the history and the conditions.
     policy
         Short form or name; its ``cycle_seconds`` become those of the trial.
     cycle_seconds
@@ -50,7 +48,7 @@ class Trial:
     estimate_error_percent
         If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
     start_delay_seconds, runtime_noise
-        As in ``Surroundings``; 0 on an ideal cluster.
+        As in ``ClusterConditions``; 0 on an ideal cluster.
     """
 
     workload: str
@@ -69,26 +67,27 @@ class Trial:
         (the published runs end about then, while a simulation goes on until all is done); and
         latencies of decisions and predictions.
         """
-        policy = parse_policy(self.policy).in_cycles(self.cycle_seconds)
         workload = _workload(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
-        scheduler, predictor, correction = policy.build()
-        if self.history is not None and not isinstance(predictor, NeedsTruth):
-            train(_workload(self.history, self.seed), predictor)
-        assert workload.nodes is not None, "generators of studies make nodes"
-        clock = clocked(scheduler)
-        controller = Controller(
-            cluster_of(workload.nodes), scheduler, predictor, correction, IN_CYCLES
+        history = None if self.history is None else _workload(self.history, self.seed)
+        scenario = Scenario(
+            workload,
+            parse_policy(self.policy),
+            place="nodes",
+            conditions=ClusterConditions(
+                cycle_seconds=self.cycle_seconds,
+                start_delay_seconds=self.start_delay_seconds,
+                runtime_noise=self.runtime_noise,
+                seed=self.seed,
+            ),
+            learned_before=None if history is None else HistoryWorkload(history),
         )
-        surroundings = Surroundings(
-            cycle_seconds=self.cycle_seconds,
-            start_delay_seconds=self.start_delay_seconds,
-            runtime_noise=self.runtime_noise,
-            seed=self.seed,
-        )
-        schedule = simulate_events(workload, controller, policy.label, surroundings=surroundings)
-        return metrics_of(schedule) | clock.metrics() | _prediction_cost(workload, predictor)
+        controller = controller_of(scenario)
+        clock = clocked(controller.scheduler)
+        schedule = run_by_events(scenario, controller)
+        cost = _prediction_cost(workload, controller.predictor)
+        return metrics_of(schedule) | clock.metrics() | cost
 
 
 def with_requests(workload: Workload, error_percent: float) -> Workload:
@@ -160,7 +159,7 @@ class Clock:
 
 
 def clocked(scheduler: Scheduler) -> Clock:
-    """Time a scheduler's decisions from now on, but for those where nobody waits.
+    """Time a scheduler's decisions from now on, but for those where no job waits.
 
     In place, not by a wrapper: a controller looks at what else a scheduler can do.
     """

@@ -41,14 +41,14 @@ class Readings:
 
 READINGS: Final[Mapping[str, Readings]] = MappingProxyType(
     {
-        "foresail": Readings("recent", "incremental"),
+        "standard": Readings("recent", "incremental"),
         "predictsim": Readings("recent(whole_seconds=true)", "incremental(reading=absolute)"),
     }
 )
 """By the name of the conventions they belong to: the paper's words, or the study's simulator."""
 
 
-def heuristic_triples(readings: Readings = READINGS["foresail"]) -> tuple[str, ...]:
+def heuristic_triples(readings: Readings = READINGS["standard"]) -> tuple[str, ...]:
     """The 128 triples in canonical short form.
 
     20 regressions and AVE2, times three corrections, times two variants; and the requested time,

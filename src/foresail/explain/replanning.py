@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from foresail.control.records import Decided
 from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeUp, Submitted
 from foresail.model.outcome import EndedBecause
 from foresail.model.words import duration
+from foresail.record.records import Decided
 
 _LEAST_SECONDS: Final = 60.0
 _LEAST_SHARE: Final = 0.2

@@ -7,21 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from foresail.control.beliefs import belief_of
-from foresail.control.chances import chance_of_start
-from foresail.control.log_clock import LogClock
-from foresail.control.records import (
-    Corrected,
-    Decided,
-    EventTaken,
-    Instructed,
-    Manifest,
-    Predicted,
-    ReasonChanged,
-    Record,
-    Refused,
-    ReservationAnswered,
-)
+from foresail.explain.chances import chance_of_start
+from foresail.explain.reason_words import NOT_ASKED, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
@@ -34,7 +21,20 @@ from foresail.model.reason import ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration
-from foresail.reports.plan_words import NOT_ASKED, reason_words
+from foresail.record.beliefs import belief_of
+from foresail.record.log_clock import LogClock
+from foresail.record.records import (
+    Corrected,
+    Decided,
+    EventTaken,
+    Instructed,
+    Manifest,
+    Predicted,
+    ReasonChanged,
+    Record,
+    Refused,
+    ReservationAnswered,
+)
 
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be told again."""
@@ -46,7 +46,7 @@ _IN_VAIN: Final = {EndedBecause.PREEMPTED: "Stopped", EndedBecause.LOST: "Lost"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoryLine:
     """One thing that happened to a job.
 
     Parameters
@@ -80,7 +80,7 @@ class Story:
 
     job_id: str
     start_unix_seconds: float | None
-    lines: tuple[Line, ...]
+    lines: tuple[StoryLine, ...]
 
     @property
     def heading(self) -> str:
@@ -144,7 +144,7 @@ class _Teller:
         """Unix time of the run's start, where the log knows it."""
         return self._clock.start_unix_seconds
 
-    def lines(self, record: Record) -> Iterator[Line]:
+    def lines(self, record: Record) -> Iterator[StoryLine]:
         """What the record says about the job: one line or none."""
         self._clock.see(record)
         if isinstance(record, Manifest):
@@ -153,7 +153,7 @@ class _Teller:
         sentence = self._sentence(record)
         if sentence is not None:
             since = getattr(record, "time", self._clock.zero) - self._clock.zero
-            yield Line(since, elapsed(since), sentence)
+            yield StoryLine(since, elapsed(since), sentence)
 
     def _sentence(self, record: Record) -> str | None:
         match record:

@@ -1,4 +1,4 @@
-"""Hot loops over arrays, compiled with Numba; one step of a policy each, never a whole policy."""
+"""What compiled code of several families shares: compiling, calling, columns, orders, queues."""
 
 import importlib
 import sys

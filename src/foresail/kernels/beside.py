@@ -66,8 +66,8 @@ def _claimed(folder: Path, number: int) -> bool:
     return True
 
 
-class _Beside(event.Listener):
-    """Starts the other process as soon as anything is compiled here; a full cache needs none."""
+class CompilingBeside(event.Listener):
+    """Starts the other process once anything is compiled here; a full cache needs none."""
 
     def __init__(self, tasks: Sequence[Task], folder: Path) -> None:
         self._tasks = tuple(
@@ -87,6 +87,13 @@ class _Beside(event.Listener):
     def on_end(self, event: Any) -> None:
         """Something has been compiled."""
 
+    def measure(self) -> tuple[float, float]:
+        """How many tasks have been begun by either process, and how many there are."""
+        try:
+            return len(list(self._folder.iterdir())), len(self._tasks)
+        except FileNotFoundError:  # asked by another thread when all is over
+            return len(self._tasks), len(self._tasks)
+
     def meet(self) -> None:
         """Compile here from the end of the list until the two meet, then wait for the other."""
         for number, task in reversed(list(enumerate(self._tasks))):
@@ -104,7 +111,7 @@ class _Beside(event.Listener):
 
 
 @contextmanager
-def compiling_beside(tasks: Sequence[Task]) -> Iterator[_Beside]:
+def compiling_beside(tasks: Sequence[Task]) -> Iterator[CompilingBeside]:
     """While in here, a second process compiles if the cache on disk is found wanting.
 
     Parameters
@@ -115,10 +122,11 @@ def compiling_beside(tasks: Sequence[Task]) -> Iterator[_Beside]:
 
     Yields
     ------
-    An object whose ``meet()`` compiles what is left of them here too, and returns when all are.
+    An object whose ``meet()`` compiles what is left of them here too, and returns when all are;
+    ``measure()`` says how far they are.
     """
     with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
-        beside = _Beside(tasks, Path(folder))
+        beside = CompilingBeside(tasks, Path(folder))
         if not tasks or (os.cpu_count() or 1) == 1:
             yield beside
             return

@@ -1,12 +1,19 @@
-"""Arrays inside kernels that nobody counts references to: room on the stack, blocks of a matrix."""
+"""Arrays inside kernels that nobody counts references to: on the stack, in a matrix, elsewhere.
+
+An array that Python hands to a kernel costs as much as a hundred additions: who calls often hands
+over one vector that says where all others are (``Places``), made when they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
+from numpy.typing import NDArray
 
 _ir: Final[Any] = cgutils.ir  # type: ignore[attr-defined]  # llvmlite's, as Numba uses it
 _BYTES: Final = 8
@@ -15,7 +22,7 @@ _MATRIX = types.float64[:, ::1]
 
 
 def _array(context: Any, builder: Any, kind: Any, data: Any, shape: Any) -> Any:
-    """A contiguous array of floats that begins at ``data``."""
+    """A contiguous array of numbers of eight bytes that begins at ``data``."""
     array = context.make_array(kind)(context, builder)
     each = context.get_constant(types.intp, _BYTES)
     strides = [each]
@@ -46,6 +53,65 @@ def _block(_context: Any, matrix: Any, first: Any, columns: Any) -> Any:
 
     return _MATRIX(_MATRIX, types.intp, types.intp), generate
 
+
+def _placed(kind: Any) -> Callable[..., Any]:
+    """What makes an array of this kind of the numbers that tell of it."""
+
+    def placed(_context: Any, places: Any, first: Any) -> Any:
+        del places, first
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            told = context.make_array(_VECTOR)(context, builder, value=arguments[0]).data
+            begin = builder.gep(told, [arguments[1]])
+            word = context.get_value_type(types.intp)
+            address, *shape = (
+                builder.fptoui(
+                    builder.load(builder.gep(begin, [context.get_constant(types.intp, at)])), word
+                )
+                for at in range(1 + kind.ndim)
+            )
+            number = context.get_data_type(kind.dtype)
+            pointer = builder.inttoptr(address, number.as_pointer())
+            return _array(context, builder, signature.return_type, pointer, shape)
+
+        return kind(_VECTOR, types.intp), generate
+
+    return placed
+
+
+PLACE: Final = 3
+"""How many numbers tell of an array in ``Places``."""
+
+
+class Places:
+    """Where arrays are, for kernels: in ``numbers`` the address and shape of each.
+
+    All are contiguous, of one or two dimensions and of numbers of eight bytes. Copied or pickled,
+    it tells of the copies.
+    """
+
+    __slots__ = ("_arrays", "numbers")
+
+    def __init__(self, *arrays: NDArray[Any]) -> None:
+        self._arrays = arrays
+        told = [(each.ctypes.data, *(*each.shape, 1)[:2]) for each in arrays]
+        self.numbers = np.array(told, dtype=np.float64).reshape(-1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Places, self._arrays
+
+
+floats_at: Final[Any] = intrinsic(_placed(_VECTOR))
+"""In kernels: the vector of which the numbers of ``Places`` tell, from one of these on."""
+
+integers_at: Final[Any] = intrinsic(_placed(types.int64[::1]))
+"""In kernels: as ``floats_at``, of integers."""
+
+float_rows_at: Final[Any] = intrinsic(_placed(_MATRIX))
+"""In kernels: as ``floats_at``, a matrix."""
+
+integer_rows_at: Final[Any] = intrinsic(_placed(types.int64[:, ::1]))
+"""In kernels: as ``integers_at``, a matrix."""
 
 room: Final[Any] = intrinsic(_room)
 """In kernels: a vector of so many numbers on the stack, with anything in them.

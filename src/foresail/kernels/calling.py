@@ -17,6 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from foresail.kernels.borrowed import PLACE, float_rows_at, floats_at
 from foresail.kernels.compile import Step, bare_kernel
 from foresail.kernels.signatures import (
     BELIEF_STEP,
@@ -96,18 +97,22 @@ call_pass_step: Final[Any] = step_caller(PASS_STEP)
 
 @bare_kernel
 def take_predictor_step(
-    address: float,
-    slot: int,
-    now: float,
-    runtime: float,
-    specs: Floats,
-    model: Floats,
-    users: Floats,
-    jobs: Floats,
-    summaries: Floats,
+    address: float, slot: int, now: float, runtime: float, places: Floats
 ) -> None:
-    """Let a predictor take the step at an address; see ``PredictorInputs``."""
-    inputs = PredictorInputs(slot, now, runtime, specs, model, users, jobs, summaries)
+    """Let a predictor take the step at an address; see ``PredictorInputs``.
+
+    ``places`` tells of its arrays, in that order (``foresail.kernels.borrowed.Places``).
+    """
+    inputs = PredictorInputs(
+        slot,
+        now,
+        runtime,
+        float_rows_at(places, 0),
+        floats_at(places, PLACE),
+        float_rows_at(places, 2 * PLACE),
+        float_rows_at(places, 3 * PLACE),
+        float_rows_at(places, 4 * PLACE),
+    )
     call_predictor_step(address, inputs)
 
 

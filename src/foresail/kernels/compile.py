@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar, cast
 
 import numba
 
+from foresail import __version__
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _BARE: Final[Mapping[str, Any]] = MappingProxyType({"error_model": "numpy", "_nrt": False})
@@ -19,9 +21,24 @@ _UNWRAPPED: Final[Mapping[str, Any]] = MappingProxyType(
 """Options of what only other kernels call."""
 
 
+def _cached(function: Function, **options: Any) -> Function:
+    """Compile on the first call for the argument types seen, and cache the result on disk.
+
+    Where nothing can be written, neither beside the file nor at home, it is kept for this run only.
+    What another version of Foresail has left there is not looked at: it may speak of classes that
+    are no more, which Numba finds out by failing.
+    """
+    try:
+        dispatcher = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no folder that can be written
+        return cast("Function", numba.njit(**options)(function))
+    dispatcher._cache._cache_file._version = f"{numba.__version__}, Foresail {__version__}"
+    return cast("Function", dispatcher)
+
+
 def kernel(function: Function) -> Function:
     """Compile on the first call for the argument types seen, and cache the result on disk."""
-    return cast("Function", numba.njit(cache=True, error_model="numpy")(function))
+    return _cached(function, error_model="numpy")
 
 
 def bare_kernel(function: Function) -> Function:
@@ -29,12 +46,12 @@ def bare_kernel(function: Function) -> Function:
 
     Its caller holds them. Counting them cost a replay up to a third of its time.
     """
-    return cast("Function", numba.njit(cache=True, **_BARE)(function))
+    return _cached(function, **_BARE)
 
 
 def unlocked_kernel(function: Function) -> Function:
     """As ``bare_kernel``, and other Python threads run meanwhile."""
-    return cast("Function", numba.njit(cache=True, nogil=True, **_BARE)(function))
+    return _cached(function, nogil=True, **_BARE)
 
 
 def part(function: Function) -> Function:
@@ -44,12 +61,12 @@ def part(function: Function) -> Function:
     ends the process. One that returns an array is for bare callers only, or the count of references
     to it goes wrong.
     """
-    return cast("Function", numba.njit(cache=True, **_BARE, **_UNWRAPPED)(function))
+    return _cached(function, **_BARE, **_UNWRAPPED)
 
 
 def making_part(function: Function) -> Function:
     """As ``part``, for one that makes arrays."""
-    return cast("Function", numba.njit(cache=True, error_model="numpy", **_UNWRAPPED)(function))
+    return _cached(function, error_model="numpy", **_UNWRAPPED)
 
 
 def merged_part(function: Function) -> Function:
@@ -63,7 +80,7 @@ def merged_part(function: Function) -> Function:
 class Step:
     """A part that is called by its address (``foresail.kernels.calling``).
 
-    Nothing is compiled before somebody asks for the address: a policy compiles its own steps and
+    Nothing is compiled before its address is asked for: a policy compiles its own steps and
     no others. Pickled by name, for machine code is one process's.
 
     Parameters
@@ -85,7 +102,7 @@ class Step:
         return self.__qualname__
 
 
-class Entry(Step):
+class EntryStep(Step):
     """A step that Python calls too, and that lets other Python threads run meanwhile."""
 
     def __call__(self, *arguments: Any) -> Any:
@@ -103,6 +120,6 @@ def bare_step(signature: Any) -> Callable[[Callable[..., Any]], Step]:
     return lambda function: Step(part(function), signature)
 
 
-def entry(signature: Any) -> Callable[[Callable[..., Any]], Entry]:
-    """An ``Entry`` of this signature."""
-    return lambda function: Entry(unlocked_kernel(function), signature)
+def entry(signature: Any) -> Callable[[Callable[..., Any]], EntryStep]:
+    """An ``EntryStep`` of this signature."""
+    return lambda function: EntryStep(unlocked_kernel(function), signature)

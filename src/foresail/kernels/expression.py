@@ -1,6 +1,6 @@
 """Evaluates an order expression for one job: a small stack machine, so that any order is compiled.
 
-``foresail.schedulers._expression`` writes the programs. An instruction is two numbers: an opcode
+``schedulers.order_expression`` writes the programs. An instruction is two numbers: an opcode
 and an operand (a field's column, or a constant).
 """
 
@@ -40,7 +40,7 @@ CHOOSE: Final = 40
 STACK_DEPTH: Final = 16
 
 
-class Program(NamedTuple):
+class OrderProgram(NamedTuple):
     """A compiled expression.
 
     Parameters
@@ -49,13 +49,19 @@ class Program(NamedTuple):
         Pairs of opcode and operand: a field's column, or the number itself of a constant.
     changes_with_time
         Whether the value for a waiting job may change from one pass to the next.
-    follows_pilots
+    follows_probes
         Whether the value depends on which other jobs wait and run.
     """
 
     code: NDArray[np.float64]
     changes_with_time: bool
-    follows_pilots: bool
+    follows_probes: bool
+
+
+def summary_column(program: OrderProgram) -> int | None:
+    """The column of summaries that is all there is to an expression; None if there is more."""
+    code = program.code
+    return int(code[1]) if code.size == 2 and code[0] == SUMMARY else None
 
 
 @part

@@ -15,7 +15,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import Step
-from foresail.kernels.expression import Program
+from foresail.kernels.expression import OrderProgram
 
 _VECTOR = types.float64[::1]
 _INDICES = types.int64[::1]
@@ -214,10 +214,10 @@ class CompiledScheduler(NamedTuple):
 
     one_pass: Step
     parameters: NDArray[np.float64]
-    queue: Program
-    candidates: Program
-    plan: Program
-    likely: Program
+    queue: OrderProgram
+    candidates: OrderProgram
+    plan: OrderProgram
+    likely: OrderProgram
     age_limit_seconds: float
     oldest_limit_seconds: float
     most_reserved: float = math.inf

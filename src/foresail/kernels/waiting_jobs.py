@@ -69,9 +69,9 @@ def enter(order: Floats, column: int, last: int, place: int, key: float, slot: i
 
 
 @part
-def leave(order: Floats, column: int, first: int, last: int, key: float, slot: int) -> None:
-    """Take a job out of its place, which is behind ``first``."""
-    for i in range(place_after(order, column, first, last, key, slot), last - 1):
+def leave(order: Floats, column: int, place: int, last: int) -> None:
+    """Take the job at a place out of the first ``last`` rows."""
+    for i in range(place, last - 1):
         order[i, column - 1] = order[i + 1, column - 1]
         order[i, column] = order[i + 1, column]
 

@@ -42,8 +42,6 @@ _QUANTITY: Final[dict[Metric, tuple[str, float | None]]] = {
 }
 """Column of ``per_job`` and quantile level; no level: the mean."""
 
-METRICS: Final = tuple(_QUANTITY)
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -135,7 +133,7 @@ def paired(baseline: Schedule, other: Schedule) -> pl.DataFrame:
 def compare(
     baseline: Schedule, other: Schedule, *, replicates: int = 1000, seed: int = 0
 ) -> Comparison:
-    """Every metric of ``METRICS`` in both schedules, with 95 % intervals.
+    """Every ``Metric`` in both schedules, with 95 % intervals.
 
     Weeks of submission are drawn with replacement, the same weeks for both schedules, so that
     what a bad week does to both cancels. A log of fewer than five weeks is cut into days, one of

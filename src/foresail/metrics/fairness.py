@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.occupancy import sweep_queue
 from foresail.metrics.jobs import attempts
+from foresail.metrics.kernels.occupancy import sweep_queue
 from foresail.metrics.usage import makespan_seconds
 from foresail.traces.schedule import Schedule
 

@@ -27,6 +27,7 @@ class Summary:
 
     policy: str
     workload: str
+    engine: str | None
     processors: float
     jobs: int
     average_bounded_slowdown: float
@@ -96,6 +97,7 @@ def summary(schedule: Schedule) -> Summary:
     return Summary(
         policy=schedule.meta.policy,
         workload=schedule.meta.workload,
+        engine=schedule.meta.engine,
         processors=schedule.meta.processors,
         jobs=jobs.height,
         average_bounded_slowdown=slowdown.mean,
@@ -138,5 +140,5 @@ def _share(flags: pl.Series) -> float:
     return int(flags.sum()) / flags.len() if flags.len() else math.nan
 
 
-def _known(value: str | float) -> str | int | float | None:
+def _known(value: str | float | None) -> str | int | float | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.kernels.occupancy import binned_area, binned_integral, pack_rows
 from foresail.metrics.jobs import attempts
+from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
 from foresail.traces.schedule import Schedule
 
 

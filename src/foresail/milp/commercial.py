@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Capabilities, Limits, Solution, Status
+from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
 _ENDED = {
-    "OPTIMAL": Status.OPTIMAL,
-    "INFEASIBLE": Status.INFEASIBLE,
-    "DUAL_INFEASIBLE": Status.UNBOUNDED,
-    "INFEASIBLE_OR_UNBOUNDED": Status.UNBOUNDED,
+    "OPTIMAL": SolveStatus.OPTIMAL,
+    "INFEASIBLE": SolveStatus.INFEASIBLE,
+    "DUAL_INFEASIBLE": SolveStatus.UNBOUNDED,
+    "INFEASIBLE_OR_UNBOUNDED": SolveStatus.UNBOUNDED,
 }
 
 
@@ -51,9 +51,9 @@ class Engine:
     tells_bound: bool = False
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> SolverCapabilities:
         """As every back end declares them."""
-        return Capabilities(
+        return SolverCapabilities(
             warm_start=self.takes_start,
             time_limit=True,
             gap=True,
@@ -66,7 +66,7 @@ class CommercialSolver:
     """What the four have in common."""
 
     engine: ClassVar[Engine]
-    capabilities: Capabilities
+    capabilities: SolverCapabilities
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
@@ -188,19 +188,21 @@ def _solution(
 ) -> Solution:
     common = import_module("pyoptinterface")
     attribute = common.ModelAttribute
-    ended = _ENDED.get(model.get_model_attribute(attribute.TerminationStatus).name, Status.STOPPED)
+    ended = _ENDED.get(
+        model.get_model_attribute(attribute.TerminationStatus).name, SolveStatus.STOPPED
+    )
     has_values = (
         model.get_model_attribute(attribute.PrimalStatus) is common.ResultStatusCode.FEASIBLE_POINT
     )
-    bounds = {Status.INFEASIBLE: -math.inf, Status.UNBOUNDED: math.inf}
+    bounds = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}
     if ended in bounds or not has_values:
-        ended = ended if ended in bounds else Status.NOTHING_FOUND
+        ended = ended if ended in bounds else SolveStatus.NOTHING_FOUND
         bound = bounds.get(ended, math.inf)
         return Solution(ended, None, -math.inf, bound, time.perf_counter() - began)
     values = np.array([model.get_value(column) for column in columns])
     objective = program.objective_of(values)
     within = relative_gap if program.integer.any() else 0.0
-    bound = objective + within * abs(objective) if ended is Status.OPTIMAL else math.inf
+    bound = objective + within * abs(objective) if ended is SolveStatus.OPTIMAL else math.inf
     if engine.tells_bound and program.integer.any():
         bound = float(model.get_model_attribute(attribute.ObjectiveBound))
     return Solution(ended, values, objective, max(bound, objective), time.perf_counter() - began)

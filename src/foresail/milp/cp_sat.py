@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Capabilities, Limits, Solution, Status
+from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
@@ -36,7 +36,7 @@ class CpSat:
     whole thousandths.
     """
 
-    capabilities = Capabilities(
+    capabilities = SolverCapabilities(
         warm_start=True, time_limit=True, gap=True, bound=True, column_addition=False
     )
 
@@ -74,7 +74,7 @@ class CpSat:
             )
         except subprocess.TimeoutExpired:
             seconds = time.perf_counter() - began
-            return Solution(Status.NOTHING_FOUND, None, -math.inf, math.inf, seconds)
+            return Solution(SolveStatus.NOTHING_FOUND, None, -math.inf, math.inf, seconds)
         if answer.returncode:
             raise RuntimeError(f"CP-SAT failed: {answer.stderr.decode('utf-8', 'replace')[-2000:]}")
         found = _unpacked(answer.stdout)
@@ -84,7 +84,7 @@ class CpSat:
 def _solution(
     program: Program, found: Mapping[str, NDArray[np.float64]], seconds: float
 ) -> Solution:
-    bound, ended = float(found["bound"]), Status(str(found["status"]))
+    bound, ended = float(found["bound"]), SolveStatus(str(found["status"]))
     if not found["values"].size:
         return Solution(ended, None, -math.inf, bound, seconds)
     values = found["values"]
@@ -127,17 +127,17 @@ def _solved(
     solver.solve(_model(program, start))
     ended = solver.status()
     statuses = {
-        helper.SolveStatus.OPTIMAL: Status.OPTIMAL,
-        helper.SolveStatus.FEASIBLE: Status.STOPPED,
-        helper.SolveStatus.NOT_SOLVED: Status.NOTHING_FOUND,
-        helper.SolveStatus.INFEASIBLE: Status.INFEASIBLE,
-        helper.SolveStatus.UNBOUNDED: Status.UNBOUNDED,
+        helper.SolveStatus.OPTIMAL: SolveStatus.OPTIMAL,
+        helper.SolveStatus.FEASIBLE: SolveStatus.STOPPED,
+        helper.SolveStatus.NOT_SOLVED: SolveStatus.NOTHING_FOUND,
+        helper.SolveStatus.INFEASIBLE: SolveStatus.INFEASIBLE,
+        helper.SolveStatus.UNBOUNDED: SolveStatus.UNBOUNDED,
     }
     if ended not in statuses:
         raise RuntimeError(f"CP-SAT ends as {ended}: {solver.status_string()}")
     has_values = solver.has_solution()
     bound = solver.best_objective_bound() if solver.has_response() else math.inf
-    if statuses[ended] == Status.INFEASIBLE:
+    if statuses[ended] == SolveStatus.INFEASIBLE:
         bound = -math.inf
     elif not has_values:
         bound = math.inf

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import TOLERANCE, Program
-from foresail.milp.solver import Capabilities, Limits, Solution, Status
+from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
@@ -26,7 +26,7 @@ class Enumeration:
     their best ones.
     """
 
-    capabilities = Capabilities(
+    capabilities = SolverCapabilities(
         warm_start=True, time_limit=True, gap=False, bound=True, column_addition=False
     )
 
@@ -50,9 +50,9 @@ class Enumeration:
         seconds = time.perf_counter() - began
         if search.stopped:
             bound = _optimistic(program, program.lower, program.upper)
-            status = Status.NOTHING_FOUND if search.best is None else Status.STOPPED
+            status = SolveStatus.NOTHING_FOUND if search.best is None else SolveStatus.STOPPED
             return Solution(status, search.best, search.objective, bound, seconds)
-        status = Status.INFEASIBLE if search.best is None else Status.OPTIMAL
+        status = SolveStatus.INFEASIBLE if search.best is None else SolveStatus.OPTIMAL
         return Solution(status, search.best, search.objective, search.objective, seconds)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Capabilities, Limits, RelaxedSolution, Solution, Status
+from foresail.milp.solver import Limits, RelaxedSolution, Solution, SolverCapabilities, SolveStatus
 from foresail.model.registry import NoParameters, register
 
 _SLOW_RULES = 0b1_1111_1111_1110_0000
@@ -29,7 +29,7 @@ _FEASIBLE = 2  # of what HiGHS calls the primal solution status
 class Highs:
     """Branch and cut by HiGHS, on one thread: it was never quicker on two."""
 
-    capabilities = Capabilities(
+    capabilities = SolverCapabilities(
         warm_start=True, time_limit=True, gap=True, bound=True, column_addition=True
     )
 
@@ -52,6 +52,8 @@ class Highs:
         highs = _loaded(program)
         if math.isfinite(limits.time_limit_seconds):
             highs.setOptionValue("time_limit", limits.time_limit_seconds)
+        if limits.most_nodes is not None:
+            highs.setOptionValue("mip_max_nodes", limits.most_nodes)
         highs.setOptionValue("mip_rel_gap", limits.relative_gap)
         if start is not None:
             columns = np.arange(start.size, dtype=np.int32)
@@ -91,20 +93,23 @@ class HighsRelaxation:
         )
         _require_success(status, "more columns")
 
-    def solve(self, time_limit_seconds: float = math.inf) -> RelaxedSolution:
+    def solve(
+        self, most_iterations: int | None = None, time_limit_seconds: float = math.inf
+    ) -> RelaxedSolution:
         """See ``Relaxation.solve``."""
-        began = time.perf_counter()
+        if most_iterations is not None:
+            self._highs.setOptionValue("simplex_iteration_limit", most_iterations)
         used = self._highs.getRunTime()  # the limit counts from the first solve on
         self._highs.setOptionValue("time_limit", used + time_limit_seconds)
         _run(self._highs)
         ended = _status(self._highs)
-        seconds = time.perf_counter() - began
-        if ended != Status.OPTIMAL:
-            return RelaxedSolution(ended, None, None, math.inf, seconds)
+        iterations = self._highs.getInfo().simplex_iteration_count
+        if ended != SolveStatus.OPTIMAL:
+            return RelaxedSolution(ended, None, None, math.inf, iterations)
         found = self._highs.getSolution()
         values, prices = np.asarray(found.col_value), np.asarray(found.row_dual)
         objective = self._highs.getInfo().objective_function_value
-        return RelaxedSolution(ended, values, prices, objective, seconds)
+        return RelaxedSolution(ended, values, prices, objective, iterations)
 
 
 def _require_success(status: Any, what: str) -> None:
@@ -156,32 +161,32 @@ def _run(highs: Any) -> None:
         _require_success(highs.run(), "to be run without presolve")
 
 
-def _status(highs: Any) -> Status:
+def _status(highs: Any) -> SolveStatus:
     import highspy
 
     known = {
-        highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
-        highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
-        highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+        highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
+        highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
+        highspy.HighsModelStatus.kUnbounded: SolveStatus.UNBOUNDED,
     }
-    return known.get(highs.getModelStatus(), Status.STOPPED)
+    return known.get(highs.getModelStatus(), SolveStatus.STOPPED)
 
 
 def _solution(highs: Any, program: Program, seconds: float) -> Solution:
     ended = _status(highs)
     nothing = -math.inf
-    if ended == Status.INFEASIBLE:
+    if ended == SolveStatus.INFEASIBLE:
         return Solution(ended, None, nothing, nothing, seconds)
-    if ended == Status.UNBOUNDED:
+    if ended == SolveStatus.UNBOUNDED:
         return Solution(ended, None, nothing, math.inf, seconds)
-    finished = ended == Status.OPTIMAL
+    finished = ended == SolveStatus.OPTIMAL
     found = highs.getInfo()
     if finished and not program.integer.any():
         bound = found.objective_function_value
     else:
         bound = found.mip_dual_bound if math.isfinite(found.mip_dual_bound) else math.inf
     if found.primal_solution_status != _FEASIBLE:
-        return Solution(Status.NOTHING_FOUND, None, nothing, bound, seconds)
+        return Solution(SolveStatus.NOTHING_FOUND, None, nothing, bound, seconds)
     values = np.asarray(highs.getSolution().col_value, np.float64)
     objective = program.objective_of(values)
     return Solution(ended, values, objective, max(bound, objective), seconds)
@@ -191,5 +196,5 @@ def _without_columns(program: Program, seconds: float) -> Solution:
     """HiGHS does not judge the rows of a program without columns."""
     values = np.empty(0)
     if program.admits(values):
-        return Solution(Status.OPTIMAL, values, 0.0, 0.0, seconds)
-    return Solution(Status.INFEASIBLE, None, -math.inf, -math.inf, seconds)
+        return Solution(SolveStatus.OPTIMAL, values, 0.0, 0.0, seconds)
+    return Solution(SolveStatus.INFEASIBLE, None, -math.inf, -math.inf, seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -225,36 +224,3 @@ def _merged(
     place = place[first]
     kept = values != 0.0
     return place[kept] // width, place[kept] % width, values[kept]
-
-
-def lp_text(program: Program) -> str:
-    """The program in the LP format that solvers read, for people who look for a mistake.
-
-    Columns are named ``x0`` on, rows ``r0`` on.
-    """
-    lines = ["Maximize", f" worth: {_terms(program.objective.nonzero()[0], program.objective)}"]
-    lines.append("Subject To")
-    for row in range(program.row_lower.size):
-        at = slice(program.row_starts[row], program.row_starts[row + 1])
-        columns = program.entry_columns[at]
-        coefficients = np.zeros(program.objective.size)
-        coefficients[columns] = program.entry_values[at]
-        terms = _terms(columns, coefficients)
-        low, high = float(program.row_lower[row]), float(program.row_upper[row])
-        if low == high:
-            lines.append(f" r{row}: {terms} = {low:.12g}")
-            continue
-        if high < math.inf:
-            lines.append(f" r{row}: {terms} <= {high:.12g}")
-        if low > -math.inf:
-            lines.append(f" r{row}{'b' if high < math.inf else ''}: {terms} >= {low:.12g}")
-    lines.append("Bounds")
-    for column, (low, high) in enumerate(zip(program.lower, program.upper, strict=True)):
-        lines.append(f" {low:.12g} <= x{column} <= {high:.12g}")
-    lines.append("General")
-    lines += [f" x{column}" for column in np.flatnonzero(program.integer)]
-    return "\n".join([*lines, "End", ""])
-
-
-def _terms(columns: Integers, coefficients: Floats) -> str:
-    return " ".join(f"{coefficients[at]:+.12g} x{at}" for at in columns) or "0 x0"

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Capabilities, Limits, Solution, Status
+from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
 _ENDED = {
-    "optimal": Status.OPTIMAL,
-    "gaplimit": Status.OPTIMAL,
-    "infeasible": Status.INFEASIBLE,
-    "unbounded": Status.UNBOUNDED,
-    "inforunbd": Status.UNBOUNDED,
+    "optimal": SolveStatus.OPTIMAL,
+    "gaplimit": SolveStatus.OPTIMAL,
+    "infeasible": SolveStatus.INFEASIBLE,
+    "unbounded": SolveStatus.UNBOUNDED,
+    "inforunbd": SolveStatus.UNBOUNDED,
 }
 
 
@@ -29,7 +29,7 @@ _ENDED = {
 class Scip:
     """Branch, cut and price by SCIP (``foresail[scip]``), on one thread."""
 
-    capabilities = Capabilities(
+    capabilities = SolverCapabilities(
         warm_start=True, time_limit=True, gap=True, bound=True, column_addition=False
     )
 
@@ -50,6 +50,8 @@ class Scip:
         model, columns = _model(program)
         if math.isfinite(limits.time_limit_seconds):
             model.setParam("limits/time", limits.time_limit_seconds)
+        if limits.most_nodes is not None:
+            model.setParam("limits/nodes", limits.most_nodes)
         model.setParam("limits/gap", limits.relative_gap)
         if start is not None:
             first = model.createSol()
@@ -97,12 +99,12 @@ def _model(program: Program) -> tuple[Any, list[Any]]:
 
 
 def _solution(model: Any, columns: list[Any], program: Program, began: float) -> Solution:
-    ended = _ENDED.get(model.getStatus(), Status.STOPPED)
+    ended = _ENDED.get(model.getStatus(), SolveStatus.STOPPED)
     bound = model.getDualbound()
     bound = math.inf if model.isInfinity(abs(bound)) else bound
-    if ended in (Status.INFEASIBLE, Status.UNBOUNDED) or not model.getNSols():
-        bounds = {Status.INFEASIBLE: -math.inf, Status.UNBOUNDED: math.inf}
-        ended = ended if ended in bounds else Status.NOTHING_FOUND
+    if ended in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED) or not model.getNSols():
+        bounds = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}
+        ended = ended if ended in bounds else SolveStatus.NOTHING_FOUND
         bound = bounds.get(ended, bound)
         return Solution(ended, None, -math.inf, bound, time.perf_counter() - began)
     best = model.getBestSol()

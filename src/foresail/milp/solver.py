@@ -18,7 +18,7 @@ from foresail.model.errors import InputError
 from foresail.model.registry import find
 
 
-class Status(StrEnum):
+class SolveStatus(StrEnum):
     """How a solve ended."""
 
     OPTIMAL = "optimal"
@@ -38,7 +38,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
+class SolverCapabilities:
     """What a back end makes use of; what it does not, it ignores.
 
     Parameters
@@ -66,6 +66,9 @@ class Capabilities:
 class Limits:
     """When to stop: after so many seconds, or as near to the bound as this share of the objective.
 
+    ``most_nodes`` of a search tree are looked at, whatever the time; None: no such limit. A back
+    end that counts none has the clock alone.
+
     Raises
     ------
     InputError
@@ -74,6 +77,7 @@ class Limits:
 
     time_limit_seconds: float = math.inf
     relative_gap: float = 1e-6
+    most_nodes: int | None = None
 
     def __post_init__(self) -> None:
         if not self.time_limit_seconds > 0.0:
@@ -107,7 +111,7 @@ class Solution:
         How long the solve took.
     """
 
-    status: Status
+    status: SolveStatus
     values: NDArray[np.float64] | None
     objective: float
     bound: float
@@ -132,7 +136,7 @@ def relative_gap(objective: float, bound: float) -> float:
 class Solver(Protocol):
     """A back end."""
 
-    capabilities: Capabilities
+    capabilities: SolverCapabilities
 
     def solve(
         self, program: Program, limits: Limits, start: NDArray[np.float64] | None = None
@@ -155,15 +159,15 @@ class RelaxedSolution:
         Per column; and per row what one unit more of its bound would be worth. None without values.
     objective
         What the values are worth: no whole ones are worth more. inf without values.
-    seconds
-        How long the solve took.
+    iterations
+        How many the solve took.
     """
 
-    status: Status
+    status: SolveStatus
     values: NDArray[np.float64] | None
     prices: NDArray[np.float64] | None
     objective: float
-    seconds: float
+    iterations: int
 
 
 class Relaxation(Protocol):
@@ -183,7 +187,9 @@ class Relaxation(Protocol):
         ``starts`` has one number more than there are columns.
         """
 
-    def solve(self, time_limit_seconds: float = math.inf) -> RelaxedSolution:
+    def solve(
+        self, most_iterations: int | None = None, time_limit_seconds: float = math.inf
+    ) -> RelaxedSolution:
         """The best values, beginning from where the last solve ended."""
 
 

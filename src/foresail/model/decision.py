@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from foresail.model.allocation import Allocation
+from foresail.model.construction import quickly_made
 from foresail.model.reason import Reason
 
 
@@ -24,19 +27,36 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start this job now, there."""
+    """Start this allocation now, there; which attempt it is, the state of the jobs tells."""
 
     job_id: str
     placement: Placement
+    attempt: int = 1
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
+
+    @property
+    def allocation(self) -> Allocation:
+        """What starts."""
+        return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Stop this running job; it goes back to the queue."""
+    """Stop this running allocation; it goes back to the queue."""
 
     job_id: str
+    attempt: int = 1
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
+
+    @property
+    def allocation(self) -> Allocation:
+        """What is stopped."""
+        return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
     """What the scheduler intends for later: a reservation."""
@@ -70,9 +90,10 @@ class TickAt:
     time: float
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One scheduling pass: starts in order, preemptions, the plan, and a reason for who waits.
+    """One scheduling pass: starts in order, preemptions, the plan, and reasons of those that wait.
 
     ``withdrawals`` are of pending jobs that are not to start here any more; ``ticks`` are when the
     scheduler asks to be asked again, whatever happens until then.
@@ -99,3 +120,24 @@ class TellsChanges(Protocol):
 
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt
+
+
+class RefusalCode(StrEnum):
+    """Why a start, a preemption or a withdrawal is refused."""
+
+    UNKNOWN_JOB = "unknown_job"
+    NOT_PENDING = "not_pending"
+    NOT_RUNNING = "not_running"
+    TWICE = "twice"
+    NO_SUCH_PLACE = "no_such_place"
+    NOT_WHOLE = "not_whole"
+    NO_ROOM = "no_room"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One part of a decision that does not reach the cluster, with a sentence that says why."""
+
+    job_id: str
+    code: RefusalCode
+    sentence: str

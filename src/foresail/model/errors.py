@@ -82,6 +82,10 @@ class UnknownNameError(ForesailError):
             remedy = "known: " + ", ".join(self.known)
         super().__init__(f"unknown {kind} {name!r}; {remedy}")
 
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
+        """It comes whole from another process, which would seem to have died otherwise."""
+        return type(self), (self.kind, self.name, self.known)
+
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Files as somebody would hand them in.
+    """Files as a user would hand them in.
 
     Parameters
     ----------

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from foresail.model.construction import quickly_made
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, ValueFunction
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Tasks of a job that start together; a job's stages form a DAG through ``after``.
@@ -37,6 +39,7 @@ class Stage:
         return self.request * self.tasks
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Job:
     """The specification of a job: all that a scheduler or a predictor may know of it.

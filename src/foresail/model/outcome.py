@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from foresail.model.allocation import Allocation
+from foresail.model.construction import quickly_made
+
 
 class EndedBecause(StrEnum):
     """Why an attempt ended."""
@@ -22,6 +25,7 @@ GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 """An attempt that ended so was not the job's last: the job goes back to its place in the queue."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One ended attempt; times in seconds from the workload's origin.
@@ -36,6 +40,13 @@ class Outcome:
     exit_code: int | None = None
     attempt: int = 1
     slowdown: float = 1.0
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
+
+    @property
+    def allocation(self) -> Allocation:
+        """What has ended."""
+        return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
     @property
     def runtime_seconds(self) -> float:

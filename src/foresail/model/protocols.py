@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
@@ -131,11 +132,24 @@ class CycleReport(Protocol):
 
 @runtime_checkable
 class ReportsCycles(Protocol):
-    """A scheduler that says how well it solved its last decision; None if nobody waited."""
+    """A scheduler that says how well it solved its last decision; None if no job waited."""
 
     @property
     def last(self) -> CycleReport | None:
         """Of the decision made last."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A scheduler whose decisions follow from views and from what it kept of the one before."""
+
+    def memory(self) -> Mapping[str, Any]:
+        """What it keeps from the last decision for the next: plain values, as JSON holds them."""
+        ...
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Go on from what another one kept, on this cluster."""
         ...
 
 
@@ -173,3 +187,76 @@ class Correction(Protocol):
             How many corrections this job has had before (0 at the first).
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerCapabilities:
+    """What a scheduler can beside deciding: itself, as one that can, or None."""
+
+    plans_runtimes: PlansRuntimes | None
+    takes_reservations: TakesReservations | None
+    reports_cycles: ReportsCycles | None
+    remembers: Remembers | None
+    ignores_time: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PredictorCapabilities:
+    """What a predictor can beside predicting and learning: itself, as one that can, or None."""
+
+    watches_starts: WatchesStarts | None
+    refreshes_predictions: RefreshesPredictions | None
+
+
+def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
+    """What a scheduler can, by what it has; to be asked once."""
+    part: Any = scheduler
+    return SchedulerCapabilities(
+        plans_runtimes=part if _has(part, _PLANS_RUNTIMES) else None,
+        takes_reservations=part if _has(part, _TAKES_RESERVATIONS) else None,
+        reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
+        remembers=part if _has(part, _REMEMBERS) else None,
+        ignores_time=getattr(part, _IGNORES_TIME, False),
+    )
+
+
+def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
+    """What a predictor can, by what it has; to be asked once."""
+    part: Any = predictor
+    return PredictorCapabilities(
+        watches_starts=part if _has(part, ("started",)) else None,
+        refreshes_predictions=part if _has(part, ("refreshed",)) else None,
+    )
+
+
+class SchedulerOfScheduler:
+    """The base of a scheduler that asks another one: what that one can, it can too.
+
+    A subclass overrides what is to be otherwise.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _CAPABILITIES:
+            return getattr(self._scheduler, name)
+        raise AttributeError(name, name=name, obj=self)
+
+
+_PLANS_RUNTIMES: Final = ("planned_seconds",)
+_TAKES_RESERVATIONS: Final = ("reserve", "release", "take_over")
+_REPORTS_CYCLES: Final = ("last",)
+_REMEMBERS: Final = ("memory", "remember")
+_IGNORES_TIME: Final = "ignores_time"
+_CAPABILITIES: Final = {
+    *_PLANS_RUNTIMES,
+    *_TAKES_RESERVATIONS,
+    *_REPORTS_CYCLES,
+    *_REMEMBERS,
+    _IGNORES_TIME,
+}
+
+
+def _has(part: object, names: Iterable[str]) -> bool:
+    return all(hasattr(part, name) for name in names)

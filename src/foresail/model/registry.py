@@ -1,10 +1,12 @@
-"""The one table of plug-ins. A plug-in is one file in its family's package, found by name.
+"""The one table of plug-ins. A plug-in is one file in a package of its family, found by name.
 
-A file registers what it defines with ``@register(family, name, parameters=Record)``. Nothing lists
-the files. Who asks for one name gets it without the cost of importing the others: the names that a
-file registers are read in its text. Who asks for all of a family, or for a name that no text shows,
-makes the whole package be imported. Files outside the package come in through the entry point group
-``foresail.plugins`` or ``load_plugin``.
+One that takes more than a file is a folder there, and in it the file named for the family is the
+plug-in (``local/cluster.py``). A file registers what it defines with
+``@register(family, name, parameters=Record)``. Nothing lists the files. Who asks for one name gets
+it without the cost of importing the others: the names that a file registers are read in its text.
+Who asks for all of a family, or for a name that no text shows, makes all of its packages be
+imported. Files outside the packages come in through the entry point group ``foresail.plugins`` or
+``load_plugin``.
 """
 
 from __future__ import annotations
@@ -24,21 +26,24 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
 
-FAMILIES = MappingProxyType(
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "scheduler": "foresail.schedulers",
-        "predictor": "foresail.predictors",
-        "correction": "foresail.corrections",
-        "reader": "foresail.traces.readers",
-        "filter": "foresail.traces.filters",
-        "generator": "foresail.traces.generators",
-        "analysis": "foresail.analysis.studies",
-        "solver": "foresail.milp",
-        "price_source": "foresail.cloud.sources",
-        "study": "foresail.experiments.studies",
+        "scheduler": ("foresail.schedulers",),
+        "predictor": ("foresail.predictors",),
+        "correction": ("foresail.corrections",),
+        "reader": ("foresail.traces.readers",),
+        "filter": ("foresail.traces.filters",),
+        "generator": ("foresail.traces.generators",),
+        "analysis": ("foresail.analysis.studies", "foresail.evaluation.analyses"),
+        "solver": ("foresail.milp",),
+        "price_source": ("foresail.cloud.sources",),
+        "study": ("foresail.experiments.studies",),
+        "cluster": ("foresail.live.adapters",),
     }
 )
+"""The packages in which the plug-ins of a family are found."""
 
 
 Build = TypeVar("Build", bound=Callable[[Any], Any])
@@ -98,13 +103,17 @@ _CONSTANT: Final = re.compile(r"^(\w+)[^=\n]*= (\"[^\"]+\")$", re.MULTILINE)
 
 @cache
 def _modules(family: str) -> Mapping[str, Path]:
-    """The files of a family's package by the dotted name of their module."""
-    package = importlib.import_module(FAMILIES[family])
-    return {
-        f"{package.__name__}.{module.name}": Path(module.module_finder.path, f"{module.name}.py")
-        for module in pkgutil.iter_modules(package.__path__)
-        if isinstance(module.module_finder, FileFinder) and not module.name.startswith("_")
-    }
+    """The files of a family's packages by the dotted name of their module."""
+    found = {}
+    for name in FAMILIES[family]:
+        for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
+            if not isinstance(module.module_finder, FileFinder) or module.name.startswith("_"):
+                continue
+            inside = f"{module.name}.{family}" if module.ispkg else module.name
+            path = Path(module.module_finder.path, *inside.split(".")).with_suffix(".py")
+            if path.is_file() or not module.ispkg:
+                found[f"{name}.{inside}"] = path
+    return found
 
 
 @cache
@@ -162,6 +171,7 @@ def entries(family: str) -> Iterator[Entry]:
 
 def find_quickly(family: str, name: str) -> Entry | None:
     """The plug-in of this name if the text of a file shows it, importing that file alone."""
+    name = todays_name(family, name)
     module = _named_in_text(family).get(name)
     if module is None:
         _load_entry_points()
@@ -178,6 +188,7 @@ def find(family: str, name: str) -> Entry:
     UnknownNameError
         If there is none; the message offers the nearest known names.
     """
+    name = todays_name(family, name)
     entry = find_quickly(family, name)
     if entry is not None:
         return entry

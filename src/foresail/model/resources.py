@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foresail.model.construction import quickly_made
 
+
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Resources:
     """An amount of cpus (cores), memory (bytes) and gpus (count)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 Entry = TypeVar("Entry")
 
@@ -30,7 +30,7 @@ class Roster(Generic[Entry]):
         self._last = -1
         self._changes: list[tuple[Entry | None, Entry | None]] = []
         self._forgotten = 0
-        self._shown: Callable[[], Listed[Entry] | None] = _nothing
+        self._shown: weakref.ref[Listed[Entry]] | None = None
         self.by_id: Mapping[str, Entry] = MappingProxyType(self._entries)
 
     @property
@@ -74,7 +74,7 @@ class Roster(Generic[Entry]):
 
     def listed(self) -> Listed[Entry]:
         """All entries in order as they are now; made in no time, whatever their number."""
-        shown = self._shown()
+        shown = None if self._shown is None else self._shown()
         if shown is None:
             version = self._forgotten + len(self._changes)
             shown = Listed(self, version, len(self._entries))
@@ -91,11 +91,11 @@ class Roster(Generic[Entry]):
 
     def _note(self, before: Entry | None, after: Entry | None) -> None:
         """Before a change: leave to others what they were shown, and remember it."""
-        if self._shown is not _nothing:
+        if self._shown is not None:
             shown = self._shown()
             if shown is not None:
                 shown.settle()
-            self._shown = _nothing
+            self._shown = None
         changes = self._changes
         if len(changes) > _FEW and len(changes) > 4 * len(self._entries):
             half = len(changes) // 2
@@ -149,21 +149,23 @@ class Listed(Sequence[Entry]):
         return tuple, (self.settle(),)
 
 
-def _nothing() -> None:
-    """The reference to a list that nobody was shown."""
+class Followed(Generic[Entry]):
+    """What one who looks at a roster again and again has seen of it."""
 
+    __slots__ = ("_roster", "_version")
 
-def roster_of(shown: Sequence[Entry]) -> tuple[Roster[Entry] | None, int]:
-    """The roster that is shown and its version then; None if it is another sequence."""
-    if isinstance(shown, Listed):
-        return shown.roster, shown.version
-    return None, 0
+    def __init__(self) -> None:
+        self._roster: Roster[Entry] | None = None
+        self._version = 0
 
-
-def changes_since(
-    shown: Sequence[Entry], roster: Roster[Entry] | None, version: int
-) -> Sequence[tuple[Entry | None, Entry | None]] | None:
-    """How what is shown differs from that version of a roster; None: all may be other."""
-    if roster is None or not isinstance(shown, Listed) or shown.roster is not roster:
-        return None
-    return cast("Listed[Entry]", shown).roster.since(version, shown.version)
+    def changes_to(
+        self, shown: Sequence[Entry]
+    ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
+        """How what is shown differs from what was shown the last time; None: all may be other."""
+        before, version = self._roster, self._version
+        if not isinstance(shown, Listed):
+            self._roster = None
+            return None
+        roster: Roster[Entry] = shown.roster
+        self._roster, self._version = roster, shown.version
+        return roster.since(version, shown.version) if roster is before else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -13,6 +15,7 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PendingJob:
     """A job that waits; ``arrival`` numbers submissions, so that ties have one order.
@@ -29,6 +32,7 @@ class PendingJob:
     reservation: Reservation | Rejection | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class RunningJob:
     """A job that runs, with what is believed of its total runtime.
@@ -36,7 +40,8 @@ class RunningJob:
     ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``), of the
     runtime where it runs best; ``slowdown`` is how many times longer it takes where it is;
     ``expected_end_seconds`` is the current point estimate, after corrections.
-    ``start_order`` numbers starts; ``reservation`` is that of the pending job.
+    ``start_order`` numbers starts; ``reservation`` is that of the pending job; ``overtook`` says
+    whether one that was submitted earlier waited when it started.
     """
 
     job: Job
@@ -48,12 +53,20 @@ class RunningJob:
     corrections: int = 0
     slowdown: float = 1.0
     reservation: Reservation | Rejection | None = None
+    attempt: int = 1
+    overtook: bool = False
+
+    @property
+    def allocation(self) -> Allocation:
+        """What of the job runs: all of it."""
+        return Allocation(self.job.job_id, attempt=self.attempt)
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""
         return now - self.start_seconds
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """What a scheduler sees.

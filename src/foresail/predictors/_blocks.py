@@ -1,7 +1,7 @@
 """Matrices whose columns lie in blocks, each a matrix of its own behind the one before.
 
 A composite's rows per user and per job are such matrices: one block of its own and one per member
-(``foresail.kernels.members``). A plain predictor's have one block.
+(``foresail.predictors.kernels.members``). A plain predictor's have one block.
 """
 
 from __future__ import annotations

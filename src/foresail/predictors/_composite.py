@@ -1,7 +1,7 @@
 """Predictors made of other predictors: any registered one with compiled steps can be a member.
 
 A member's steps are called by address, on its blocks of the composite's arrays; see
-``foresail.kernels.members`` for how these lie.
+``foresail.predictors.kernels.members`` for how these lie.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.quantiles import Quantiles
-from foresail.kernels import members
-from foresail.kernels.belief import point_belief
 from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.compile import Step
@@ -29,7 +27,9 @@ from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth
 from foresail.model.short_form import part_of
 from foresail.predictors._blocks import joined, lengthened
-from foresail.predictors._steps import Layout, Snapshot, SteppedPredictor
+from foresail.predictors.kernels import members
+from foresail.predictors.kernels.belief import point_belief
+from foresail.predictors.stepped import Layout, PredictorSnapshot, SteppedPredictor
 
 _COPIED_AT_ONCE: Final = 1 << 16
 
@@ -102,7 +102,7 @@ class CompositePredictor(SteppedPredictor):
         ]
         return (*super().steps, *of_members, point_belief)
 
-    def restore(self, known: Snapshot) -> None:
+    def restore(self, known: PredictorSnapshot) -> None:
         """As ``SteppedPredictor.restore``; the addresses of steps are those of this process."""
         super().restore(known)
         self._write_addresses()

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.kernels import calibrated as steps
-from foresail.kernels import members
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
-from foresail.predictors._steps import require
+from foresail.predictors.kernels import calibrated as steps
+from foresail.predictors.kernels import members
+from foresail.predictors.stepped import require
 
 
 @dataclass(frozen=True, slots=True)

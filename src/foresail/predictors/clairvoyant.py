@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.point import Point
-from foresail.kernels import oracle
-from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters, register
+from foresail.predictors.kernels import oracle
+from foresail.predictors.kernels.request import ignore
 
 
 @register("predictor", "clairvoyant")

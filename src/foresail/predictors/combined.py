@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels import combined as steps
-from foresail.kernels import members
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
-from foresail.predictors._steps import require
+from foresail.predictors.kernels import combined as steps
+from foresail.predictors.kernels import members
+from foresail.predictors.stepped import require
 
 _POINTS: Final = (
     "jvu(features=[user,executable,cpus,queue,user+executable,user+cpus,"

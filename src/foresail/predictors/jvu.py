@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.model.registry import register
-from foresail.predictors._history import HistoryParameters, HistoryPredictor
+from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
 
 
 @register("predictor", "jvu", parameters=HistoryParameters)

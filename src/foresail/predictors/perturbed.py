@@ -15,7 +15,7 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import register
-from foresail.predictors._steps import require
+from foresail.predictors.stepped import require
 from foresail.traces.perturbation import perturbed
 
 _SHORTEST_SECONDS = 1e-3

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.quantiles import Quantiles
-from foresail.kernels import history
-from foresail.kernels import quantile_regression as steps
 from foresail.kernels.columns import QUANTILE_LEVELS
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.registry import register
-from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.kernels import history
+from foresail.predictors.kernels import quantile_regression as steps
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
 
 _FRAME: Final = 2
 

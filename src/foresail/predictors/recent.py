@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.kernels import recent
-from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.registry import register
-from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.kernels import recent
+from foresail.predictors.kernels.request import ignore
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels import history, regression
-from foresail.kernels.loss import SHAPES, WEIGHTS
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.registry import register
-from foresail.predictors._steps import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.kernels import history, regression
+from foresail.predictors.kernels.loss import SHAPES, WEIGHTS
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
 
 _PUBLISHED_L2: Final = 4e9
 

@@ -1,4 +1,4 @@
-"""The belief of somebody who has seen a few runs of the very same job."""
+"""The belief from a few runs of the very same job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters, register
-from foresail.predictors._steps import DAY_SECONDS
+from foresail.predictors.stepped import DAY_SECONDS
 from foresail.traces.runtime_samples import FEATURE, samples_of
 
 

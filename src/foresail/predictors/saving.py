@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import USER
 from foresail.model.errors import InputError
-from foresail.predictors._steps import Snapshot, SteppedPredictor
+from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 
 FORMAT: Final = "foresail learned state"
 VERSION: Final = 1
@@ -207,7 +207,7 @@ def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> NDArray
     return array[:size].reshape(shape)
 
 
-def _read(path: Path) -> tuple[StateHeader, Snapshot]:
+def _read(path: Path) -> tuple[StateHeader, PredictorSnapshot]:
     try:
         with zipfile.ZipFile(path) as archive:
             plain: dict[str, Any] = json.loads(archive.read(_HEADER))
@@ -217,7 +217,9 @@ def _read(path: Path) -> tuple[StateHeader, Snapshot]:
         names = {int(column): list(known) for column, known in plain["names"].items()}
         if USER not in names:
             raise ValueError("no names of users")
-        return header, Snapshot(names, tuple(plain["in_flight"]), tuple(plain["slots"]), **arrays)
+        return header, PredictorSnapshot(
+            names, tuple(plain["in_flight"]), tuple(plain["slots"]), **arrays
+        )
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}", source=path, expected=_EXPECTED

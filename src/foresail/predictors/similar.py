@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
-from foresail.kernels import similar
-from foresail.kernels.request import ignore
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.registry import register
-from foresail.predictors._steps import Layout, SteppedPredictor, require
+from foresail.predictors.kernels import similar
+from foresail.predictors.kernels.request import ignore
+from foresail.predictors.stepped import Layout, SteppedPredictor, require
 
 _NO_USER_COLUMNS: Final = 0
 _WIDEST: Final = 10.0

@@ -11,7 +11,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.predictors._history import HistoryParameters, HistoryPredictor
+from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
 
 QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")
 """Per task: average cores and memory, their sums over time, and the most of any task and period

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.advising.advice import Advice
-from foresail.cloud.advising.choosing import Expected, certainty
-from foresail.cloud.advising.trying import Tried
+from foresail.cloud.advising.choosing import ExpectedMonth, certainty
+from foresail.cloud.advising.trying import RuleResult
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.advice_words import RULE_NAMES, PricesTold, money
 from foresail.reports.curve_figure import Curve, curve_figure
@@ -41,8 +41,8 @@ def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:
         if not points:
             continue
         curves.append(_curve(advice, style, points, banded=name == advice.advised.tried.rule.name))
-        best = min(points, key=lambda each: advice.stakes.expected(each).worth)
-        expected = advice.stakes.expected(best)
+        best = min(points, key=lambda each: advice.weights.expected(each).worth)
+        expected = advice.weights.expected(best)
         findings.append(
             f"{style.label}: best {money(expected.cost, prices)} with "
             f"{count(best.nodes, 'node')} and a mean wait of "
@@ -82,7 +82,7 @@ def tried_table(advice: Advice) -> pl.DataFrame:
     """A row for all that was tried."""
     rows = []
     for each in advice.tried:
-        expected = advice.stakes.expected(each)
+        expected = advice.weights.expected(each)
         rows.append(
             {
                 "rule": each.rule.name,
@@ -106,26 +106,28 @@ def tried_table(advice: Advice) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _undominated(advice: Advice, name: str) -> list[Tried]:
+def _undominated(advice: Advice, name: str) -> list[RuleResult]:
     """Points of a rule than which none is both cheaper and quicker, by rising wait."""
     named = [
         each
         for each in advice.tried
-        if each.rule.name == name and each.is_lasting and (each.nodes or name == "njw")
+        if each.rule.name == name and each.is_lasting and (each.nodes or name == "no-jobs-wait")
     ]
-    expected = {each: advice.stakes.expected(each) for each in named}
-    kept: list[Tried] = []
+    expected = {each: advice.weights.expected(each) for each in named}
+    kept: list[RuleResult] = []
     for each in sorted(named, key=lambda e: (expected[e].mean_wait_seconds, expected[e].cost)):
         if not kept or expected[each].cost < expected[kept[-1]].cost:
             kept.append(each)
     return kept
 
 
-def _curve(advice: Advice, style: PolicyStyle, points: Sequence[Tried], *, banded: bool) -> Curve:
-    expected = [advice.stakes.expected(each) for each in points]
+def _curve(
+    advice: Advice, style: PolicyStyle, points: Sequence[RuleResult], *, banded: bool
+) -> Curve:
+    expected = [advice.weights.expected(each) for each in points]
     low = high = None
     if banded and advice.futures.informative:
-        ends = [certainty(each, advice.stakes, advice.futures).cost for each in points]
+        ends = [certainty(each, advice.weights, advice.futures).cost for each in points]
         low, high = np.array([end[0] for end in ends]), np.array([end[1] for end in ends])
     return Curve(
         style,
@@ -139,7 +141,7 @@ def _curve(advice: Advice, style: PolicyStyle, points: Sequence[Tried], *, bande
     )
 
 
-def _mark(expected: Expected, label: str) -> Curve:
+def _mark(expected: ExpectedMonth, label: str) -> Curve:
     style = PolicyStyle(label, label, label, "@ink", *_POINT)
     wait, cost = np.array([expected.mean_wait_seconds]), np.array([expected.cost])
     return Curve(style, wait, cost, [0], [label])
@@ -300,5 +302,5 @@ _NAMES: Final = {
     "advised": "advised",
     "today": "today",
     "on demand": "all on demand",
-    "hindsight": "nobody waits, in hindsight",
+    "hindsight": "no job waits, in hindsight",
 }

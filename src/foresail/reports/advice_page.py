@@ -1,4 +1,4 @@
-"""The page an operator takes to the person who signs: what to own, who waits, at what price."""
+"""The page an operator takes to the person who signs: what to own, what waits, the price."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from foresail.cloud.advising.advice import TRUTH, Advice
 from foresail.cloud.advising.searching import Compared
-from foresail.cloud.advising.trying import Tried
+from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
@@ -65,6 +65,11 @@ def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
         said = f"{_amount(amount)} {unit}"
         rows.append((name, said, _whole(cost), "–", "0 s", "0 s", "–"))
         numbers.append({"what": name, unit: amount, "cost_per_month": cost})
+    pays = (
+        "pays more likely than not"
+        if advice.question.risk is None
+        else "pays as surely as is asked for"
+    )
     return NumbersTable(
         "compared",
         "What does it come to?",
@@ -74,14 +79,14 @@ def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
             f"{prices.currency} a month",
             "90 % range",
             "mean wait",
-            "95 % wait at most",
+            "95 % wait",
             "work rented",
         ),
         rows,
         pl.DataFrame(numbers, infer_schema_length=None),
         " ".join(how_sure(advice, prices))
-        + " Today: every job waits until there is room. No waiting, same risk: reserved so that it "
-        f"pays as surely as is asked for; in hindsight: knowing all demand. {UNWAITED_COUNTS}",
+        + " Today: every job waits until there is room. No waiting, foreseen: reserved so that it "
+        f"{pays}; in hindsight: knowing all demand. {UNWAITED_COUNTS}",
     )
 
 
@@ -136,7 +141,7 @@ def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
         plan = report.risk[resource]
         rows.append(
             (
-                "no waiting, same risk",
+                "no waiting, foreseen",
                 report.held_units(resource) + sum(plan.units.values()),
                 dear * plan.expected_cost_share + sunk * HOURS_PER_MONTH,
             )
@@ -216,13 +221,13 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 
 def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """The best of every kind of rule, and what one has to be told to follow it."""
-    best: dict[str, Tried] = {}
-    for each in sorted(advice.tried, key=lambda tried: advice.stakes.expected(tried).worth):
+    best: dict[str, RuleResult] = {}
+    for each in sorted(advice.tried, key=lambda tried: advice.weights.expected(tried).worth):
         if each.is_lasting:
             best.setdefault(rule_name(each.rule), each)
     rows, records = [], []
     for name, each in best.items():
-        expected = advice.stakes.expected(each)
+        expected = advice.weights.expected(each)
         rests = has_to_be_told(each.rule, advice)
         rows.append(
             (
@@ -275,10 +280,10 @@ def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 def _told_how(advice: Advice) -> list[str]:
     """Where runtimes, waits and lifetimes come from."""
     told = [
-        "True runtimes are nobody's on submission: what has to be told them is not advised."
+        "True runtimes are not known on submission: what has to be told them is not advised."
         if advice.believed_by == TRUTH
         else f"Runtimes are those that {advice.believed_by} believed on submission.",
-        "Told of waits, a rule rents a machine at once to whoever is expected to wait beyond the "
+        "Told of waits, a rule rents a machine at once to a job that should wait beyond the "
         "limit, by a linear model of the state of nodes and queue that learned from the first "
         "third of the log and is used after it.",
     ]
@@ -290,8 +295,8 @@ def _told_how(advice: Advice) -> list[str]:
     return [*told, "Both are tried with the best limits of the plain rule."]
 
 
-def _is_limited(tried: Tried) -> bool:
-    return math.isfinite(tried.rule.waiting_seconds) and tried.rule.name != "njw"
+def _is_limited(tried: RuleResult) -> bool:
+    return math.isfinite(tried.rule.waiting_seconds) and tried.rule.name != "no-jobs-wait"
 
 
 def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
@@ -349,7 +354,9 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                 "asked": question.risk,
                 "last_tenth_pays": advice.chance_to_pay,
                 "best_nodes_on_the_log": advice.best_nodes,
-                "nodes_within_the_risk": advice.within_risk.nodes,
+                "nodes_within_the_risk": None
+                if advice.within_risk is None
+                else advice.within_risk.nodes,
                 "growth": question.growth,
                 "growth_spread": question.growth_spread,
             },
@@ -368,7 +375,7 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
                 "prices": prices.name,
                 "prices_source": prices.source,
                 "prices_date": str(prices.valid_on),
-                "wait_price_per_hour": advice.stakes.wait_price_per_hour,
+                "wait_price_per_hour": advice.weights.wait_price_per_hour,
                 "wait_price_stated": question.wait_price_per_hour is not None,
                 "words": rests_on(advice, prices),
             },

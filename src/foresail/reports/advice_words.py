@@ -10,7 +10,7 @@ from typing import Final
 from foresail.cloud.advising.advice import TRUTH, Advice
 from foresail.cloud.advising.choosing import missed
 from foresail.cloud.advising.market import Market
-from foresail.cloud.advising.question import Rule
+from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.advising.searching import Compared
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.waiting.worth import USUAL_SHARE
@@ -19,9 +19,9 @@ from foresail.model.words import count, duration, number, percent
 _DAY: Final = 86_400.0
 _LITTLE: Final = 0.0005
 RULE_NAMES: Final = {
-    "ajw": "everybody waits",
-    "njw": "nobody waits",
-    "ajw-t": "waits have a limit",
+    "all-jobs-wait": "every job waits",
+    "no-jobs-wait": "no job waits",
+    "all-jobs-wait-threshold": "waits have a limit",
     "compound": "only long jobs wait",
     "speculative": "tried on rented ones first",
 }
@@ -29,7 +29,7 @@ UNWAITED_COUNTS: Final = (
     "Both rows of no waiting are counted otherwise than the advice, and may lie on either side of "
     "it: cores, memory and gpus are bought apart and in any amounts, not as whole nodes that jobs "
     "must fit, for any term on sale at the median discount of all types; “What was considered?” "
-    "has what comes of nobody waiting when it is counted like the advice."
+    "has what comes of no job waiting when it is counted like the advice."
 )
 """What is said under a table that has both beside the advice."""
 
@@ -49,7 +49,7 @@ def money(amount: float, prices: PricesTold) -> str:
     return f"{number(round(amount)) if abs(amount) >= 100.0 else number(amount)} {prices.currency}"
 
 
-def rule_name(rule: Rule) -> str:
+def rule_name(rule: WaitingRule) -> str:
     """A rule in a few words."""
     told = [
         *(["learned waits"] if rule.waits == "learned" else []),
@@ -58,19 +58,19 @@ def rule_name(rule: Rule) -> str:
     return ", ".join([RULE_NAMES[rule.name], *told])
 
 
-def rule_words(rule: Rule) -> str:
-    """Who waits, as an instruction with its thresholds."""
+def rule_words(rule: WaitingRule) -> str:
+    """Which jobs wait, as an instruction with its thresholds."""
     words = _plain_rule_words(rule)
     if rule.waits == "learned":
         words += (
-            f"; whoever is expected to wait for more than {duration(rule.waiting_seconds)}, by "
-            "what the state of the nodes and the queue taught of waits, is rented one at once"
+            f"; a job that is expected to wait for more than {duration(rule.waiting_seconds)}, by "
+            "what the state of the nodes and the queue says of waits, is rented one at once"
         )
     return words
 
 
-def has_to_be_told(rule: Rule, advice: Advice) -> str:
-    """What a rule goes by that somebody must have believed or learned."""
+def has_to_be_told(rule: WaitingRule, advice: Advice) -> str:
+    """What a rule goes by that must be believed or learned."""
     told = []
     if rule.goes_by_runtimes:
         told.append("true runtimes" if advice.believed_by == TRUTH else "runtimes")
@@ -81,14 +81,14 @@ def has_to_be_told(rule: Rule, advice: Advice) -> str:
     return ", ".join(told) or "nothing"
 
 
-def _plain_rule_words(rule: Rule) -> str:
+def _plain_rule_words(rule: WaitingRule) -> str:
     limit, short = duration(rule.waiting_seconds), duration(rule.short_seconds)
     match rule.name:
-        case "ajw":
+        case "all-jobs-wait":
             return "every job waits until there is room"
-        case "njw":
+        case "no-jobs-wait":
             return "no job waits: one that finds no room runs on a rented machine at once"
-        case "ajw-t":
+        case "all-jobs-wait-threshold":
             return (
                 f"a job that finds no room waits for at most {limit}, then runs on a rented machine"
             )
@@ -106,7 +106,7 @@ def _plain_rule_words(rule: Rule) -> str:
             )
 
 
-def _trial_machine(rule: Rule) -> str:
+def _trial_machine(rule: WaitingRule) -> str:
     if rule.trials == "on demand":
         return "rented machine"
     return "transient machine (on demand, if that is taken back)"
@@ -137,7 +137,7 @@ def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
     held = advice.held_out
     if held is None:
         return []
-    unit = advice.stakes.demand.block_name
+    unit = advice.weights.demand.block_name
     lost = held.lived.worth / held.best.worth - 1.0 if held.best.worth else 0.0
     same = (held.chosen.nodes, held.chosen.rule) == (
         advice.advised.tried.nodes,
@@ -197,7 +197,7 @@ def _advised(advice: Advice, prices: PricesTold) -> list[str]:
     month = best.expected.cost
     year = month * HOURS_PER_YEAR / 730.0
     wait = (
-        "Nobody waits"
+        "No job waits"
         if best.tried.p95_wait_seconds == 0.0 and best.expected.mean_wait_seconds == 0.0
         else f"People wait {duration(best.expected.mean_wait_seconds)} on average, and 19 jobs of "
         f"20 at most {duration(best.tried.p95_wait_seconds)}"
@@ -254,7 +254,7 @@ def _rented(advice: Advice) -> str:
     where = "on demand"
     if advice.transient is not None:
         where = "on rented machines, transient ones where that is expected to be cheaper"
-    if tried.rule.name == "ajw":
+    if tried.rule.name == "all-jobs-wait":
         return f"What the nodes are too small for, {share} of the work, runs {where}."
     return f"So {share} of the work runs {where}."
 
@@ -263,7 +263,7 @@ def _today(advice: Advice, prices: PricesTold) -> list[str]:
     today = advice.today
     if today is None:
         return []
-    whose = f"Today's {count(today.tried.nodes, 'node')}, with everybody waiting,"
+    whose = f"Today's {count(today.tried.nodes, 'node')}, with every job waiting,"
     rests = _counted_from_the_log(advice)
     if not today.tried.is_lasting:
         return [
@@ -312,7 +312,7 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
     best = advice.advised
     low, high = best.certainty.cost
     brief, long = best.certainty.mean_wait_seconds
-    unit = advice.stakes.demand.block_name
+    unit = advice.weights.demand.block_name
     said = [
         f"Put together anew from the log's {count(blocks, unit)}, 9 periods of 10 come to "
         f"{number(round(low))} to {money(high, prices)} a month"
@@ -329,7 +329,8 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
         said.append(
             f"With demand{grown} uncertain by {percent(question.growth_spread)}, the "
             f"last tenth of these nodes pays for itself in {percent(advice.chance_to_pay)} of "
-            f"futures ({percent(1.0 - question.risk)} are asked for)"
+            "futures"
+            + ("" if question.risk is None else f" ({percent(1.0 - question.risk)} are asked for)")
             + (
                 "."
                 if advice.best_nodes == best.tried.nodes
@@ -337,14 +338,26 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
             )
         )
         said += _forced(advice, prices)
+    if question.risk is None:
+        said.append(
+            "Waiting counted, the mean of these futures is "
+            + ", ".join(
+                f"{money(each.foreseen_worth, prices)} a month {_as_called(each)}"
+                for each in advice.compared
+            )
+            + ": the advice is the least of all that was tried"
+            + (" and meets the targets." if question.has_targets else ".")
+        )
     return said
 
 
 def _forced(advice: Advice, prices: PricesTold) -> list[str]:
     """That targets are why nodes are advised that pay less surely than is asked for."""
     question, safe = advice.question, advice.within_risk
+    if question.risk is None or safe is None:
+        return []
     more = advice.advised.tried.nodes > safe.nodes
-    forcing = {each.target for each in missed(safe, advice.tried, advice.stakes, question)}
+    forcing = {each.target for each in missed(safe, advice.tried, advice.weights, question)}
     if not (more and forcing and advice.chance_to_pay < 1.0 - question.risk):
         return []
     targets = []
@@ -352,7 +365,7 @@ def _forced(advice: Advice, prices: PricesTold) -> list[str]:
         targets.append(f"a mean wait of {duration(question.most_wait_seconds or 0.0)}")
     if "cost" in forcing:
         targets.append(f"{money(question.most_cost_per_month or 0.0, prices)} a month")
-    expected = advice.stakes.expected(safe)
+    expected = advice.weights.expected(safe)
     return [
         f"The target of {' and '.join(targets)} forces more nodes than the risk allows: that would "
         f"be {count(safe.nodes, 'node')} under the best rule, which on the log as it is come to "
@@ -365,9 +378,16 @@ def _called(each: Compared) -> str:
     return "today" if each.name == "today" else "all on demand"
 
 
+def _as_called(each: Compared) -> str:
+    return {"advised": "as advised", "today": "as today"}.get(each.name, "all on demand")
+
+
 def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
     """What is lost because runtimes and waits are believed, not known."""
-    if advice.advised.tried.nodes == 0 or advice.advised.tried.rule.name in ("ajw", "njw"):
+    if advice.advised.tried.nodes == 0 or advice.advised.tried.rule.name in (
+        "all-jobs-wait",
+        "no-jobs-wait",
+    ):
         return []
     known, real = advice.foreseen, advice.advised.expected
     return [
@@ -407,12 +427,12 @@ def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
         + (f" ({prices.source})" if prices.source else "")
         + f". A node costs {money(market.node_price_per_hour, prices)} an hour, used or not "
         f"({market.bought_as}); a job is rented the cheapest machine that holds it, for as long as "
-        "it runs, and shares it with nobody." + _committed(advice, prices),
+        "it runs, and shares it with no other." + _committed(advice, prices),
         f"Demand: {advice.source}, {count(advice.jobs, 'job')} over {length}{repeats}{left_out}.",
-        f"An hour that a job waits is worth {money(advice.stakes.wait_price_per_hour, prices)}: "
+        f"An hour that a job waits is worth {money(advice.weights.wait_price_per_hour, prices)}: "
         f"{stated}.",
         *_runtimes(advice),
-        f"Who waits goes in the order {question.queue}, and the first that fits starts.",
+        f"Waiting jobs go in the order {question.queue}, and the first that fits starts.",
         "Jobs may use several nodes at once: the nodes are one pool of "
         f"{market.unit}s" + (" and cores." if market.unit == "gpu" else ".")
         if market.spanning
@@ -435,23 +455,23 @@ def _runtimes(advice: Advice) -> list[str]:
     """Whose beliefs count, and what was not advised for want of an honest one."""
     rule = advice.advised.tried.rule
     learned = (
-        f" Waits are learned from the first third of the log, where everybody waits up to "
+        f" Waits are learned from the first third of the log, where every job waits up to "
         f"{duration(rule.waiting_seconds)}, by a linear model of the state of nodes and queue; "
-        "until then nobody is expected to wait too long."
+        "until then no job is expected to wait too long."
         if rule.waits == "learned"
-        else " Nobody who waits is told for how long."
+        else " No waiting job is told for how long."
     )
     if advice.believed_by == TRUTH:
         return [
             "Runtimes are taken to be known; rules that go by them are tried, but not advised, for "
-            f"nobody knows them on submission.{learned}"
+            f"they are not known on submission.{learned}"
         ]
     return [f"Runtimes are believed as {advice.believed_by} says.{learned}"]
 
 
 def _gpus(advice: Advice) -> list[str]:
     """Where jobs that ask for gpus run."""
-    demand, node = advice.stakes.demand, advice.market.node
+    demand, node = advice.weights.demand, advice.market.node
     if demand.jobs.gpus is None:
         return []
     asks = demand.jobs.gpus > 0.0

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.reports.figure import Figure, packed
-from foresail.reports.plot_axes import Scale
+from foresail.reports.plot_axes import AxisScale
 from foresail.reports.style import PolicyStyle, layout, literal
 
 _HEIGHT: Final = 340
@@ -57,8 +57,8 @@ def curve_figure(
     title: str,
     findings: Sequence[str],
     curves: Sequence[Curve],
-    across: Scale,
-    up: Scale,
+    across: AxisScale,
+    up: AxisScale,
     *,
     table: pl.DataFrame,
     note: str = "",
@@ -114,7 +114,7 @@ def curve_figure(
     return Figure(name, title, list(findings), traces, drawing, table, note)
 
 
-def _line(curve: Curve, across: Scale, up: Scale) -> dict[str, Any]:
+def _line(curve: Curve, across: AxisScale, up: AxisScale) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines" if curve.x.size > 1 else "markers",
@@ -134,7 +134,7 @@ def _line(curve: Curve, across: Scale, up: Scale) -> dict[str, Any]:
     }
 
 
-def _marks(curve: Curve, across: Scale, up: Scale, side: str) -> dict[str, Any]:
+def _marks(curve: Curve, across: AxisScale, up: AxisScale, side: str) -> dict[str, Any]:
     places = list(curve.marked)
     return {
         "type": "scatter",
@@ -152,7 +152,9 @@ def _marks(curve: Curve, across: Scale, up: Scale, side: str) -> dict[str, Any]:
     }
 
 
-def _band(curve: Curve, low: Floats, high: Floats, across: Scale, up: Scale) -> dict[str, Any]:
+def _band(
+    curve: Curve, low: Floats, high: Floats, across: AxisScale, up: AxisScale
+) -> dict[str, Any]:
     x = across.drawn(curve.x)
     return {
         "type": "scatter",

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.evaluation.errors import BUCKETS, TAIL
+from foresail.analysis.prediction_errors import BUCKETS, TAIL
 from foresail.model.words import count, number, percent
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.carbon import GreenMetrics
-from foresail.cloud.waiting.green_hours import Course, GreenAnswer
+from foresail.cloud.waiting.green_hours import GreenAnswer, GreenCourse
 from foresail.model.words import duration, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
@@ -73,7 +73,7 @@ def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
     )
 
 
-def day_figure(course: Course, asked: GreenCircumstances) -> Figure:
+def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
     """Means by hour of the day."""
     hours = np.arange(24.0)
     columns = {
@@ -109,7 +109,7 @@ def day_figure(course: Course, asked: GreenCircumstances) -> Figure:
     )
 
 
-def course_figure(course: Course) -> Figure:
+def course_figure(course: GreenCourse) -> Figure:
     """The week with most work, or all of it where it is shorter."""
     begins = course.edges_seconds[:-1]
     work = np.concatenate([[0.0], np.cumsum(course.cores_at_once)])
@@ -155,7 +155,7 @@ def course_figure(course: Course) -> Figure:
 
 
 def _relative(
-    x: Floats, columns: dict[str, Floats], course: Course
+    x: Floats, columns: dict[str, Floats], course: GreenCourse
 ) -> tuple[list[Curve], list[str]]:
     """Columns over the means of the whole course: of the intensity, and of the cores at work."""
     length = np.diff(course.edges_seconds)

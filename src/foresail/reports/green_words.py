@@ -63,12 +63,12 @@ def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
     said.append(_knowledge(most, asked))
     if answer.unbelieved_jobs > 0.0:
         said.append(
-            f"{percent(answer.unbelieved_jobs)} of the jobs start at once, because nobody believes "
-            "anything of their runtime."
+            f"{percent(answer.unbelieved_jobs)} of the jobs start at once, because nothing is "
+            "believed of their runtime."
         )
     said.append(
         f"Jobs never wait for capacity here: {count(most.most_cores, 'core')} would be in use at "
-        f"once at most, {number(answer.most_cores_at_once)} if nobody waited. Where there are "
+        f"once at most, {number(answer.most_cores_at_once)} if no job waited. Where there are "
         "fewer, less is saved."
     )
     return said
@@ -130,7 +130,7 @@ def notes(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
         of_watts = ", and with other watts other jobs wait"
     return [
         "The intensity is taken to be known in advance. Of starts that emit as little, a job takes "
-        "the earliest. Cores that nobody uses are not counted: neither their power, nor what "
+        "the earliest. Cores that no job uses are not counted: neither their power, nor what "
         "making machines emitted.",
         "Emission is counted over the true runtimes"
         + (

@@ -318,8 +318,10 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
 def _footer(view: ReportView, command: str | None) -> str:
     made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
     conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
+    engines = ", ".join(sorted({s.meta.engine or "real run" for s in view.schedules}))
     return (
-        f"<footer>{made}<p>Conventions of the replay: {as_html(conventions)}. “Overtaken”: a job "
+        f"<footer>{made}<p>Carried out by: {as_html(engines)}. "
+        f"Conventions of the replay: {as_html(conventions)}. “Overtaken”: a job "
         "submitted later started first; “would have fitted”: into the processors free at that "
         "instant. Times count from the first submission; day 1 is its first 24 hours.</p>"
         "<p id='keys'>Keys in a figure: + and − zoom in time or along the axis, ← and → move, "

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.control.moment import Moment
+from foresail.explain.run_snapshot import RunSnapshot
 from foresail.model.words import count, duration
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plan_bands import BandUse, band_uses, bands_of, is_too_dense
@@ -77,7 +77,7 @@ class _Canvas:
         return units * self.unit_seconds / seconds * _DRAWN_WIDTH
 
 
-def plan_figure(moment: Moment) -> tuple[Figure, PlanView]:
+def plan_figure(moment: RunSnapshot) -> tuple[Figure, PlanView]:
     """The picture of a moment, and what it was drawn from."""
     view = plan_view(moment, _COLUMNS)
     canvas = _Canvas.of(view)

@@ -1,4 +1,4 @@
-"""The page of one moment of a run: words, the plan as a picture, who waits and why."""
+"""The page of one moment of a run: words, the plan as a picture, which jobs wait and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from foresail.control.moment import Moment
+from foresail.explain.run_snapshot import RunSnapshot
 from foresail.model.words import duration
 from foresail.reports.document import as_html, document, section
 from foresail.reports.figure import Figure, MissingFigure
@@ -26,7 +26,7 @@ class PlanPart:
     view: PlanView
 
     @classmethod
-    def of(cls, moment: Moment) -> PlanPart:
+    def of(cls, moment: RunSnapshot) -> PlanPart:
         """Lay out and draw a moment."""
         figure, view = plan_figure(moment)
         return cls(figure, view)

@@ -1,4 +1,4 @@
-"""What a page says of a moment beside the picture: who waits and why, and the solver's word."""
+"""What a page says of a moment beside the picture: the waiting jobs, and the solver's word."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Final
 
 import polars as pl
 
-from foresail.control.moment import WaitingJob
+from foresail.explain.reason_words import in_words, waiting_words
+from foresail.explain.run_snapshot import WaitingJob
 from foresail.model.words import count, duration, number
 from foresail.reports.document import as_html, behind
 from foresail.reports.figure import Figure
 from foresail.reports.plan_view import PlanView
-from foresail.reports.plan_words import chance_words, in_words, solver_words, waiting_words
+from foresail.reports.plan_words import chance_words, solver_words
 
 _MOST_ROWS: Final = 100
 
@@ -100,7 +101,7 @@ def _start(waiting: WaitingJob, zero: float) -> float | None:
 
 
 def in_order(view: PlanView) -> list[WaitingJob]:
-    """Who waits: by planned start, then those that are not planned, by submission."""
+    """The waiting jobs: by planned start, then those that are not planned, by submission."""
     return sorted(
         view.moment.waiting,
         key=lambda each: math.inf if each.planned is None else each.planned.start_seconds,
@@ -108,7 +109,7 @@ def in_order(view: PlanView) -> list[WaitingJob]:
 
 
 def moment_sections(view: PlanView, command: str | None) -> str:
-    """HTML: who waits and why, and what the solver believed."""
+    """HTML: which jobs wait and why, and what the solver believed."""
     return _waiting_section(view, command) + solver_section(view)
 
 
@@ -123,10 +124,10 @@ def solver_section(view: PlanView) -> str:
 
 def _waiting_section(view: PlanView, command: str | None) -> str:
     moment = view.moment
-    title = "<h2>Who waits, and why?</h2>"
+    title = "<h2>Which jobs wait, and why?</h2>"
     if not moment.waiting:
         return (
-            f"<section class='missing' id='waiting'>{title}<p><strong>Nobody waits at this moment."
+            f"<section class='missing' id='waiting'>{title}<p><strong>No job waits at this moment."
             "</strong> Choose another with --at to see who does.</p></section>"
         )
     free = f"<p class='note'>{as_html(f'{moment.idle_cpus:g} cpus')} stand idle.</p>"

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.control.chances import (
+from foresail.control.policy import parse_policy
+from foresail.explain.chances import (
     PlannedSlowdowns,
     chance_of_running,
     chance_of_start,
     still_running,
 )
-from foresail.control.moment import Moment, PastAttempt, WaitingJob
-from foresail.control.policy import parse_policy
+from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.errors import ForesailError
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
@@ -69,7 +69,7 @@ class PlanView:
     (on the log's clock). ``left_out`` counts planned jobs beyond those that are drawn.
     """
 
-    moment: Moment
+    moment: RunSnapshot
     from_seconds: float
     to_seconds: float
     lanes: Lanes
@@ -87,7 +87,7 @@ class PlanView:
         return bool(self.planned)
 
 
-def plan_view(moment: Moment, columns: int) -> PlanView:
+def plan_view(moment: RunSnapshot, columns: int) -> PlanView:
     """Lay out a moment, with so many columns of time."""
     slowdowns = PlannedSlowdowns(moment.cluster)
     window = _window_seconds(moment)
@@ -114,7 +114,7 @@ def plan_view(moment: Moment, columns: int) -> PlanView:
 
 
 def _laid_out(
-    moment: Moment, begin: float, lanes: Lanes
+    moment: RunSnapshot, begin: float, lanes: Lanes
 ) -> tuple[tuple[Bar, ...], tuple[Bar, ...]]:
     """Bars of the attempts that have ended since some time, and of those that run."""
     ended = [each for each in moment.past if each.end_seconds > begin]
@@ -150,7 +150,7 @@ def _ends(running: RunningJob, now: float) -> tuple[float, float, float]:
 
 
 def _planned(
-    moment: Moment, lanes: Lanes, slowdowns: PlannedSlowdowns, chances: dict[str, float | None]
+    moment: RunSnapshot, lanes: Lanes, slowdowns: PlannedSlowdowns, chances: dict[str, float | None]
 ) -> tuple[tuple[Bar, ...], int]:
     waiting = [each for each in moment.waiting if math.isfinite(_start(each))]
     waiting.sort(key=_start)
@@ -171,7 +171,7 @@ def _start(waiting: WaitingJob) -> float:
     return math.inf if waiting.planned is None else waiting.planned.start_seconds
 
 
-def _chances(moment: Moment, slowdowns: PlannedSlowdowns) -> dict[str, float | None]:
+def _chances(moment: RunSnapshot, slowdowns: PlannedSlowdowns) -> dict[str, float | None]:
     """Chance of every waiting job's deadline: as planned, or at most (if it started now)."""
     chances = {}
     for each in moment.waiting:
@@ -185,7 +185,7 @@ def _chances(moment: Moment, slowdowns: PlannedSlowdowns) -> dict[str, float | N
     return chances
 
 
-def _window_seconds(moment: Moment) -> float:
+def _window_seconds(moment: RunSnapshot) -> float:
     """How far the picture reaches: the scheduler's window, or to the end of what is planned.
 
     Without either, until nearly all that runs should have ended.

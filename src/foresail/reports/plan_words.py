@@ -8,61 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from foresail.control.moment import WaitingJob
-from foresail.control.records import Solved
-from foresail.model.reason import Reason, ReasonCode
+from foresail.explain.reason_words import in_words
 from foresail.model.words import count, duration, number, percent
+from foresail.record.records import Solved
 from foresail.reports.plan_view import Bar, PlanView
 
-REASONS: Final = {
-    ReasonCode.RESERVED: "planned for later",
-    ReasonCode.NO_ROOM: "not enough is free",
-    ReasonCode.WOULD_DELAY: "would delay another job",
-    ReasonCode.BEHIND: "others are ahead",
-    ReasonCode.TOO_WIDE: "wider than the cluster",
-    ReasonCode.DEPENDENCY: "waits for another job to end",
-    ReasonCode.DRAINING: "the run is being drained",
-    ReasonCode.NOT_CHOSEN: "not chosen by the scheduler",
-}
-"""What each kind of reason is called."""
-
-NOT_ASKED: Final = "the next scheduling pass is still to come"
-"""Why a job waits that has come since the scheduler was last asked."""
-
 _MOST_NAMED: Final = 5
-
-
-def reason_words(reason: Reason, now: float) -> str:
-    """The reason in words; a time in it is said as how far off it is."""
-    start = reason.numbers.get("start")
-    if not isinstance(start, float | int):
-        return reason.sentence
-    later = in_words(start - now)
-    if reason.code is ReasonCode.RESERVED:
-        return f"next in line: {reason.numbers['cpus']:g} cpus should be free {later}"
-    return f"would delay job {reason.numbers['head']}, which should start {later}"
-
-
-def in_words(seconds: float) -> str:
-    """How far off something is: ``now``, ``in 20 min``, ``at no known time``."""
-    if math.isinf(seconds):
-        return "at no known time"
-    return "now" if seconds <= 0.0 else f"in {duration(seconds)}"
-
-
-def waiting_words(waiting: WaitingJob, now: float) -> str:
-    """Why a job waits, and since when that is so."""
-    if waiting.reason is None:
-        return "the log does not say"
-    if not waiting.is_asked and waiting.reason.code is ReasonCode.NOT_CHOSEN:
-        return NOT_ASKED
-    since = now - waiting.reason_since_seconds
-    said = reason_words(waiting.reason, now)
-    return (
-        said
-        if since < 1.0 or not waiting.reason.numbers
-        else f"{said} (as it was {duration(since)} ago)"
-    )
 
 
 def chance_words(chance: float | None, is_planned: bool) -> str:
@@ -135,7 +86,7 @@ def _running(view: PlanView) -> str:
 def _waiting(view: PlanView) -> list[str]:
     waiting = view.moment.waiting
     if not waiting:
-        return ["Nobody waits."]
+        return ["No job waits."]
     verb = "waits" if len(waiting) == 1 else "wait"
     first = f"{count(len(waiting), 'job')} {verb}"
     planned = len(view.planned) + view.left_out

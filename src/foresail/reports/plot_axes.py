@@ -21,7 +21,7 @@ _FEW_WHOLE: Final = 12
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """How values of one axis are drawn.
 
     Parameters
@@ -53,7 +53,7 @@ class Scale:
 
 def scale_of(
     label: str, kind: str, values: NDArray[np.float64], *, log: bool, longest: float = 0.0
-) -> Scale:
+) -> AxisScale:
     """The axis for some values.
 
     Parameters
@@ -71,28 +71,28 @@ def scale_of(
     """
     if log and kind == "duration":
         far = max(longest, float(values.max(initial=0.0)))
-        return Scale(duration_axis(label, far), least=_LEAST_SECONDS, kind=kind)
+        return AxisScale(duration_axis(label, far), least=_LEAST_SECONDS, kind=kind)
     if log:
         return _logarithmic(label, kind, values)
     if kind == "duration":
         unit, seconds = time_unit(float(values.max(initial=0.0)))
         shape = axis(f"{label}, {unit}", rangemode="tozero", tickformat=",~r", tickangle=0)
-        return Scale(shape, divisor=seconds, kind=kind)
+        return AxisScale(shape, divisor=seconds, kind=kind)
     if kind == "share":
         shape = axis(label, tickformat=".0%", rangemode="tozero", nticks=6, tickangle=0)
-        return Scale(shape, kind=kind)
+        return AxisScale(shape, kind=kind)
     if kind == "hour":
         shape = axis(label, range=[-0.5, _DAY_HOURS + 0.5], dtick=3, tick0=0, tickangle=0)
-        return Scale(shape, kind=kind)
+        return AxisScale(shape, kind=kind)
     smallest = float(values.min(initial=0.0))
     mode = "tozero" if smallest >= 0 else "normal"
     few = values.size > 0 and np.ptp(values) <= _FEW_WHOLE and bool((values % 1 == 0).all())
     ticks = {"dtick": 1} if few else {"nticks": 7}
     shape = axis(label, rangemode=mode, tickformat=",~r", tickangle=0, **ticks)
-    return Scale(shape, kind=kind)
+    return AxisScale(shape, kind=kind)
 
 
-def _logarithmic(label: str, kind: str, values: NDArray[np.float64]) -> Scale:
+def _logarithmic(label: str, kind: str, values: NDArray[np.float64]) -> AxisScale:
     positive = values[values > 0]
     low, high = (float(positive.min()), float(positive.max())) if positive.size else (1.0, 10.0)
     low, high = (low / 1.3, high * 1.3) if high / low < 1.7 else (low, high)
@@ -116,7 +116,7 @@ def _logarithmic(label: str, kind: str, values: NDArray[np.float64]) -> Scale:
         ticktext=[say(tick) for tick in kept],
         tickangle=0,
     )
-    return Scale(shape, least=low, kind=kind)
+    return AxisScale(shape, least=low, kind=kind)
 
 
 def _short(value: float) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foresail.analysis.finding import Finding, Plot
 from foresail.reports.figure import Figure, packed
 from foresail.reports.log_style import DASHES, LogStyle, series_colour
-from foresail.reports.plot_axes import Scale, scale_of
+from foresail.reports.plot_axes import AxisScale, scale_of
 from foresail.reports.style import layout, literal
 
 _HEIGHT: Final = 300
@@ -128,7 +128,7 @@ def drawn(
     return Figure(name, title, list(findings), traces, drawing, table, note)
 
 
-def _scales(parts: Sequence[LogPlot], longest: float) -> tuple[Scale, Scale]:
+def _scales(parts: Sequence[LogPlot], longest: float) -> tuple[AxisScale, AxisScale]:
     plot = parts[0].plot
     ups = ["low", "high"] if plot.kind == "band" else []
     ups = list(_BOX) if plot.kind == "box" else [plot.y, *ups]
@@ -151,7 +151,7 @@ def _scales(parts: Sequence[LogPlot], longest: float) -> tuple[Scale, Scale]:
 
 
 def _traces(
-    part: LogPlot, across: Scale, up: Scale, rows: int, overlaid: bool
+    part: LogPlot, across: AxisScale, up: AxisScale, rows: int, overlaid: bool
 ) -> Iterator[dict[str, Any]]:
     for position, (series, table) in enumerate(part.series()):
         look = _look(part.style, series, position, overlaid)
@@ -180,7 +180,9 @@ def _look(style: LogStyle, series: str | None, position: int, overlaid: bool) ->
     return _Look(f"{log}: {told}", log, told, style.colour, dash, style.symbol, opacity)
 
 
-def _line(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale) -> dict[str, Any]:
+def _line(
+    plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
+) -> dict[str, Any]:
     x, said = _positions(plot, table, across)
     y = _numbers(table, plot.y)
     trace: dict[str, Any] = {
@@ -207,7 +209,9 @@ def _line(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale
     return trace | {"mode": "lines+markers" if few else "lines", "line": line, "marker": marker}
 
 
-def _band(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale) -> dict[str, Any]:
+def _band(
+    plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
+) -> dict[str, Any]:
     x = across.drawn(_numbers(table, plot.x))
     low, high = (up.drawn(_numbers(table, column)) for column in ("low", "high"))
     return {
@@ -224,7 +228,9 @@ def _band(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale
     }
 
 
-def _bars(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale) -> dict[str, Any]:
+def _bars(
+    plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
+) -> dict[str, Any]:
     x, said = _positions(plot, table, across)
     y = _numbers(table, plot.y)
     return {
@@ -243,7 +249,7 @@ def _bars(plot: Plot, table: pl.DataFrame, look: _Look, across: Scale, up: Scale
     }
 
 
-def _boxes(plot: Plot, table: pl.DataFrame, look: _Look, up: Scale) -> Iterator[dict[str, Any]]:
+def _boxes(plot: Plot, table: pl.DataFrame, look: _Look, up: AxisScale) -> Iterator[dict[str, Any]]:
     lower, first, median, third, upper = (
         up.drawn(_numbers(table, column)).tolist() for column in _BOX
     )
@@ -323,7 +329,7 @@ def _heat(parts: Sequence[LogPlot]) -> tuple[list[dict[str, Any]], dict[str, Any
     return traces, layout(height, annotations=notes, **axes)
 
 
-def _positions(plot: Plot, table: pl.DataFrame, across: Scale) -> tuple[Any, list[str]]:
+def _positions(plot: Plot, table: pl.DataFrame, across: AxisScale) -> tuple[Any, list[str]]:
     """Where marks lie along x, and what that is called."""
     if plot.x_kind == "category" or table.schema[plot.x] == pl.String:
         names = table[plot.x].cast(pl.String).to_list()

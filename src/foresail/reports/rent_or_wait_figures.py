@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.frontier import Point, pareto
+from foresail.cloud.waiting.frontier import FrontierPoint, pareto
 from foresail.cloud.waiting.owning_answer import OwningAnswer
 from foresail.model.words import count, duration, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
-from foresail.reports.plot_axes import Scale, scale_of
+from foresail.reports.plot_axes import AxisScale, scale_of
 from foresail.reports.rent_or_wait_tables import points_table
 from foresail.reports.style import PolicyStyle, named_styles
 
@@ -31,7 +31,9 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
     curves = []
     for style, name in zip(named_styles(names), names, strict=True):
         # Owning nothing is the level; a line to it would cross what nothing was tried for.
-        points = pareto([each for each in answer.of(name) if each.machines or name == "njw"])
+        points = pareto(
+            [each for each in answer.of(name) if each.machines or name == "no-jobs-wait"]
+        )
         marked = [at for at, point in enumerate(points) if point is answer.advised]
         words = [f"advised: {answer.advised.machines:,}"] * len(marked)
         curves.append(_curve(style, points, [p.mean_wait_seconds for p in points], marked, words))
@@ -107,12 +109,12 @@ def wait_by_machines(answer: OwningAnswer) -> Figure:
     )
 
 
-def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[Point]]]:
+def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[FrontierPoint]]]:
     """Of each policy the best point for each number of machines, by rising number."""
     policies = list(dict.fromkeys(point.policy for point in answer.points))
     found = []
     for style, policy in zip(named_styles(policies), policies, strict=True):
-        best: dict[int, Point] = {}
+        best: dict[int, FrontierPoint] = {}
         for point in answer.of(policy):
             other = best.get(point.machines)
             value = answer.worth.hour_value
@@ -122,7 +124,7 @@ def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[Poin
     return found
 
 
-def _machines_axis(curves: Sequence[Curve]) -> Scale:
+def _machines_axis(curves: Sequence[Curve]) -> AxisScale:
     return scale_of(
         "machines owned", "number", np.concatenate([each.x for each in curves]), log=False
     )
@@ -135,7 +137,7 @@ def _by_machines_note(answer: OwningAnswer) -> str:
 
 def _line(
     style: PolicyStyle,
-    points: Sequence[Point],
+    points: Sequence[FrontierPoint],
     values: Sequence[float],
     bands: Sequence[tuple[float, float] | None],
 ) -> Curve:
@@ -145,7 +147,7 @@ def _line(
 
 def _curve(
     style: PolicyStyle,
-    points: Sequence[Point],
+    points: Sequence[FrontierPoint],
     across: Sequence[float],
     marked: Sequence[int],
     words: Sequence[str],

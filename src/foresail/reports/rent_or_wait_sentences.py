@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from foresail.cloud.waiting.frontier import Point, best_by_value
+from foresail.cloud.waiting.frontier import FrontierPoint, best_by_value
 from foresail.cloud.waiting.owning_answer import OwningAnswer
 from foresail.cloud.waiting.worth import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
@@ -23,11 +23,11 @@ _YEAR: Final = 365.0 * 86400.0
 _FEW_MACHINES: Final = 5.0
 _SOME: Final = 0.01
 _WHO_WAITS: Final = {
-    "ajw": "let every job wait",
-    "njw": "let no job wait",
-    "ajw-t": "let every job wait, up to the limit",
-    "sww": "let jobs wait whose wait stays within the limit",
-    "ljw": "let only long jobs wait",
+    "all-jobs-wait": "let every job wait",
+    "no-jobs-wait": "let no job wait",
+    "all-jobs-wait-threshold": "let every job wait, up to the limit",
+    "short-waits-wait": "let jobs wait whose wait stays within the limit",
+    "long-jobs-wait": "let only long jobs wait",
     "compound": "let only long jobs wait, and only if that stays within the limit",
     "weighing": "let jobs wait that are expected to save more by it than their delay is worth",
     "speculative": "try jobs on a rented machine first, and let those wait that turn out long",
@@ -76,7 +76,7 @@ def _advice(answer: OwningAnswer, asked: Circumstances) -> str:
     )
 
 
-def _today(answer: OwningAnswer, today: Point, asked: Circumstances) -> str:
+def _today(answer: OwningAnswer, today: FrontierPoint, asked: Circumstances) -> str:
     best = answer.advised
     words = (
         f"Today, with {count(today.machines, 'machine')} and {today.policy}{limits(today)}, it is "
@@ -101,7 +101,7 @@ def _today(answer: OwningAnswer, today: Point, asked: Circumstances) -> str:
     )
 
 
-def _as_quick(answer: OwningAnswer, today: Point) -> list[str]:
+def _as_quick(answer: OwningAnswer, today: FrontierPoint) -> list[str]:
     """The cheapest that waits no longer than today, if it is not the advice."""
     quick = [p for p in answer.points if p.mean_wait_seconds <= today.mean_wait_seconds]
     if not quick:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from foresail.cloud.waiting.frontier import BestFor, Point, best_by_value
+from foresail.cloud.waiting.frontier import BestFor, FrontierPoint, best_by_value
 from foresail.cloud.waiting.owning_answer import OwningAnswer
 from foresail.model.words import duration, number, percent
 from foresail.reports.cloud_page import NumbersTable
@@ -128,7 +128,7 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
     return {name: finite(value) for name, value in content.items()}
 
 
-def _row(before: str, point: Point, hull: dict[Point, BestFor]) -> tuple[str, ...]:
+def _row(before: str, point: FrontierPoint, hull: dict[FrontierPoint, BestFor]) -> tuple[str, ...]:
     prices = "" if point.prices is None else f" ({point.prices[0]:.3f}–{point.prices[1]:.3f})"
     waits = "" if point.waits is None else f" ({between(duration, point.waits, '–')})"
     return (
@@ -145,7 +145,7 @@ def _row(before: str, point: Point, hull: dict[Point, BestFor]) -> tuple[str, ..
     )
 
 
-def _numbers(point: Point) -> dict[str, Any]:
+def _numbers(point: FrontierPoint) -> dict[str, Any]:
     numbers = {
         name: value for name, value in asdict(point).items() if name not in ("prices", "waits")
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from foresail.cloud.waiting.frontier import BestFor, Point
+from foresail.cloud.waiting.frontier import BestFor, FrontierPoint
 from foresail.cloud.waiting.jobs import FixedMachines
 from foresail.cloud.waiting.owning_answer import OwningAnswer
 from foresail.model.words import count, duration, number
@@ -31,7 +31,7 @@ class Circumstances:
     known
         What policies were told of runtimes and waits, in words.
     queue
-        Who of those who wait starts, in words.
+        Which waiting job starts, in words.
     too_wide
         Share of work that no owned machine holds.
     memory_known
@@ -74,7 +74,7 @@ def notes(answer: OwningAnswer, asked: Circumstances) -> list[str]:
     """How it was computed."""
     said = [
         "Owned machines are paid all the time. A rented machine is the cheapest type that holds "
-        "the job, is paid while it runs, and nobody shares it.",
+        "the job, is paid while it runs, and no other job shares it.",
         f"Runtimes and waits: {asked.known}.",
     ]
     if asked.queue:
@@ -107,7 +107,7 @@ def value_range(best: BestFor, currency: str = "") -> str:
     return f"{number(best.least)} to {number(best.most)}{unit}"
 
 
-def limits(point: Point) -> str:
+def limits(point: FrontierPoint) -> str:
     """The thresholds of a point, each after a comma."""
     parts = []
     if point.waiting_seconds is not None:
@@ -117,7 +117,7 @@ def limits(point: Point) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def named(point: Point) -> str:
+def named(point: FrontierPoint) -> str:
     """A point's policy with its thresholds."""
     return f"{point.policy}{limits(point)}"
 

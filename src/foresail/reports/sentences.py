@@ -164,7 +164,7 @@ def _who_pays(pair: pl.DataFrame) -> list[str]:
         f"{percent(max(1 - gained - lost, 0.0))} just as long."
     ]
     if not lost:
-        return [*sentences, "Nobody pays: no job waits longer."]
+        return [*sentences, "No job pays for it: none waits longer."]
     bounds = width_bounds(float(pair["cpus"].to_numpy().max()))
     classes = size_changes(pair, bounds).filter(
         (pl.col("jobs") >= _FEWEST_JOBS) & (pl.col("ratio") > 1.1)

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.costing import Costs
-from foresail.cloud.synchronization.monte_carlo import Drawn
-from foresail.cloud.synchronization.setting import Setting
+from foresail.cloud.synchronization.monte_carlo import DrawnCosts
+from foresail.cloud.synchronization.setting import BarrierProgram
 from foresail.model.words import count, number, percent
 from foresail.reports.cloud_page import CloudPage, NumbersTable
 from foresail.reports.curve_figure import Curve, curve_figure
@@ -21,7 +21,9 @@ from foresail.reports.style import named_styles
 Floats = NDArray[np.float64]
 
 
-def synchronization_page(setting: Setting, found: Sequence[Costs | Drawn], how: str) -> CloudPage:
+def synchronization_page(
+    setting: BarrierProgram, found: Sequence[Costs | DrawnCosts], how: str
+) -> CloudPage:
     """The page about several models.
 
     Parameters
@@ -104,7 +106,7 @@ def _verdict(models: Sequence[Costs]) -> list[str]:
     return [f"{words}."]
 
 
-def _figure(column: str, title: str, label: str, found: Sequence[Costs | Drawn]) -> Figure:
+def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCosts]) -> Figure:
     """One column of all models; where speeds were drawn, with its 95 % interval."""
     models = [_costs(each) for each in found]
     values = [_column(each, column) for each in models]
@@ -116,7 +118,7 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | Drawn])
     ):
         best = costs.best_value if column == "value" else costs.fastest
         low = high = None
-        if isinstance(each, Drawn):
+        if isinstance(each, DrawnCosts):
             low, high = _interval(each, column)
         curves.append(
             Curve(
@@ -135,7 +137,7 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | Drawn])
         f"{', where it is fastest' if column == 'cost' else ', the most'}."
         for curve in curves
     ]
-    drawn = any(isinstance(each, Drawn) for each in found)
+    drawn = any(isinstance(each, DrawnCosts) for each in found)
     return curve_figure(
         column,
         title,
@@ -159,7 +161,7 @@ def _column(costs: Costs, column: str) -> Floats:
             return costs.ratio
 
 
-def _interval(drawn: Drawn, column: str) -> tuple[Floats, Floats]:
+def _interval(drawn: DrawnCosts, column: str) -> tuple[Floats, Floats]:
     """A column where the mean time is at either end of its interval."""
     seconds, half = drawn.costs.seconds, drawn.half_interval_seconds
     power = {"speedup": -1.0, "cost": 1.0}.get(column, -2.0)
@@ -168,5 +170,5 @@ def _interval(drawn: Drawn, column: str) -> tuple[Floats, Floats]:
     return np.minimum(*ends), np.maximum(*ends)
 
 
-def _costs(found: Costs | Drawn) -> Costs:
-    return found.costs if isinstance(found, Drawn) else found
+def _costs(found: Costs | DrawnCosts) -> Costs:
+    return found.costs if isinstance(found, DrawnCosts) else found

@@ -66,7 +66,7 @@ class HeldToHistory:
 
 
 @dataclass(frozen=True)
-class Window:
+class TrailingWindow:
     """Plans made again and again of a trailing window, and what became of them."""
 
     name: str
@@ -95,7 +95,7 @@ class TransientAnswer:
     plan: CapacityPlan
     frontier: Sequence[CapacityPlan]
     held: HeldToHistory | None = None
-    windows: Sequence[Window] = ()
+    windows: Sequence[TrailingWindow] = ()
 
 
 def transient_page(answer: TransientAnswer) -> CloudPage:
@@ -263,7 +263,7 @@ def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
     )
 
 
-def windows_table(windows: Sequence[Window]) -> NumbersTable:
+def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
     """What was planned for and what it came to, by window."""
     rows = []
     records = []

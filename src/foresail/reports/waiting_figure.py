@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from foresail.control.waits import ReasonShare
+from foresail.explain.reason_words import REASONS
+from foresail.explain.waits import ReasonShare
 from foresail.model.words import count, duration, percent
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.plan_words import REASONS
 from foresail.reports.style import axis, layout
 
 _TITLE = "Why did jobs wait?"

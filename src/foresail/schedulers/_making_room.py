@@ -25,10 +25,10 @@ def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
 
 
 def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
-    """Stop the youngest victims until the job would fit; nobody if it never would.
+    """Stop the youngest victims until the job would fit; none if it never would.
 
     They hold their nodes until the cluster reports that they have ended, and what the job is to
-    have of these is nobody else's: it starts in the pass after that.
+    have of these is no other job's: it starts in the pass after that.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preem
     room
         What is free; less what the job is to have of it, on return.
     victims
-        Who may be stopped, the youngest last; those who are stopped are taken out.
+        What may be stopped, the youngest last; those that are stopped are taken out.
     """
     cpus = job.cpus - room.cpus
     chosen: list[RunningJob] = []

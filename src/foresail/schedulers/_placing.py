@@ -21,7 +21,7 @@ from foresail.model.view import ClusterView
 _ROUNDING = 1e-9
 
 
-class Places:
+class NodesByPreference:
     """A cluster's nodes and the sets of them that preferences name; found once per cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ class Places:
 class FreeRoom:
     """What is free at one moment, and what is left of it as gangs are placed."""
 
-    def __init__(self, view: ClusterView, places: Places) -> None:
+    def __init__(self, view: ClusterView, places: NodesByPreference) -> None:
         self._places = places
         self._partitions: dict[str, Resources] = dict(view.free)
         self._nodes: Mapping[str, Resources] = view.free_nodes

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from struct import Struct
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.summary import summarise
-from foresail.kernels import queue_table as table
-from foresail.kernels.calling import step_address
+from foresail.kernels.borrowed import Places
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
 from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
-    CANDIDATE,
     EXPECTED_END,
     HELD,
     HOLDER,
     ORDER_COLUMNS,
-    PASS_COLUMNS,
     PLANNED,
     QUEUE,
     RELEASE_COLUMNS,
@@ -37,8 +35,10 @@ from foresail.model.cluster import Partition
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
-from foresail.model.roster import Roster, changes_since, roster_of
+from foresail.model.roster import Followed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.schedulers.kernels import queue_table as table
+from foresail.schedulers.kernels import waiting_queue as queue
 
 _FEW: Final = 64
 """Changes that are always followed one by one; rows that tables begin with."""
@@ -49,18 +49,29 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
+_SPECIFIED: Final = Struct("=3d")
+_NEEDED: Final = Struct("=3d")
+_CHANGE: Final = Struct("=4d")
+"""Columns written at once: SUBMIT, CPUS and REQUESTED of facts; WIDTH, SUBMITTED and PLANNED; those
+of a change. Column by column it takes three times as long."""
+
 Floats = NDArray[np.float64]
 
 
 class Passed(NamedTuple):
-    """What a pass has come to: slots to start, and how many cpus were free before."""
+    """What a pass has come to.
+
+    Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
+    reservations, in queue order.
+    """
 
     starts: list[int]
     free: float
+    reserved: Mapping[int, float]
 
 
 class Summaries:
-    """Summary rows of beliefs, the last one kept: whoever submits a job asks twice."""
+    """Summary rows of beliefs, the last one kept: at a submission it is asked for twice."""
 
     def __init__(self) -> None:
         self._belief: Distribution | None = None
@@ -75,9 +86,9 @@ class Summaries:
 
 
 class QueueTable:
-    """Who waits for one partition and who runs there, in the order of a scheduler.
+    """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those who wait,
+    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those that wait,
     ``slot_of`` their slots by id, ``wide`` those who never fit, by id. ``version`` counts passes.
     """
 
@@ -96,13 +107,11 @@ class QueueTable:
         self._summaries = summaries
         self._names = names
         self._total = partition.total.cpus
-        self._numbers = _numbers(scheduler)
-        self._follows_pilots = bool(self._numbers[table.FOLLOWS_PILOTS])
+        self._numbers = queue.policy_numbers(scheduler)
+        self._follows_probes = queue.follows_probes(scheduler)
         self._now = -math.inf
-        self._pending: Roster[PendingJob] | None = None
-        self._pending_version = 0
-        self._running: Roster[RunningJob] | None = None
-        self._running_version = 0
+        self._pending: Followed[PendingJob] = Followed()
+        self._running: Followed[RunningJob] = Followed()
         self._is_ordered = True
         self._last_arrival = -1
         self._last_submit = -math.inf
@@ -112,24 +121,45 @@ class QueueTable:
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._counters = np.zeros(table.COUNTERS, np.int64)
-        self._kinds = np.zeros((_FEW, table.KIND_COLUMNS), np.int64)
+        self._counts = self._counters.data
+        self._kinds = queue.blank_kinds(_FEW)
         self._changed = 0
         self._changes = np.zeros((_FEW, table.CHANGE_COLUMNS))
-        self._change_numbers = numbers_of(self._changes)
+        self._change_rows = self._changes.data
         self._release = np.zeros((_FEW, RELEASE_COLUMNS))
         self._coded_version = -1
         self._make_room(_FEW)
 
     def _make_room(self, slots: int) -> None:
         """Fresh tables for so many slots."""
-        self._jobs = np.full((slots, PASS_COLUMNS), math.nan)
-        self._facts = np.zeros((slots, table.FACT_COLUMNS))
-        self._facts[:, :SPEC_COLUMNS] = -1.0
+        self._jobs = queue.blank_jobs(slots)
+        self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
+        self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
         self._order = np.zeros((slots + 1, ORDER_COLUMNS))
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
         self._changed_codes = np.zeros(slots, np.int64)
+        self._places_known = False
+
+    def _found(self) -> Floats:
+        """Where the tables are."""
+        if not self._places_known:
+            self._places = Places(
+                self._jobs,
+                self._specs,
+                self._beliefs,
+                self._order,
+                self._release,
+                self._kinds,
+                self._counters,
+                self._numbers,
+                self._starts,
+                self._changes,
+                self._plan,
+            )
+            self._places_known = True
+        return self._places.numbers
 
     def pass_over(self, view: ClusterView, plan: Mapping[str, float]) -> Passed:
         """Be as the view has it, and run the pass, which is handed the reservations in ``plan``."""
@@ -138,6 +168,7 @@ class QueueTable:
         needed = self._releases + self._changed + len(self.slot_of) + 1
         if needed > len(self._release):
             self._release = lengthened(self._release, 2 * needed)
+            self._places_known = False
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id)
             if slot is not None:
@@ -145,39 +176,22 @@ class QueueTable:
         free = nearest_grain(view.free[self.partition.name].cpus + self._held / _PER_CPU)
         free -= self._held_grains
         self._soonest = math.nextafter(view.now, math.inf)  # wake-ups may come late where jobs run
-        count = table.pass_over(
-            float(view.now),
-            self._soonest,
-            free,
-            self._changed,
-            self._changes,
-            self._counters,
-            self._numbers,
-            self._jobs,
-            self._facts,
-            self._kinds,
-            self._order,
-            self._release,
-            self._plan,
-            self._starts,
-        )
+        now, places = float(view.now), self._found()
+        count = table.pass_over(now, self._soonest, free, self._changed, places)
         self._changed = 0
         starts = self._starts[:count].tolist() if count else []
-        return Passed(starts, free)
-
-    def reservations(self) -> dict[int, float]:
-        """Planned start (seconds) by slot, of the last pass's reservations, in queue order."""
-        count = int(self._counters[table.RESERVED])
-        return {int(slot): start for slot, start in self._plan[:count].tolist()} if count else {}
+        reserved = self._counts[table.RESERVED]
+        plan_rows = self._plan[:reserved].tolist() if reserved else []
+        return Passed(starts, free, {int(slot): start for slot, start in plan_rows})
 
     def queue(self) -> list[int]:
-        """Slots of all who wait, in queue order."""
-        rows = self._order[: self._counters[table.WAITING], QUEUE]
+        """Slots of all waiting jobs, in queue order."""
+        rows = self._order[: self._counters[queue.WAITING], QUEUE]
         return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
 
     def first_but(self, started: Container[int]) -> int:
         """The first slot in queue order that is not one of these; -1 if there is none."""
-        for place in range(self._counters[table.WAITING]):
+        for place in range(self._counters[queue.WAITING]):
             slot = int(self._order[place, QUEUE])
             if slot not in started:
                 return slot
@@ -214,46 +228,57 @@ class QueueTable:
         return self._changed_codes[:count].tolist() if known else None
 
     def _note(self, what: float, who: float, end: float, cpus: float) -> None:
-        """Have a change made before the next pass; see ``foresail.kernels.queue_table``."""
+        """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
         if self._changed == len(self._changes):
             self._changes = lengthened(self._changes, 2 * self._changed)
-            self._change_numbers = numbers_of(self._changes)
-        numbers, at = self._change_numbers, self._changed * table.CHANGE_COLUMNS
-        numbers[at] = what
-        numbers[at + 1] = who
-        numbers[at + 2] = end
-        numbers[at + 3] = cpus
+            self._change_rows = self._changes.data
+            self._places_known = False
+        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE.size, what, who, end, cpus)
         self._changed += 1
 
     # --- following views
 
     def _follow(self, view: ClusterView) -> None:
         """Note what is other than in the view before."""
-        if view.now < self._now or not self._follow_pending(view):
+        pending = self._pending.changes_to(view.pending)
+        running = self._running.changes_to(view.running)
+        little_runs_otherwise = self._follow_running(running)
+        if (
+            view.now < self._now
+            or not self._follow_pending(view, pending)
+            or (self._follows_probes and not little_runs_otherwise)
+        ):
             self._kind_codes.clear()
-            self._kinds[:] = 0
+            self._kinds[:] = queue.blank_kinds(len(self._kinds))
             self._take_pending(view)
             self._take_running(view)
-        elif not self._follow_running(view):
+        elif not little_runs_otherwise:
             self._take_running(view)
         self._now = view.now
 
-    def _follow_pending(self, view: ClusterView) -> bool:
-        """Note what has changed among those who wait; whether that is little, and in order."""
-        changes = changes_since(view.pending, self._pending, self._pending_version)
+    def _follow_pending(
+        self,
+        view: ClusterView,
+        changes: Sequence[tuple[PendingJob | None, PendingJob | None]] | None,
+    ) -> bool:
+        """Note what has changed among the waiting jobs; whether that is little, and in order."""
         if changes is None:
             changes = self._differences(view.pending)
         if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
             return False
         for before, after in changes:
-            if before is not None and after is not None and before.job is after.job:
-                self._believe(after)
-                continue
-            if before is not None:
+            if before is None:
+                assert after is not None
+                if not self._enter(after):
+                    return False
+            elif after is None:
                 self._leave(before.job.job_id)
-            if after is not None and not self._enter(after):
-                return False
-        self._pending, self._pending_version = roster_of(view.pending)
+            elif before.job is after.job:
+                self._believe(after)
+            else:
+                self._leave(before.job.job_id)
+                if not self._enter(after):
+                    return False
         return True
 
     def _differences(
@@ -282,16 +307,13 @@ class QueueTable:
         self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
-        fact, row = self._facts[slot], self._jobs[slot]
-        cpus = job.cpus
-        fact[SUBMIT] = row[SUBMITTED] = job.submit_seconds
-        fact[CPUS] = cpus
-        fact[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
-        fact[table.SUMMARY : table.QUEUE_RANK] = self._summaries.of(pending.prediction)
-        fact[table.INFORMS] = 1.0
-        fact[table.KIND] = self._kind(job)
-        row[WIDTH] = whole_grain(cpus)
-        row[PLANNED] = pending.planned_seconds
+        submit, cpus = job.submit_seconds, job.cpus
+        requested = math.inf if job.requested_seconds is None else job.requested_seconds
+        _SPECIFIED.pack_into(self._specs[slot], 0, submit, cpus, requested)
+        self._beliefs[slot] = self._summaries.of(pending.prediction)
+        row = self._jobs[slot]
+        row[queue.KIND] = self._kind(job)
+        _NEEDED.pack_into(row, 0, whole_grain(cpus), submit, pending.planned_seconds)
         self._note(table.ENTERS, slot, 0.0, 0.0)
         return True
 
@@ -311,15 +333,14 @@ class QueueTable:
                 self.wide[job_id] = pending
             return
         self.jobs_by_slot[slot] = pending
-        summary = self._summaries.of(pending.prediction)
-        self._facts[slot, table.SUMMARY : table.QUEUE_RANK] = summary
+        self._beliefs[slot] = self._summaries.of(pending.prediction)
         self._jobs[slot, PLANNED] = pending.planned_seconds
-        self._note(table.LEAVES, slot, 0.0, 0.0)
-        self._note(table.ENTERS, slot, 0.0, 0.0)
+        self._note(table.BELIEVED, slot, 0.0, 0.0)
 
-    def _follow_running(self, view: ClusterView) -> bool:
+    def _follow_running(
+        self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
+    ) -> bool:
         """Note what has changed among those who run; whether that is known, and little."""
-        changes = changes_since(view.running, self._running, self._running_version)
         if changes is None or len(changes) > _FEW + 2 * self._releases:
             return False
         for before, after in changes:
@@ -327,11 +348,10 @@ class QueueTable:
                 self._let_go(before)
             if after is not None:
                 self._hold(after)
-        self._running, self._running_version = roster_of(view.running)
         return True
 
     def _hold(self, running: RunningJob) -> None:
-        if self._follows_pilots:
+        if self._follows_probes:
             self._note(table.RUNS, self._kind(running.job), 0.0, 0.0)
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
@@ -343,7 +363,7 @@ class QueueTable:
             self._note(table.HOLDS, -1.0 - running.start_order, end, grains)
 
     def _let_go(self, running: RunningJob) -> None:
-        if self._follows_pilots:
+        if self._follows_probes:
             self._note(table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0)
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
@@ -356,7 +376,7 @@ class QueueTable:
     # --- beginning anew
 
     def _take_pending(self, view: ClusterView) -> None:
-        """Lay the tables out from all who wait."""
+        """Lay the tables out from all waiting jobs."""
         pending = [each for each in view.pending if each.job.partition in self._names]
         fitting = [each for each in pending if each.job.cpus <= self._total]
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
@@ -369,33 +389,23 @@ class QueueTable:
         self._is_ordered = bool((np.diff(submitted) >= 0.0).all())
         self._changed = 0
         self._counters[:] = 0
-        self._counters[table.SLOTS] = len(fitting)
+        self._counters[queue.SLOTS] = len(fitting)
         self._age_all(view.now, submitted)
-        table.fill_order(
-            float(view.now),
-            self._counters,
-            self._numbers,
-            self._jobs,
-            self._facts,
-            self._kinds,
-            self._order,
-        )
+        table.fill_order(float(view.now), self._found())
         self._coded_version = -1
-        self._pending, self._pending_version = roster_of(view.pending)
 
     def _lay_out(self, fitting: Sequence[PendingJob]) -> Floats:
         """Write the rows of these jobs; returns when they were submitted (seconds)."""
-        facts, jobs = self._facts[: len(fitting)], self._jobs[: len(fitting)]
+        specs, jobs = self._specs[: len(fitting)], self._jobs[: len(fitting)]
         submitted = np.array([each.job.submit_seconds for each in fitting], dtype=np.float64)
         cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
         requested = [each.job.requested_seconds for each in fitting]
-        facts[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
-        facts[:, CPUS] = cpus
-        facts[:, REQUESTED] = [math.inf if each is None else each for each in requested]
-        for fact, each in zip(facts, fitting, strict=True):
-            fact[table.SUMMARY : table.QUEUE_RANK] = self._summaries.of(each.prediction)
-        facts[:, table.INFORMS] = 1.0
-        facts[:, table.KIND] = [self._kind(each.job) for each in fitting]
+        specs[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
+        specs[:, CPUS] = cpus
+        specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
+        for belief, each in zip(self._beliefs, fitting, strict=False):
+            belief[:] = self._summaries.of(each.prediction)
+        jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
         jobs[:, WIDTH] = whole_grains(cpus)
         jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
         return submitted
@@ -403,9 +413,9 @@ class QueueTable:
     def _age_all(self, now: float, submitted: Floats) -> None:
         """Note who goes first for having waited long; the first to arrive is the oldest."""
         waits = now - submitted
-        aged = waits >= self._numbers[table.AGE_LIMIT]
-        aged[:1] |= waits[:1] >= self._numbers[table.OLDEST_LIMIT]
-        self._facts[: len(submitted), table.AGED] = aged
+        aged = waits >= self._numbers[queue.AGE_LIMIT]
+        aged[:1] |= waits[:1] >= self._numbers[queue.OLDEST_LIMIT]
+        self._jobs[: len(submitted), queue.AGED] = aged
 
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all who run."""
@@ -413,11 +423,9 @@ class QueueTable:
         others = rows[rows[:, table.WHAT] < table.HOLDS]
         self._changed = len(others)
         self._changes[: self._changed] = others
-        self._kinds[:, table.OF_KIND_RUNNING] = 0
-        if self._follows_pilots:
+        if self._follows_probes:
             for each in view.running:
-                kind = self._kind(each.job)
-                self._kinds[kind, table.OF_KIND_RUNNING] += 1
+                self._note(table.RUNS, self._kind(each.job), 0.0, 0.0)
         name = self.partition.name
         releases = sorted(
             (each.expected_end_seconds, each.start_order, cpus)
@@ -427,6 +435,7 @@ class QueueTable:
         count = len(releases)
         if count > len(self._release):
             self._release = np.zeros((2 * count, RELEASE_COLUMNS))
+            self._places_known = False
         grains = [whole_grain(cpus) for _, _, cpus in releases]
         self._release[:count, EXPECTED_END] = [end for end, _, _ in releases]
         self._release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
@@ -435,17 +444,17 @@ class QueueTable:
         self._held_grains = sum(grains)
         self._soonest = -math.inf
         self._releases = count
-        self._counters[table.RELEASES] = count
-        self._running, self._running_version = roster_of(view.running)
+        self._counters[queue.RELEASES] = count
 
     def _kind(self, job: Job) -> int:
         """The number of a job's kind: others of the same user and request tell about it."""
-        if not self._follows_pilots:
+        if not self._follows_probes:
             return 0
         codes = self._kind_codes
         code = codes.setdefault((job.user, job.requested_seconds), len(codes))
         if code == len(self._kinds):
-            self._kinds = lengthened(self._kinds, 2 * code)
+            self._kinds = np.concatenate([self._kinds, queue.blank_kinds(code)])
+            self._places_known = False
         return code
 
 
@@ -458,40 +467,8 @@ def held_cpus(job: Job, placement: Placement, partition: str) -> float:
     return job.cpus * tasks / job.tasks
 
 
-def numbers_of(rows: Floats) -> memoryview[float]:
-    """The same numbers, to be written one by one from Python: more quickly than into an array."""
-    return cast("memoryview[float]", rows.reshape(-1).data)
-
-
 def lengthened(rows: NDArray[Any], count: int) -> NDArray[Any]:
     """A copy with so many rows, zeros behind those that there are."""
     longer = np.zeros((count, rows.shape[1]), rows.dtype)
     longer[: len(rows)] = rows
     return longer
-
-
-def _numbers(scheduler: CompiledScheduler) -> Floats:
-    """The vector of numbers of ``foresail.kernels.queue_table``."""
-    parts = (
-        scheduler.queue.code,
-        scheduler.candidates.code,
-        scheduler.likely.code,
-        scheduler.parameters,
-    )
-    numbers = np.zeros(table.NUMBERS + sum(part.size for part in parts))
-    numbers[table.PASS] = step_address(scheduler.one_pass)
-    numbers[table.CANDIDATES] = QUEUE if scheduler.candidates is scheduler.queue else CANDIDATE
-    numbers[table.AGE_LIMIT] = scheduler.age_limit_seconds
-    numbers[table.OLDEST_LIMIT] = scheduler.oldest_limit_seconds
-    numbers[table.QUEUE_MOVES] = scheduler.queue.changes_with_time
-    numbers[table.CANDIDATES_MOVE] = scheduler.candidates.changes_with_time
-    numbers[table.FOLLOWS_PILOTS] = (
-        scheduler.queue.follows_pilots or scheduler.candidates.follows_pilots
-    )
-    numbers[table.MOST_RESERVED] = scheduler.most_reserved
-    begin = table.NUMBERS
-    for place, part in zip(range(table.PARTS, table.STACK, 2), parts, strict=True):
-        numbers[place : place + 2] = begin, begin + part.size
-        numbers[begin : begin + part.size] = part
-        begin += part.size
-    return numbers

@@ -11,24 +11,23 @@ import math
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
-from foresail.kernels.expression import STACK_DEPTH, value_of
-from foresail.kernels.queue_table import BEHIND, WOULD_DELAY
+from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._expression import compile_expression
 from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
+from foresail.schedulers.kernels.queue_table import BEHIND, WOULD_DELAY
+from foresail.schedulers.order_expression import compile_expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,12 @@ class Orders:
         for name in ("plan", "likely"):
             text = getattr(self, name)
             program = compile_expression(text)
-            if program.changes_with_time or program.follows_pilots:
+            if program.changes_with_time or program.follows_probes:
                 raise InputError(
                     "a runtime does not depend on the moment",
                     field=name,
                     value=text,
-                    expected="an expression without now, wait and pilot",
+                    expected="an expression without now, wait and probe",
                 )
         for name in ("age_limit_seconds", "oldest_limit_seconds"):
             seconds = getattr(self, name)
@@ -96,6 +95,7 @@ class QueueScheduler:
         self._cluster: Cluster | None = None
         self._queues: list[_PartitionQueue] = []
         self._summaries = Summaries()
+        self._planned_column = summary_column(self._compiled.plan)
         self._spec = np.full(SPEC_COLUMNS, -1.0)
         self._stack = np.empty(STACK_DEPTH)
 
@@ -113,11 +113,14 @@ class QueueScheduler:
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The runtime to plan with for a job that has just been submitted."""
+        summary = self._summaries.of(pending.prediction)
+        if self._planned_column is not None:
+            seconds = float(summary[self._planned_column])
+            return math.inf if math.isnan(seconds) else seconds
         job, spec = pending.job, self._spec
         spec[SUBMIT] = job.submit_seconds
         spec[CPUS] = job.cpus
         spec[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
-        summary = self._summaries.of(pending.prediction)
         now = float(job.submit_seconds)
         return value_of(self._compiled.plan.code, self._stack, spec, summary, now, 1.0)
 
@@ -132,9 +135,9 @@ class QueueScheduler:
                 for each in view.cluster.partitions
             ]
         plan = view.plan if self._keeps_plan else {}
+        if len(self._queues) == 1:
+            return self._queues[0].decide(view, plan)
         decisions = [each.decide(view, plan) for each in self._queues]
-        if len(decisions) == 1:
-            return decisions[0]
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
@@ -164,21 +167,18 @@ class _PartitionQueue:
             earlier.settle()
         table = self._table
         passed = table.pass_over(view, plan)
-        jobs, reserved = table.jobs_by_slot, table.reservations()
-        reasons = _Reasons(table, passed, reserved)
+        jobs = table.jobs_by_slot
+        reasons = _Reasons(table, passed)
         self._reasons = weakref.ref(reasons)
-        starts = [jobs[slot].job for slot in passed.starts]
-        planned = [(jobs[slot].job, start_seconds) for slot, start_seconds in reserved.items()]
-        return Decision(
-            starts=tuple([Start(job.job_id, self._whole(job.tasks)) for job in starts]),
-            plan=tuple(
-                [
-                    PlannedStart(job.job_id, start_seconds, self._whole(job.tasks))
-                    for job, start_seconds in planned
-                ]
-            ),
-            reasons=reasons,
-        )
+        starts: list[Start] = []
+        for slot in passed.starts:
+            job = jobs[slot].job
+            starts.append(Start(job.job_id, self._whole(job.tasks)))
+        planned: list[PlannedStart] = []
+        for slot, start_seconds in passed.reserved.items():
+            job = jobs[slot].job
+            planned.append(PlannedStart(job.job_id, start_seconds, self._whole(job.tasks)))
+        return Decision(tuple(starts), (), tuple(planned), reasons)
 
     def _whole(self, tasks: int) -> Placement:
         """All tasks in this partition; one placement for all gangs of this size."""
@@ -189,23 +189,20 @@ class _PartitionQueue:
 
 
 def _no_reasons() -> None:
-    """The reference to reasons that nobody has been given."""
+    """The reference to reasons that were not handed out."""
 
 
 class _Reasons(Mapping[str, Reason]):
-    """Why jobs wait, put into words once somebody asks: few passes are asked about."""
+    """Why jobs wait, put into words once they are asked for: few passes are asked about."""
 
-    def __init__(self, table: QueueTable, passed: Passed, reserved: Mapping[int, float]) -> None:
+    __slots__ = ("__weakref__", "_common", "_passed", "_table", "_told", "_version")
+
+    def __init__(self, table: QueueTable, passed: Passed) -> None:
         self._table = table
         self._passed = passed
-        self._reserved = reserved
         self._version = table.version
         self._told: Mapping[str, Reason] | None = None
-
-    @cached_property
-    def _free(self) -> float:
-        """Cpus that are free once all have started."""
-        return self._table.free_after(self._passed)
+        self._common: _CommonReasons | None = None
 
     def settle(self) -> Mapping[str, Reason]:
         """All of them; from then on, what becomes of the table does not matter."""
@@ -222,7 +219,7 @@ class _Reasons(Mapping[str, Reason]):
         slot = table.slot_of[job_id]
         if slot in self._passed.starts:
             raise KeyError(job_id)
-        return self._reason(slot, self._head()) or _behind(self._ahead(slot))
+        return self._reason(slot) or _behind(self._ahead(slot))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.settle())
@@ -235,9 +232,8 @@ class _Reasons(Mapping[str, Reason]):
         table = self._table
         if self._told is not None or self._version != table.version:
             return None, None
-        head = self._head()
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -1
-        behind = WOULD_DELAY if head in self._reserved else BEHIND
+        behind = WOULD_DELAY if self._head() in self._passed.reserved else BEHIND
         slots = table.changed_codes(self._passed, behind, since)
         jobs = table.jobs_by_slot
         changed = None if slots is None else [jobs[slot].job.job_id for slot in slots]
@@ -246,10 +242,10 @@ class _Reasons(Mapping[str, Reason]):
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
         reasons = {job_id: self._too_wide(each) for job_id, each in table.wide.items()}
-        started, head = set(self._passed.starts), self._head()
+        started = set(self._passed.starts)
         waiting = [slot for slot in table.queue() if slot not in started]
         for ahead, slot in enumerate(waiting):
-            reasons[jobs[slot].job.job_id] = self._reason(slot, head) or _behind(ahead)
+            reasons[jobs[slot].job.job_id] = self._reason(slot) or _behind(ahead)
         return reasons
 
     def _head(self) -> int:
@@ -266,17 +262,35 @@ class _Reasons(Mapping[str, Reason]):
         total = self._table.partition.total.cpus
         return Reason(ReasonCode.TOO_WIDE, {"cpus": pending.job.cpus, "total": total})
 
-    def _reason(self, slot: int, head: int) -> Reason | None:
+    def _reason(self, slot: int) -> Reason | None:
         """Why a job waits that does not just wait its turn."""
-        cpus, free, reserved = self._table.width(slot), self._free, self._reserved
+        common, reserved = self._common, self._passed.reserved
+        if common is None:
+            free, head = self._table.free_after(self._passed), self._head()
+            would_delay = None
+            if head in reserved:
+                job_id = self._table.jobs_by_slot[head].job.job_id
+                delayed: dict[str, float | str] = {"head": job_id, "start": reserved[head]}
+                would_delay = Reason(ReasonCode.WOULD_DELAY, delayed)
+            common = self._common = _CommonReasons(free, {}, would_delay)
+        cpus = self._table.width(slot)
         if slot in reserved:
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
-        if cpus > free:
-            return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
-        if head in reserved:
-            job_id = self._table.jobs_by_slot[head].job.job_id
-            return Reason(ReasonCode.WOULD_DELAY, {"head": job_id, "start": reserved[head]})
-        return None
+        if cpus > common.free:
+            reason = common.no_room.get(cpus)
+            if reason is None:
+                short = {"cpus": cpus, "free": common.free}
+                reason = common.no_room[cpus] = Reason(ReasonCode.NO_ROOM, short)
+            return reason
+        return common.would_delay
+
+
+class _CommonReasons(NamedTuple):
+    """What many jobs wait for after a pass: room, by cpus of the job; not to delay the head."""
+
+    free: float
+    no_room: dict[float, Reason]
+    would_delay: Reason | None
 
 
 def _behind(ahead: int) -> Reason:

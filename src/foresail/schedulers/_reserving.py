@@ -20,8 +20,8 @@ _CONTAINER = Resources(cpus=1.0)
 _ROUNDING = 1e-9
 
 
-class Admission:
-    """What is promised to whom, in containers of one cpu, from cycle to cycle.
+class CapacityAdmission:
+    """What is promised to which job, in containers of one cpu, from cycle to cycle.
 
     A job asks for its cpus for as long as it is expected to run where it is slow. That is rounded
     up to whole cycles, so that what begins with a cycle ends in time.

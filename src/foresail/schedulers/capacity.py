@@ -1,4 +1,4 @@
-"""The capacity stack: reservations from Rayon, and a queue for everybody without one."""
+"""The capacity stack: reservations from Rayon, and a queue for all jobs without one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from foresail.model.registry import register
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._making_room import make_room, no_room, start
-from foresail.schedulers._placing import FreeRoom, Places
-from foresail.schedulers._reserving import Admission
+from foresail.schedulers._placing import FreeRoom, NodesByPreference
+from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
 
 _ANYWHERE: Final = Placement(())
@@ -60,15 +60,15 @@ class CapacityStack:
     job with a deadline asks for a reservation at submission. Within it the job has its nodes for
     certain: the youngest others are stopped for it if necessary. Before it begins the job waits.
     Once it is over, the job goes on (or waits on) as one of the others. These start in order of
-    submission, skipping who does not fit, whatever their deadlines. Where a job runs best is looked
-    at for nobody.
+    submission, skipping what does not fit, whatever their deadlines. Where a job runs best is not
+    looked at.
     """
 
     def __init__(self, parameters: CapacityParameters) -> None:
         alignment = Alignment(parameters.reservations)
         self._preemption = parameters.preemption
-        self._admission = Admission(alignment, parameters.cycle_seconds)
-        self._places: Places | None = None
+        self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
+        self._places: NodesByPreference | None = None
 
     def reserve(
         self, pending: PendingJob, now: float, cluster: Cluster
@@ -85,7 +85,7 @@ class CapacityStack:
         self._admission.take_over(promised, cluster)
 
     def decide(self, view: ClusterView) -> Decision:
-        """Start who has a reservation now, then who fits; stop others for the former.
+        """Start jobs with a reservation now, then what fits; stop others for the former.
 
         Reservations that have not begun are the plan; nothing is planned for the others.
         """
@@ -116,9 +116,9 @@ class CapacityStack:
                 reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
         return Decision(tuple(starts), tuple(stopped), tuple(plan), reasons)
 
-    def _places_of(self, cluster: Cluster) -> Places:
+    def _places_of(self, cluster: Cluster) -> NodesByPreference:
         if self._places is None or self._places.cluster is not cluster:
-            self._places = Places(cluster)
+            self._places = NodesByPreference(cluster)
         return self._places
 
 

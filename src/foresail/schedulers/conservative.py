@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from foresail.kernels.reserving import conservative_pass
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
+from foresail.schedulers.kernels.reserving import conservative_pass
 
 
 @dataclass(frozen=True, slots=True)

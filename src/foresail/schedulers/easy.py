@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from foresail.kernels.easy import easy_pass
-from foresail.kernels.reserving import reserving_pass
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
+from foresail.schedulers.kernels.easy import easy_pass
+from foresail.schedulers.kernels.reserving import reserving_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class EasyParameters:
     plan
         Runtime to plan with: an expression over job fields, such as ``q75`` or ``requested``.
     reservations
-        How many blocked jobs at the front of the queue nobody may delay; 0 reserves for none.
+        How many blocked jobs at the front of the queue no job may delay; 0 reserves for none.
     age_limit_seconds
         Jobs that have waited this long come first, in order of arrival.
     """

@@ -8,7 +8,7 @@ from foresail.schedulers.in_order import InOrder, InOrderParameters
 
 @register("scheduler", "fcfs")
 class Fcfs(InOrder):
-    """First come, first served: nobody overtakes."""
+    """First come, first served: no job overtakes another."""
 
     def __init__(self, _: NoParameters) -> None:
         super().__init__(InOrderParameters(queue="fcfs"))

@@ -1,7 +1,7 @@
 """Shortest likely first with a bound on every wait: bold where it can be, careful where it must.
 
 Beyond paper 004: the whole queue is ordered by the likely runtime instead of the backfill phase
-alone; a job that would tell about many alike ones goes early (``pilot``); requests, not
+alone; a job that would tell about many alike ones goes early (``probe``); requests, not
 predictions, guard the oldest jobs. ``docs/decisions/0005-recommendation.md`` has the reasons.
 """
 
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foresail.kernels.guarded import GUARD_COLUMNS, guarded_pass
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
+from foresail.schedulers.kernels.guarded import GUARD_COLUMNS, guarded_pass
 
 _DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedParameters:
-    """Parameters of ``guarded``.
+    """Parameters of ``guarded_backfilling``.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class GuardedParameters:
         How many of the oldest waiting jobs are protected so.
     """
 
-    queue: str = "max(q50, 10) / pilot"
+    queue: str = "max(q50, 10) / probe"
     likely: str = "q50"
     plan: str = "requested if requested < 1e12 else 2 * q90"
     oldest_limit_seconds: float = 1.5 * _DAY_SECONDS
@@ -49,9 +49,9 @@ class GuardedParameters:
     protected: int = 2
 
 
-@register("scheduler", "guarded", parameters=GuardedParameters)
+@register("scheduler", "guarded_backfilling", parameters=GuardedParameters)
 class Guarded(QueueScheduler):
-    """Shortest likely first, alike jobs after a pilot, and requests that guard the oldest."""
+    """Shortest likely first, alike jobs after a probe, and requests that guard the oldest."""
 
     def __init__(self, parameters: GuardedParameters) -> None:
         if parameters.protected < 1:

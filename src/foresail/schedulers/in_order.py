@@ -1,13 +1,13 @@
-"""List scheduling without backfilling: the front of the queue starts, nobody overtakes."""
+"""List scheduling without backfilling: the front of the queue starts, no job overtakes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from foresail.kernels.easy import in_order_pass
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
+from foresail.schedulers.kernels.easy import in_order_pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from foresail.schedulers._planning.parameters import OverEstimates, PlanAheadPar
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedParameters(PlanAheadParameters):
-    """Parameters of ``tetrisched``: those of ``three_sigma`` with other defaults."""
+    """Parameters of ``tetrisched``: those of ``3sigma`` with other defaults."""
 
     slot_seconds: float = 4.0
     distribution: bool = False
@@ -26,4 +26,4 @@ class TetriSchedParameters(PlanAheadParameters):
 
 @register("scheduler", "tetrisched", parameters=TetriSchedParameters)
 class TetriSched(PlanAhead):
-    """Plans ahead with points: space, time and all jobs at once; nobody is preempted."""
+    """Plans ahead with points: space, time and all jobs at once; no job is preempted."""

@@ -7,6 +7,6 @@ from foresail.schedulers._planning.core import PlanAhead
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 
 
-@register("scheduler", "three_sigma", parameters=PlanAheadParameters)
+@register("scheduler", "3sigma", parameters=PlanAheadParameters)
 class ThreeSigma(PlanAhead):
     """Plans ahead with distributions: expected value, expected consumption, preemption."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from foresail.control.loop import Controller
-from foresail.control.records import Drained, EventTaken, Instructed, Manifest, Record, Reopened
-from foresail.control.state import ImpossibleTransition
 from foresail.model.decision import Instruction
 from foresail.model.event import Event
+from foresail.record.records import Drained, EventTaken, Instructed, Manifest, Record, Reopened
+from foresail.record.state import ImpossibleTransition
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from foresail.control.conventions import IN_CYCLES
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.histogram import Histogram
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import find
+from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.surroundings import Surroundings
 from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 
@@ -45,5 +45,5 @@ def rehearse(policy: str) -> None:
     controller = Controller(
         cluster_of(workload.nodes), scheduler, _SameBelief(), correction, IN_CYCLES
     )
-    around = Surroundings(cycle_seconds=_CYCLE_SECONDS)
-    simulate_events(workload, controller, policy, surroundings=around)
+    around = ClusterConditions(cycle_seconds=_CYCLE_SECONDS)
+    simulate_events(workload, controller, policy, conditions=around)

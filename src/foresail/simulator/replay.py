@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.control.conventions import FORESAIL, Conventions
 from foresail.control.policy import Policy
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
@@ -23,13 +22,16 @@ from foresail.kernels.signatures import (
     PredictorState,
     PredictorSteps,
 )
+from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import NeedsTruth, RefreshesPredictions
+from foresail.model.protocols import NeedsTruth, capabilities_of_predictor
 from foresail.model.watching import Measure, Watch
-from foresail.simulator import _loop
+from foresail.schedulers.kernels.waiting_queue import SLOTS
+from foresail.simulator.kernels import replay_loop as _loop
 from foresail.simulator.truth import real_runtimes
 from foresail.traces import schema
+from foresail.traces.binding import require_processors_bind
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
@@ -71,7 +73,7 @@ def steps_of(policy: Policy) -> tuple[Step, ...]:
     if not is_compiled(policy):
         return ()
     scheduler, predictor, _ = policy.build()
-    refreshes = isinstance(predictor, RefreshesPredictions)
+    refreshes = capabilities_of_predictor(predictor).refreshes_predictions is not None
     of_loop = _loop.parts_for(cast("Any", scheduler).compiled(), refreshes)
     return (*of_loop, *steps_of_parts(policy))
 
@@ -79,7 +81,7 @@ def steps_of(policy: Policy) -> tuple[Step, ...]:
 def replay(
     workload: Workload,
     policy: Policy,
-    conventions: Conventions = FORESAIL,
+    conventions: Conventions = STANDARD,
     *,
     enforce_limits: bool = False,
     watch: Watch | None = None,
@@ -102,8 +104,10 @@ def replay(
     Raises
     ------
     InputError
-        If a job's runtime is unknown or negative, or a job is wider than the machine.
+        If a job's runtime is unknown or negative, a job is wider than the machine, or jobs ask for
+        more than processors.
     """
+    require_processors_bind(workload)
     runtime = real_runtimes(workload, enforce_limits=enforce_limits)
     result = replay_arrays(workload, runtime, policy, conventions, watch)
     return _schedule(workload, runtime, policy, conventions, result)
@@ -113,7 +117,7 @@ def replay_arrays(
     workload: Workload,
     runtime: NDArray[np.float64],
     policy: Policy,
-    conventions: Conventions = FORESAIL,
+    conventions: Conventions = STANDARD,
     watch: Watch | None = None,
 ) -> Replayed:
     """As ``replay``, without making a table of the result.
@@ -134,13 +138,12 @@ def replay_arrays(
         observe=step_address(steps.observe),
         refresh=0.0 if steps.refresh is None else step_address(steps.refresh),
         correct=step_address(correct),
-        one_pass=step_address(compiled.one_pass),
     )
-    numbers = _loop.policy_numbers(workload.processors, addresses, compiled, correction_parameters)
-    numbers[_loop.PASS_PER_EVENT] = conventions.passes == "per_event"
-    numbers[_loop.EXPECTED_IS_FREE] = conventions.free == "expected"
+    machine = _loop.machine_numbers(
+        workload.processors, addresses, conventions, correction_parameters
+    )
     tables = _loop.idle(
-        specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, numbers, state
+        specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, compiled, machine, state
     )
     step_address(_loop.replay_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
@@ -148,8 +151,8 @@ def replay_arrays(
     begin = time.perf_counter()
     _loop.replay_loop(tables)
     seconds = time.perf_counter() - begin
-    jobs = tables.jobs[: len(specs)]
-    counters = tables.counters
+    jobs = tables.queue.jobs[: len(specs)]
+    counters = tables.queue.counters
     return Replayed(
         jobs[:, _loop.START].copy(),
         jobs[:, _loop.END].copy(),
@@ -168,10 +171,10 @@ def replay_arrays(
 
 def _measure(tables: _loop.Replay) -> Measure:
     """How far a replay is: it runs without Python's lock, and counts where others can see it."""
-    submit, counters = tables.specs[:, SUBMIT], tables.counters
+    submit, counters = tables.queue.specs[:, SUBMIT], tables.queue.counters
 
     def measure() -> tuple[float, float]:
-        at = min(int(counters[_loop.NEXT_JOB]), len(submit) - 1)
+        at = min(int(counters[SLOTS]), len(submit) - 1)
         return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
 
     return measure

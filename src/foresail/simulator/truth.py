@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
+
+_LONGEST_SECONDS: Final = 1e10
+"""Beyond these, times are in another unit, or mistakes, and sums with them lose small ones."""
 
 
 def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArray[np.float64]:
@@ -22,12 +27,15 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
     Raises
     ------
     InputError
-        If there are no jobs, a runtime is unknown or negative, or a job is wider than the machine.
+        If there are no jobs, a runtime is unknown, negative or beyond belief, or a job is wider
+        than the machine.
     """
     if len(workload) == 0:
         raise InputError("no jobs to replay", source=workload.meta.source)
     runtime = workload.runtime_seconds.copy()
     _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, "a known runtime, 0 or more")
+    endless = runtime > _LONGEST_SECONDS
+    _refuse(workload, endless, "runtime_seconds", runtime, "seconds, fewer than of three centuries")
     wide = workload.cpus > workload.processors
     _refuse(
         workload,

@@ -7,13 +7,18 @@ always enough, and a node once given is kept until the leaf's end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.strl.compiling import Compiled
-from foresail.strl.evaluation import Allocation
 
 Integers = NDArray[np.int64]
+
+Allocation: TypeAlias = Mapping[int, frozenset[str]]
+"""Nodes given to leaves, by the number of the leaf (``tree.leaves``); others are given none."""
 
 
 def named_nodes(compiled: Compiled, given: Integers) -> Allocation:

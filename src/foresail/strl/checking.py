@@ -25,7 +25,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class RequestSizes:
     """How large the requests are.
 
     Parameters
@@ -58,12 +58,12 @@ class Statistics:
     highest_value: float
 
 
-def statistics(document: Document) -> Statistics:
+def statistics(document: Document) -> RequestSizes:
     """How large the requests of a file are."""
     trees = list(document.requests.values())
     asked = [leaf for tree in trees for leaf in leaves(tree)]
     kinds = Counter(type(each).__name__ for tree in trees for each in walk(tree))
-    return Statistics(
+    return RequestSizes(
         requests=len(trees),
         expressions=kinds.total(),
         leaves=len(asked),

@@ -128,15 +128,10 @@ class Parser:
         behind = (self._at if at is None else at) + 1
         return behind < len(self._tokens) and self._tokens[behind].text == "="
 
-    def skip_newlines(self) -> None:
+    def _skip_newlines(self) -> None:
         """Go to the first token that is not the end of a line."""
         while self._peek().kind == "newline":
             self._at += 1
-
-    def expect_end(self) -> None:
-        """Raise InputError if anything is left."""
-        if self._peek().kind != "end":
-            raise self._wrong("text behind the expression", self._peek(), "the end of the text")
 
     # Statements
 
@@ -145,7 +140,7 @@ class Parser:
         errors = []
         while True:
             self._brackets.clear()
-            self.skip_newlines()
+            self._skip_newlines()
             if self._peek().kind == "end":
                 break
             first = self._at

@@ -38,17 +38,6 @@ class Partitions:
     set_starts: Integers
     set_members: Integers
 
-    def of_set(self, number: int) -> Integers:
-        """Partitions that the set of this number is made of."""
-        return self.set_members[self.set_starts[number] : self.set_starts[number + 1]]
-
-    @property
-    def set_sizes(self) -> Integers:
-        """Nodes of every set; shape (sets,)."""
-        owners = np.repeat(np.arange(self.set_starts.size - 1), np.diff(self.set_starts))
-        sizes = np.bincount(owners, self.sizes[self.set_members], self.set_starts.size - 1)
-        return sizes.astype(np.int64)
-
 
 def refine(nodes: Sequence[str], sets: Sequence[AbstractSet[str]]) -> Partitions:
     """Partitions of the nodes by the sets that they are in.

@@ -108,7 +108,7 @@ class PlacementRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class NodeSets:
     """The node sets of a cluster that requests name; made once, used for every job.
 
     Parameters
@@ -126,7 +126,7 @@ class Grounds:
     domains: Mapping[str, tuple[Nodes, ...]]
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Grounds:
+    def of(cls, cluster: Cluster) -> NodeSets:
         """The sets of a cluster's nodes.
 
         Raises
@@ -150,7 +150,7 @@ def _domains(nodes: Iterable[Node]) -> dict[str, tuple[Nodes, ...]]:
     return {name: tuple(map(frozenset, values.values())) for name, values in found.items()}
 
 
-def expression_of(request: PlacementRequest, gang: Gang, grounds: Grounds) -> Expression | None:
+def expression_of(request: PlacementRequest, gang: Gang, node_sets: NodeSets) -> Expression | None:
     """What a job asks for, as STRL; None if nothing of it is possible and worth anything.
 
     Raises
@@ -160,30 +160,30 @@ def expression_of(request: PlacementRequest, gang: Gang, grounds: Grounds) -> Ex
     InputError
         If the value function is worth something that no value can be.
     """
-    best = _best(request, gang, grounds)
+    best = _best(request, gang, node_sets)
     if request.slowdown is None:
         return best
-    return either((unconstrained(gang.slower(request.slowdown), grounds.nodes), best))
+    return either((unconstrained(gang.slower(request.slowdown), node_sets.nodes), best))
 
 
-def _best(request: PlacementRequest, gang: Gang, grounds: Grounds) -> Expression | None:
+def _best(request: PlacementRequest, gang: Gang, node_sets: NodeSets) -> Expression | None:
     """Where the job is as fast as it can be."""
     match request.kind:
         case PlacementKind.ANYWHERE:
-            return unconstrained(gang, grounds.nodes)
+            return unconstrained(gang, node_sets.nodes)
         case PlacementKind.ELASTIC:
-            return elastic(gang, grounds.nodes)
+            return elastic(gang, node_sets.nodes)
         case PlacementKind.PARTITION:
-            parts = [_named("partition", name, grounds.partitions) for name in request.names]
+            parts = [_named("partition", name, node_sets.partitions) for name in request.names]
             return within(gang, (frozenset[str]().union(*parts),))
         case PlacementKind.ATTRIBUTE:
-            kinds = [_named("attribute", name, grounds.domains) for name in request.names]
+            kinds = [_named("attribute", name, node_sets.domains) for name in request.names]
             having = (nodes for domains in kinds for nodes in domains)
             return within(gang, (frozenset[str]().union(*having),))
         case PlacementKind.SAME:
-            return within(gang, _named("attribute", request.names[0], grounds.domains))
+            return within(gang, _named("attribute", request.names[0], node_sets.domains))
         case PlacementKind.SPREAD:
-            domains = _named("attribute", request.names[0], grounds.domains)
+            domains = _named("attribute", request.names[0], node_sets.domains)
             if request.most_per_domain == 1 and len(domains) == gang.tasks:
                 return spread(gang, domains)
             return at_most_per_domain(gang, domains, request.most_per_domain)

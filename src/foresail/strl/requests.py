@@ -125,16 +125,6 @@ def within(gang: Gang, sets: Iterable[Nodes]) -> Expression | None:
     return _choice([option for nodes in sets for option in _gangs(gang, nodes)])
 
 
-def preferring(
-    gang: Gang, sets: Iterable[Nodes], nodes: Nodes, slowdown: float
-) -> Expression | None:
-    """As fast as ``gang`` says within one of the sets, ``slowdown`` times longer anywhere else.
-
-    The slower choice comes first, as the source has it.
-    """
-    return either((unconstrained(gang.slower(slowdown), nodes), within(gang, sets)))
-
-
 def spread(gang: Gang, domains: Sequence[Nodes]) -> Expression | None:
     """One node of every failure domain: ``min`` of an ``nCk`` of one node in each.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
 
 from foresail.model import words
 from foresail.model.errors import InputError
@@ -23,17 +22,6 @@ class Alignment(Enum):
 
     LATEST = "latest"
     EARLIEST = "earliest"
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarRow:
-    """What is promised from one time up to the next change, and to whom."""
-
-    start_seconds: float
-    end_seconds: float
-    reserved: int
-    free: int
-    job_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +117,6 @@ class AdmissionPlan:
         """The plan without reservations that have ended."""
         kept = tuple(each for each in self.reservations if each.end_seconds > now_seconds)
         return replace(self, reservations=kept)
-
-    def calendar(self) -> tuple[CalendarRow, ...]:
-        """The promises as a table: a row from each change to the next, none after the last."""
-        changes = sorted(
-            {time for each in self.reservations for time in (each.start_seconds, each.end_seconds)}
-        )
-        rows = []
-        for start, end in pairwise(changes):
-            held = [r for r in self.reservations if r.start_seconds <= start < r.end_seconds]
-            reserved = sum(each.containers for each in held)
-            names = tuple(each.job_id for each in held)
-            rows.append(CalendarRow(start, end, reserved, self.capacity - reserved, names))
-        return tuple(rows)
 
     def _latest(
         self, begin: float, finish: float, lasting: float, count: int

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
 
-from foresail.strl.evaluation import Allocation
 from foresail.strl.expression import (
     Barrier,
     Expression,
@@ -41,10 +40,6 @@ class Simplified:
     expression: Expression | None
     origins: tuple[int, ...]
 
-    def original(self, allocation: Allocation) -> Allocation:
-        """An allocation to the leaves that are left, as one to the leaves that there were."""
-        return {self.origins[number]: nodes for number, nodes in allocation.items()}
-
 
 _Kept: TypeAlias = tuple[Expression, tuple[int, ...]]
 """An expression that may be worth something, and the numbers its leaves had."""
@@ -59,8 +54,8 @@ def simplify(expression: Expression) -> Simplified:
     ``min`` in ``min`` become one; ``scale`` becomes values of leaves, and so does a ``barrier``
     over an ``nCk``.
 
-    The value under an allocation is that of the original under ``Simplified.original`` of it (to
-    the rounding of products).
+    The value under an allocation is that of the original under the same one, given to the leaves
+    that ``origins`` names (to the rounding of products).
     """
     return cull(expression)
 

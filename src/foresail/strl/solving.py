@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import ProgramSize
-from foresail.milp.solver import Limits, Status, find_solver, relative_gap
-from foresail.strl.assignment import named_nodes
+from foresail.milp.solver import Limits, SolveStatus, find_solver, relative_gap
+from foresail.strl.assignment import Allocation, named_nodes
 from foresail.strl.branch import worths
 from foresail.strl.compiling import Compiled, Formulation, compile_expression
-from foresail.strl.evaluation import Allocation
 from foresail.strl.expression import Expression
 from foresail.strl.greedy import fill
 from foresail.strl.supply import Supply
@@ -23,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class SolvedRequest:
     """An allocation, and how good it is known to be.
 
     Parameters
@@ -49,7 +48,7 @@ class Solved:
     value: float
     bound: float
     quick_value: float
-    status: Status
+    status: SolveStatus
     size: ProgramSize
     build_seconds: float
     solve_seconds: float
@@ -69,7 +68,7 @@ def solve(
     solver: str = "highs",
     limits: Limits | None = None,
     formulation: Formulation = "tight",
-) -> Solved:
+) -> SolvedRequest:
     """The best allocation of an expression that is found within the limits.
 
     Parameters
@@ -108,7 +107,7 @@ def solve(
     value = _worth(compiled, best)
     allocation = named_nodes(compiled, best)
     seconds = time.perf_counter() - began
-    return Solved(
+    return SolvedRequest(
         allocation=allocation,
         value=value,
         bound=max(value, min(found.bound, compiled.root.highest)),

@@ -18,7 +18,7 @@ class Supply:
         Second from which a node is free again, by its name, on the clock of the expressions'
         starts; the others are free.
     slot_seconds
-        Length of a slot of the plan; None where nobody chose one.
+        Length of a slot of the plan; None where none was chosen.
     """
 
     nodes: frozenset[str]

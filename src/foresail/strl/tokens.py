@@ -151,9 +151,3 @@ def plain_number(token: Token, source: object | None = None) -> float:
     if found.unit:
         raise wrong("a unit where none can be", token, "a number without a unit", source)
     return found.amount
-
-
-def exact(number: float) -> str:
-    """The shortest text that is exactly this number."""
-    whole = abs(number) < 1e15 and number == int(number)
-    return str(int(number)) if whole else repr(float(number))

@@ -65,7 +65,7 @@ class Log(BaseModel):
         return self.path.rpartition("/")[2]
 
 
-class Catalogue(BaseModel):
+class LogCatalogue(BaseModel):
     """The archive and its logs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,7 +90,7 @@ class Catalogue(BaseModel):
 
 
 @cache
-def catalogue() -> Catalogue:
+def catalogue() -> LogCatalogue:
     """The catalogue that comes with Foresail."""
     text = files("foresail.traces").joinpath(_FILE).read_text(encoding="utf-8")
-    return Catalogue.model_validate(tomllib.loads(text))
+    return LogCatalogue.model_validate(tomllib.loads(text))

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.model.errors import InputError
+from foresail.traces.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.traces.nearest import nearest
 from foresail.traces.reading import LINE, Notes
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 _QUOTE = ord('"')
 _LONGEST_RECORD_BYTES = 64 << 20
@@ -25,7 +25,7 @@ LARGEST_WHOLE = 2.0**53
 
 
 def read_delimited(
-    source: Source,
+    source: LogFile,
     notes: Notes,
     columns: Sequence[str],
     delimiter: str = ",",
@@ -44,7 +44,7 @@ def read_delimited(
     """
     names = list(header)
     line = 1
-    for text in _whole_records(source):
+    for text in _whole_records(source, notes):
         block = np.frombuffer(text, dtype=np.uint8)
         records = split_records(block, ord(delimiter), _QUOTE)
         if not names and records.starts.size:
@@ -60,16 +60,28 @@ def read_delimited(
         notes.sha256 = source.sha256
 
 
-def _whole_records(source: Source) -> Iterator[bytes]:
+def _whole_records(source: LogFile, notes: Notes) -> Iterator[bytes]:
     rest = b""
+    line = 1
     for block in source.blocks():
         rest += block
         end = last_record_end(np.frombuffer(rest, dtype=np.uint8), _QUOTE)
         if end:
             yield rest[:end]
+            line += rest.count(b"\n", 0, end)
             rest = rest[end:]
         elif len(rest) > _LONGEST_RECORD_BYTES:
             raise InputError("a record without end", source=source.path, expected="lines of text")
+    if notes.strict is not False and rest.count(_QUOTE) % 2:
+        last = rest.rindex(_QUOTE)
+        begin = rest.rfind(b"\n", 0, last) + 1
+        raise InputError(
+            "a quote is not closed, so that all that follows is in it",
+            source=source.path,
+            line=line + rest.count(b"\n", 0, last),
+            value=rest[begin : begin + _SHOWN_BYTES].partition(b"\n")[0],
+            expected="quotes in pairs, or --lenient to do without these lines",
+        )
     if rest:
         yield rest
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from foresail.model.errors import InputError
 from foresail.traces.catalogue import Log
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 if TYPE_CHECKING:
     import httpx
@@ -27,7 +27,7 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """How long to keep trying.
 
     Parameters
@@ -77,7 +77,7 @@ def fetch(
     address: str,
     *,
     progress: Progress | None = None,
-    patience: Patience = Patience(),
+    patience: RetryLimits = RetryLimits(),
     accept_other_digest: bool = False,
 ) -> Fetched:
     """Download a log into a folder, or check the one that is there.
@@ -127,7 +127,7 @@ def _download(
     part: Path,
     address: str,
     progress: Progress | None,
-    patience: Patience,
+    patience: RetryLimits,
     accept_other_digest: bool,
 ) -> str:
     """Bring the file to its end in ``part``; returns the text's digest."""
@@ -148,10 +148,10 @@ def _download(
         raise
 
 
-def _bring(part: Path, address: str, progress: Progress | None, patience: Patience) -> None:
+def _bring(part: Path, address: str, progress: Progress | None, patience: RetryLimits) -> None:
     """Make attempts until the whole body is in ``part``."""
     httpx = _httpx(address)
-    in_vain = 0
+    failures = 0
     with httpx.Client(follow_redirects=True, timeout=patience.timeout_seconds) as client:
         while True:
             before = _size(part)
@@ -159,10 +159,10 @@ def _bring(part: Path, address: str, progress: Progress | None, patience: Patien
                 _attempt(client, part, address, progress)
                 return
             except (httpx.TransportError, _NotYetError) as error:
-                in_vain = in_vain + 1 if _size(part) <= before else 0
-                if in_vain >= patience.attempts:
+                failures = failures + 1 if _size(part) <= before else 0
+                if failures >= patience.attempts:
                     raise InputError(
-                        f"the download broke off {in_vain} times in a row: {_reason(error)}",
+                        f"the download broke off {failures} times in a row: {_reason(error)}",
                         source=address,
                         expected="a connection; what has come so far is kept and resumed",
                     ) from error
@@ -170,7 +170,7 @@ def _bring(part: Path, address: str, progress: Progress | None, patience: Patien
                 raise InputError(
                     f"cannot be fetched: {error}", source=address, expected="an HTTP(S) address"
                 ) from error
-            time.sleep(min(patience.pause_seconds * 2.0**in_vain, _LONGEST_PAUSE_SECONDS))
+            time.sleep(min(patience.pause_seconds * 2.0**failures, _LONGEST_PAUSE_SECONDS))
 
 
 def _attempt(client: httpx.Client, part: Path, address: str, progress: Progress | None) -> None:
@@ -230,7 +230,7 @@ def _checked(path: Path, shown: Path, log: Log, accept_other_digest: bool) -> st
             if stream.read(2) != _GZIP_MAGIC:
                 raise InputError("is not compressed with gzip", source=shown, expected="the log")
     digest = hashlib.sha256()
-    for block in Source(path).blocks():
+    for block in LogFile(path).blocks():
         digest.update(block)
     found = digest.hexdigest()
     if log.text_sha256 not in (None, found) and not accept_other_digest:

@@ -21,7 +21,7 @@ class Filter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FilterChoice:
     """A filter by name.
 
     Parameters
@@ -41,12 +41,12 @@ class Bundle(Protocol):
     """Some filters under one name: building it gives the filters it stands for, in order."""
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[FilterChoice, ...]:
         """The filters."""
         ...
 
 
-def apply_filters(workload: Workload, choices: Sequence[Choice]) -> Workload:
+def apply_filters(workload: Workload, choices: Sequence[FilterChoice]) -> Workload:
     """The workload after the filters, each recorded with its count in ``meta.filters``.
 
     The filters of a bundle are recorded one by one, under their own names.

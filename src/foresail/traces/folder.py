@@ -24,7 +24,7 @@ from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of
 from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
-from foresail.traces.workload import Workload, WorkloadMeta
+from foresail.traces.workload import LostRows, Workload, WorkloadMeta
 
 JOBS_FILE: Final = "jobs.parquet"
 NODES_FILE: Final = "nodes.parquet"
@@ -56,6 +56,7 @@ class MetaFile(BaseModel):
     time_zone: str | None = None
     header: dict[str, str] = {}
     repairs: dict[str, int] = {}
+    lost: tuple[LostRows, ...] = ()
     filters: tuple[tuple[str, int], ...] = ()
     sha256: str | None = None
 
@@ -66,7 +67,8 @@ class MetaFile(BaseModel):
 
     def meta(self) -> WorkloadMeta:
         """What is known of the workload."""
-        return WorkloadMeta(**self.model_dump(exclude={"format", "version"}))
+        known = self.model_dump(exclude={"format", "version", "lost"})
+        return WorkloadMeta(**known, lost=self.lost)
 
 
 def is_folder(path: Path) -> bool:
@@ -184,7 +186,7 @@ def convert(
     folder: Path,
     reader: str | None = None,
     *,
-    strict: bool = False,
+    strict: bool | None = None,
     processors: int | None = None,
     advance: Callable[[int], None] | None = None,
     **options: Any,
@@ -206,7 +208,7 @@ def convert(
             taken = intake.take(chunk)
             if taken.height:
                 parts.append(_write_part(taken, partial, len(parts)))
-        intake.check_any()
+        intake.check_enough()
         if not intake.ids_ascend:
             _rename_duplicates(parts, notes)
         shift = intake.origin_shift()
@@ -303,8 +305,9 @@ def _replacing(path: Path) -> Iterator[Path]:
     try:
         yield partial
         _take_place(partial, path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+    except (OSError, pl.exceptions.ComputeError) as error:
+        problem = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise InputError(f"cannot be written: {problem}", source=path) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

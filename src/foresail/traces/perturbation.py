@@ -21,7 +21,7 @@ LEAST_SHARE: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Perturbed:
+class PerturbedBeliefs:
     """A normal belief for each job, to be truncated to positive values and renormalised.
 
     Parameters
@@ -48,7 +48,7 @@ def perturbed(
     spread_percent: float,
     random: np.random.Generator,
     shift_deviation: float = SHIFT_DEVIATION,
-) -> Perturbed:
+) -> PerturbedBeliefs:
     """Beliefs N(runtime (1 + shift), runtime x spread), the shift drawn for each job.
 
     Parameters
@@ -77,7 +77,7 @@ def perturbed(
         raise InputError("a runtime is not positive", field="runtime_seconds", expected="> 0")
     shift = random.normal(shift_percent / 100.0, shift_deviation, runtime_seconds.size)
     count = max(shift.size, 1)
-    return Perturbed(
+    return PerturbedBeliefs(
         mean_seconds=runtime_seconds * np.maximum(1.0 + shift, LEAST_SHARE),
         deviation_seconds=runtime_seconds * (spread_percent / 100.0),
         shift=shift,

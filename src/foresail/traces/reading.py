@@ -20,14 +20,20 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, entries, find
 from foresail.traces import schema
-from foresail.traces.source import Source, head
-from foresail.traces.workload import Workload, WorkloadMeta
+from foresail.traces.source import LogFile, head
+from foresail.traces.workload import LostRows, Workload, WorkloadMeta
 
 LINE: Final = "__line__"
 """Column in which a reader may tell the line each row came from; it does not reach the workload."""
 
 UNIX_TIMES_BEGIN: Final = 5e8
 """A first submission later than this (16 years after any origin) must be a Unix time."""
+
+MOST_LOST: Final = 0.01
+"""Share of a log's rows of which no job can be made, beyond which it is probably read wrongly."""
+
+LOSSES: Final = ("dropped_malformed_line", "dropped_without_id", "dropped_without_submit")
+"""Repairs that drop rows of which no job can be made."""
 
 _NOT_NEGATIVE: Final = (
     "recorded_wait_seconds",
@@ -57,7 +63,8 @@ class Notes:
     path
         The log.
     strict
-        Whether a repair is an error instead.
+        True: a repair is an error instead. None: it is one that more than ``MOST_LOST`` of the rows
+        are dropped, because no job can be made of them. False: nothing is.
     advance
         Called with the number of bytes of the file just read, for a progress bar.
     unix_times
@@ -68,7 +75,7 @@ class Notes:
     """
 
     path: Path
-    strict: bool = False
+    strict: bool | None = None
     advance: Callable[[int], None] | None = None
     processors: int | None = None
     origin_unix_seconds: float | None = None
@@ -81,10 +88,11 @@ class Notes:
     sha256: str | None = None
     earlier: WorkloadMeta | None = None
     repairs: Counter[str] = field(default_factory=Counter)
+    lost: dict[str, LostRows] = field(default_factory=dict)
 
-    def source(self) -> Source:
+    def source(self) -> LogFile:
         """The log's bytes, with progress."""
-        return Source(self.path, self.advance)
+        return LogFile(self.path, self.advance)
 
     def repair(
         self,
@@ -109,6 +117,24 @@ class Notes:
                 problem, source=self.path, line=line, field=field, value=value, expected=expected
             )
         self.repairs[name] += count
+        if name in LOSSES:
+            self._lose(name, count, line, field, value, expected or "a job")
+
+    def _lose(
+        self,
+        name: str,
+        count: int,
+        line: int | None,
+        field: str | None,
+        value: object | None,
+        expected: str,
+    ) -> None:
+        """Count rows by what is wrong with them, remembering the first of each cause."""
+        cause = expected if field is None else f"{expected} in {field!r}"
+        where = "" if line is None else f"line {line}: "
+        first = LostRows(name, 0, cause, f"{where}{value!r}")
+        before = self.lost.get(f"{name}: {cause}", first)
+        self.lost[f"{name}: {cause}"] = replace(before, rows=before.rows + count)
 
     def meta(self, reader: str) -> WorkloadMeta:
         """All that is known of the workload as a whole."""
@@ -120,6 +146,7 @@ class Notes:
             time_zone=self.time_zone,
             header=dict(self.header),
             repairs=dict(Counter(base.repairs) + self.repairs),
+            lost=(*base.lost, *self.lost.values()),
             sha256=self.sha256 or base.sha256,
         )
 
@@ -197,10 +224,22 @@ class Intake:
         self.rows += chunk.height
         return chunk
 
-    def check_any(self) -> None:
-        """Raise ``InputError`` if there was no job at all."""
+    def check_enough(self) -> None:
+        """Raise ``InputError`` if there was no job at all, or more rows were lost than may be."""
         if not self.rows:
             raise InputError("holds no jobs", source=self._notes.path, expected="at least one job")
+        lost = sum(each.rows for each in self._notes.lost.values())
+        of = self.rows + lost
+        if self._notes.strict is None and too_many_lost(lost, self.rows):
+            causes = (
+                f"{each.rows:,} without {each.expected} (the first is {each.example})"
+                for each in self._notes.lost.values()
+            )
+            raise InputError(
+                f"no job can be made of {lost:,} of {of:,} rows: {'; '.join(causes)}",
+                source=self._notes.path,
+                expected="a source or mapping put right, or --lenient to do without them",
+            )
 
     def origin_shift(self) -> float:
         """Seconds to take off all times, which were Unix times or not; sets the origin."""
@@ -292,6 +331,11 @@ class Intake:
         self.ids_ascend = ascend
         if ascend:
             self._highest_id = int(values[-1])
+
+
+def too_many_lost(lost: int, kept: int) -> bool:
+    """Whether so many rows of a log are no jobs that it is probably read wrongly."""
+    return lost > MOST_LOST * (lost + kept)
 
 
 def canonical(chunk: pl.DataFrame) -> pl.DataFrame:
@@ -401,7 +445,7 @@ def read(
     path: Path,
     reader: str | None = None,
     *,
-    strict: bool = False,
+    strict: bool | None = None,
     processors: int | None = None,
     advance: Callable[[int], None] | None = None,
     **options: Any,
@@ -415,7 +459,9 @@ def read(
     reader
         Name of the reader; by default the one that recognises the log.
     strict
-        Whether what would be repaired (and counted in ``meta.repairs``) is an error instead.
+        True: what would be repaired (and counted in ``meta.repairs``) is an error instead. None:
+        more than ``MOST_LOST`` of the rows dropped because no job can be made of them is one.
+        False: nothing is.
     processors
         Processors of the machine, where the log does not say or says otherwise.
     advance
@@ -432,7 +478,7 @@ def read(
     notes = Notes(path, strict, advance)
     intake = Intake(notes)
     chunks = [intake.take(chunk) for chunk in chosen.chunks(notes)]
-    intake.check_any()
+    intake.check_enough()
     if not intake.ids_ascend:
         chunks = _with_unique_ids(chunks, notes)
     shift = intake.origin_shift()

@@ -27,15 +27,18 @@ class ScheduleMeta:
         Counts a replay keeps: passes, corrections, head jobs whose reservation moved later.
     replay_seconds
         Seconds the replay proper took.
+    engine
+        What carried it out; None for real runs.
     """
 
     policy: str
     processors: float
     workload: str
-    conventions: str = "foresail"
+    conventions: str = "standard"
     counters: Mapping[str, float] = field(default_factory=dict)
     replay_seconds: float | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,11 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
     try:
         schedule.jobs.write_parquet(partial, metadata={_KEY: meta})
         partial.replace(path)
-    except OSError as error:
+    except (OSError, pl.exceptions.ComputeError) as error:
         with suppress(OSError):
             partial.unlink()
-        raise InputError(f"cannot be written: {error.strerror or error}", source=path) from error
+        problem = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be written: {problem}", source=path) from error
 
 
 def read_schedule(path: Path) -> Schedule:

@@ -19,7 +19,7 @@ BLOCK_BYTES: Final = 4 << 20
 """Text handed on at once: large enough for compiled parsing, small beside any workload."""
 
 
-class Source:
+class LogFile:
     """A log file, plain or compressed with gzip or zstd (told by its first bytes).
 
     Parameters
@@ -129,7 +129,7 @@ def head(path: Path, size: int = 1 << 16) -> bytes:
         If the file cannot be read or is empty.
     """
     parts: list[bytes] = []
-    for part in Source(path)._decompressed():
+    for part in LogFile(path)._decompressed():
         parts.append(part)
         if sum(map(len, parts)) >= size:
             break

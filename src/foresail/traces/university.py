@@ -100,7 +100,7 @@ class Runtimes:
         return np.where(level >= 1.0 - _LONG_SHARE, long, runtime)
 
 
-class DrawnJobs(NamedTuple):
+class UniversityJobs(NamedTuple):
     """Jobs in order of submission: seconds, seconds, and cores."""
 
     submit: Floats
@@ -113,7 +113,7 @@ def university_jobs(
     jobs: int | None = None,
     bursts: Bursts | None = None,
     runtimes: Runtimes | None = None,
-) -> DrawnJobs:
+) -> UniversityJobs:
     """Jobs of a year, or so many of its first ones.
 
     Arrivals follow days and weeks; bursts are arrays of like jobs.
@@ -124,7 +124,7 @@ def university_jobs(
     order = np.argsort(come.submit, kind="stable")
     runtime = (runtimes or Runtimes()).at(levels(random, come, shape.likeness))
     cores = cores_of(random, come.bursts, MEAN_CORES, _CORES)[come.burst]
-    return DrawnJobs(come.submit[order], runtime[order], cores[order])
+    return UniversityJobs(come.submit[order], runtime[order], cores[order])
 
 
 def cores_of(

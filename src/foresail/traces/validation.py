@@ -11,6 +11,7 @@ import polars as pl
 
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of, unknown_preferences
+from foresail.traces.reading import LOSSES, too_many_lost
 from foresail.traces.workload import Workload
 
 LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
@@ -23,7 +24,7 @@ _TIMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Oddity:
     """One kind of oddity.
 
     Parameters
@@ -49,12 +50,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ValidationReport:
     """All findings about a workload of so many jobs."""
 
     source: str
     jobs: int
-    findings: tuple[Finding, ...]
+    findings: tuple[Oddity, ...]
+
+    @property
+    def loses_too_many(self) -> bool:
+        """Whether more rows are no jobs than may be."""
+        lost = (each.count for each in self.findings if each.name in LOSSES)
+        return too_many_lost(sum(lost), self.jobs)
 
     @property
     def clean(self) -> bool:
@@ -71,7 +78,7 @@ class _Check:
     remedy: str
 
 
-def validate(workload: Workload) -> Report:
+def validate(workload: Workload) -> ValidationReport:
     """Look for what a replay would stumble over or what makes its result doubtful.
 
     Repairs that the reader made are findings as well. Nothing is changed.
@@ -83,34 +90,43 @@ def validate(workload: Workload) -> Report:
         *_of_dependencies(workload),
         *(found for check in _checks(workload) if (found := _look(workload, check))),
     ]
-    return Report(workload.meta.source, len(workload), tuple(findings))
+    return ValidationReport(workload.meta.source, len(workload), tuple(findings))
 
 
-def _of_reading(workload: Workload) -> Iterator[Finding]:
+def _of_reading(workload: Workload) -> Iterator[Oddity]:
     for name, count in sorted(workload.meta.repairs.items()):
         meaning = "repaired on reading: " + name.replace("_", " ")
-        yield Finding(name, meaning, count, "none needed; --strict makes it an error")
+        if name not in {each.repair for each in workload.meta.lost}:
+            yield Oddity(name, meaning, count, "none needed; --strict makes it an error")
+    for each in workload.meta.lost:
+        yield Oddity(
+            each.repair,
+            f"dropped on reading, for no job can be made of the row: expected {each.expected}",
+            each.rows,
+            "correct the source or its mapping; --lenient does without, whatever their number",
+            value=each.example,
+        )
 
 
-def _of_whole(workload: Workload) -> Iterator[Finding]:
+def _of_whole(workload: Workload) -> Iterator[Oddity]:
     jobs = workload.jobs
     if workload.meta.processors is None:
         meaning = "the number of processors is unknown"
-        yield Finding("unknown_processors", meaning, 1, "give --processors")
+        yield Oddity("unknown_processors", meaning, 1, "give --processors")
     if not jobs["submit_seconds"].is_sorted():
         meaning = "jobs are not in order of submission"
-        yield Finding("unsorted", meaning, 1, "convert the workload again")
+        yield Oddity("unsorted", meaning, 1, "convert the workload again")
     if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
         meaning = "no job has a requested time"
-        yield Finding("no_requested_times", meaning, 1, "use a predictor that learns from runtimes")
+        yield Oddity("no_requested_times", meaning, 1, "use a predictor that learns from runtimes")
 
 
-def _of_nodes(workload: Workload) -> Iterator[Finding]:
+def _of_nodes(workload: Workload) -> Iterator[Oddity]:
     if workload.nodes is None or not workload.nodes.height:
         return
     for text, known in unknown_preferences(workload.jobs, cluster_of(workload.nodes)).items():
         jobs = workload.jobs.filter(pl.col("preferred") == text)
-        yield Finding(
+        yield Oddity(
             "unknown_preference",
             f"the job prefers what the nodes do not have; there are {', '.join(known)}",
             jobs.height,
@@ -120,7 +136,7 @@ def _of_nodes(workload: Workload) -> Iterator[Finding]:
         )
 
 
-def _of_dependencies(workload: Workload) -> Iterator[Finding]:
+def _of_dependencies(workload: Workload) -> Iterator[Oddity]:
     if not workload.has_dependencies:
         return
     links = (
@@ -130,7 +146,7 @@ def _of_dependencies(workload: Workload) -> Iterator[Finding]:
     )
     unknown = links.join(workload.jobs, left_on="before", right_on="job_id", how="anti")
     if unknown.height:
-        yield Finding(
+        yield Oddity(
             "unknown_dependency",
             "the job waits for one that is not in the workload: simulations do not wait for it",
             unknown.height,
@@ -145,7 +161,7 @@ def _of_dependencies(workload: Workload) -> Iterator[Finding]:
         TopologicalSorter(after).prepare()
     except CycleError as error:
         circle = error.args[1]
-        yield Finding(
+        yield Oddity(
             "circular_dependency",
             "the job waits for jobs that wait for it: none of them will ever start",
             len(circle) - 1,
@@ -155,12 +171,12 @@ def _of_dependencies(workload: Workload) -> Iterator[Finding]:
         )
 
 
-def _look(workload: Workload, check: _Check) -> Finding | None:
+def _look(workload: Workload, check: _Check) -> Oddity | None:
     jobs = workload.jobs.filter(check.odd.fill_null(value=False))
     if not jobs.height:
         return None
     value = jobs[check.column][0]
-    return Finding(
+    return Oddity(
         check.name,
         check.meaning,
         jobs.height,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,31 @@ from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
 from foresail.traces import schema
+
+MOST_PROCESSORS: Final = 10**9
+"""Beyond these, numbers of processors are mistakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """Rows of a source of which no job could be made, for one cause.
+
+    Parameters
+    ----------
+    repair
+        Name of the repair that dropped them.
+    rows
+        How many.
+    expected
+        What they should have had.
+    example
+        The first of them: line, field and what was found there, as far as known.
+    """
+
+    repair: str
+    rows: int
+    expected: str
+    example: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,8 @@ class WorkloadMeta:
         Further header directives of the source, as text.
     repairs
         Rows that the reader repaired or dropped, counted by the name of the repair.
+    lost
+        Of the rows that were dropped because no job could be made of them: each cause.
     filters
         Cleaning filters applied since, in order, each with the number of jobs it touched.
     sha256
@@ -54,6 +81,7 @@ class WorkloadMeta:
     time_zone: str | None = None
     header: Mapping[str, str] = field(default_factory=dict)
     repairs: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[LostRows, ...] = ()
     filters: tuple[tuple[str, int], ...] = ()
     sha256: str | None = None
 
@@ -90,13 +118,21 @@ class Workload:
         Raises
         ------
         InputError
-            If the source does not say.
+            If the source does not say, or there cannot be so many.
         """
         if self.meta.processors is None:
             raise InputError(
                 "the number of processors is unknown",
                 source=self.meta.source,
                 expected="a MaxProcs header or the option --processors",
+            )
+        if self.meta.processors > MOST_PROCESSORS:
+            raise InputError(
+                "no machine has as many processors",
+                source=self.meta.source,
+                field="processors",
+                value=self.meta.processors,
+                expected=f"at most {MOST_PROCESSORS:,}",
             )
         return self.meta.processors
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.evaluation.errors import TAIL, error_histogram, error_shares
+from foresail.analysis.prediction_errors import TAIL, error_histogram, error_shares
 from foresail.model.registry import NoParameters, register
 from foresail.model.words import percent
 from foresail.traces.quantities import quantity

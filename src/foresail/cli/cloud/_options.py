@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -13,15 +12,6 @@ import typer
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
-
-class Format(StrEnum):
-    """How a result is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormatOption: TypeAlias = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Output: TypeAlias = Annotated[
     Path | None, typer.Option("--output", metavar="DIR", help="Write a report and its numbers.")
 ]

@@ -13,7 +13,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from foresail.cloud.prices import Catalogue
+    from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
     from foresail.reports.cloud_page import CloudPage
     from foresail.traces.workload import Workload
@@ -47,7 +47,7 @@ STANDARD_FILTERS = ("core_for_gpus", "fill_processors", "drop_no_runtime")
 _FEW = 6
 
 
-def prices_of(text: str, region: str | None, types: str) -> Catalogue:
+def prices_of(text: str, region: str | None, types: str) -> PriceCatalogue:
     """The catalogue of one region."""
     from foresail.cloud.prices_reading import load_prices
     from foresail.model.registry import entries

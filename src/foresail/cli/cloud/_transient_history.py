@@ -12,13 +12,13 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from foresail.cli.cloud._transient_offers import Learned
+    from foresail.cli.cloud._transient_offers import OfferHistories
     from foresail.cloud.transient.batch import BatchDone, Surplus
     from foresail.cloud.transient.joint import JointHistory
-    from foresail.cloud.transient.machines import Machines
+    from foresail.cloud.transient.machines import TransientMachines
     from foresail.cloud.transient.overload import Overload
     from foresail.cloud.transient.plan import CapacityPlan
-    from foresail.reports.transient_page import HeldToHistory, TransientAnswer, Window
+    from foresail.reports.transient_page import HeldToHistory, TrailingWindow, TransientAnswer
 
 LONGEST_WAIT_SECONDS: Final = 1.0
 """For which a request queues at most, by default."""
@@ -82,7 +82,7 @@ def held_to(
 
 
 def _overload(
-    machines: Machines, planned: CapacityPlan, requests: float, longest_wait: float
+    machines: TransientMachines, planned: CapacityPlan, requests: float, longest_wait: float
 ) -> Overload:
     """What queues and is turned away while there is less than the capacity."""
     from foresail.cloud.transient.overload import overload
@@ -91,7 +91,7 @@ def _overload(
     return overload(there, requests, requests / planned.capacity, longest_wait)
 
 
-def _batch(machines: Machines, planned: CapacityPlan, text: str) -> BatchDone:
+def _batch(machines: TransientMachines, planned: CapacityPlan, text: str) -> BatchDone:
     """Enough tasks of a size to keep the surplus busy throughout."""
     import numpy as np
 
@@ -122,7 +122,7 @@ def _task(text: str) -> tuple[float, float]:
     return units, hours * 3600.0
 
 
-def _surplus(machines: Machines, needed: float) -> Surplus:
+def _surplus(machines: TransientMachines, needed: float) -> Surplus:
     """What a service leaves of the machines that are neither gone nor cordoned."""
     import numpy as np
 
@@ -133,15 +133,15 @@ def _surplus(machines: Machines, needed: float) -> Surplus:
 
 
 def checked(
-    learned: Learned,
+    learned: OfferHistories,
     answer: TransientAnswer,
     windows: Sequence[float],
     held_days: float,
     method: Method,
-) -> list[Window]:
+) -> list[TrailingWindow]:
     """Every window, and an oracle; all begin where the longest window allows."""
     from foresail.cloud.transient.estimating import rolled
-    from foresail.reports.transient_page import Window
+    from foresail.reports.transient_page import TrailingWindow
 
     for days in windows:
         demand_days("--check-window", days)
@@ -157,7 +157,7 @@ def checked(
     planned = answer.plan
     kinds = [(f"{days:g} days", days * _DAY_SECONDS) for days in windows]
     return [
-        Window(
+        TrailingWindow(
             name,
             rolled(
                 learned.history,

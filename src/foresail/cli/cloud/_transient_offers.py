@@ -22,7 +22,7 @@ _DAY_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True)
-class Learned:
+class OfferHistories:
     """Histories that offers are estimated from, and how.
 
     Parameters
@@ -38,7 +38,7 @@ class Learned:
 
 
 def offers_of(
-    types: Path | None, learned: Learned | None, window: float | None, price: float | None
+    types: Path | None, learned: OfferHistories | None, window: float | None, price: float | None
 ) -> Offers:
     """Types of a file, or as the last days of their histories show them.
 
@@ -83,7 +83,7 @@ def offers_of(
 
 def learned_of(
     prices: str, machines: Path | None, market: str, doubt: float, correlated: bool
-) -> Learned:
+) -> OfferHistories:
     """Histories of markets and capacities of their machines, for offers to be estimated from.
 
     Parameters
@@ -129,7 +129,7 @@ def learned_of(
             )
         kinds[each.market] = by_type[each.instance_type].or_on_demand(each.on_demand_per_hour)
     estimate = correlated_offers if correlated else estimated_offers
-    return Learned(joined(histories), partial(estimate, kinds=kinds, doubt_hours=doubt))
+    return OfferHistories(joined(histories), partial(estimate, kinds=kinds, doubt_hours=doubt))
 
 
 def demand_days(option: str, days: float) -> None:

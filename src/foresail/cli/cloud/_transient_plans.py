@@ -11,7 +11,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from foresail.cli.cloud._transient_offers import Learned
+    from foresail.cli.cloud._transient_offers import OfferHistories
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.tiers import Tier
     from foresail.reports.tiers_page import TieredAnswer
@@ -53,7 +53,7 @@ def tiered_answer(
     availability: float,
     method: Method,
     extra_nines: float,
-    learned: Learned | None,
+    learned: OfferHistories | None,
 ) -> TieredAnswer:
     """Plans for tiers, each a text ``NAME=UNITS``; held to the histories where there are any."""
     from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier

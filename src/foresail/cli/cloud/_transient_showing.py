@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from foresail.cli.cloud._options import Format, made_by
+from foresail.cli.cloud._options import made_by
+from foresail.cli.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
 
 def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None) -> None:
     """Print the plans of tiers, and write the page about them where one is asked for."""
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.tiers_page import (
         tier_record,
         tier_sentences,
@@ -55,7 +56,7 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
 
 
 def _print(answer: TransientAnswer) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.transient_page import plan_table, sentences, windows_table
 
     tables = [plan_table(answer.plan)]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from foresail.cli.cloud._prices import times_of
-from foresail.cli.cloud._waiting_question import Owning, Question
+from foresail.cli.cloud._waiting_question import Owning, WaitingRequest
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MOST_MACHINES: Final = 1_000_000
 
 
 def answer_by_formula(
-    model: str, wrong_shares: tuple[float, float], question: Question, owning: Owning
+    model: str, wrong_shares: tuple[float, float], question: WaitingRequest, owning: Owning
 ) -> tuple[OwningAnswer, Circumstances]:
     """What is best for RATE,RUNTIME, with what was asked of."""
     from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from foresail.cli.cloud._waiting_question import Owning, Question, Told
-from foresail.cli.cloud._waiting_queue import Line, queue_of, warn_of_time
+from foresail.cli.cloud._waiting_question import Owning, ToldBeliefs, WaitingRequest
+from foresail.cli.cloud._waiting_queue import QueueChoice, queue_of, warn_of_time
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from foresail.cloud.waiting.grounds import Grounds
     from foresail.cloud.waiting.jobs import Floats, TraceJobs
     from foresail.cloud.waiting.owning_answer import OwningAnswer
     from foresail.cloud.waiting.settings import Sweep
+    from foresail.cloud.waiting.sweep_inputs import SweepInputs
     from foresail.cloud.waiting.worth import Worth
     from foresail.reports.rent_or_wait_words import Circumstances
     from foresail.traces.workload import Workload
@@ -36,18 +36,18 @@ def answer_on_log(
     log: Path,
     workload: Workload,
     jobs: TraceJobs,
-    question: Question,
+    question: WaitingRequest,
     owning: Owning,
-    line: Line,
-    told: Told,
+    line: QueueChoice,
+    told: ToldBeliefs,
     workers: int,
     kept: Path | None,
 ) -> tuple[OwningAnswer, Circumstances]:
     """What is best on a log, by simulation, with what was asked of."""
     from foresail.cloud.waiting.customised import customised_of
-    from foresail.cloud.waiting.grounds import Grounds
     from foresail.cloud.waiting.offers import rented_family, share_too_wide
     from foresail.cloud.waiting.owning import own_or_rent
+    from foresail.cloud.waiting.sweep_inputs import SweepInputs
     from foresail.cloud.waiting.worth import usual_hour_value
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.rent_or_wait_words import Circumstances
@@ -61,7 +61,7 @@ def answer_on_log(
     own_values = None
     if question.hour_values is not None:
         worth, own_values = _by_user(worth, question.hour_values, workload)
-    grounds = Grounds(
+    inputs = SweepInputs(
         jobs,
         believed,
         owning.machine,
@@ -72,11 +72,11 @@ def answer_on_log(
         worth.hour_value,
         own_values,
     )
-    sweep = _sweep(question, grounds, owning, line)
+    sweep = _sweep(question, inputs, owning, line)
     if line.scheduler is not None:
         warn_of_time(line.scheduler, len(jobs), len(sweep.settings()))
     with _progress(kept) as done:
-        answer = own_or_rent(grounds, sweep, worth, workers=workers, kept=kept, done=done)
+        answer = own_or_rent(inputs, sweep, worth, workers=workers, kept=kept, done=done)
     return answer, Circumstances(
         log=log.name,
         machine_name=owning.offer.instance.name,
@@ -84,42 +84,46 @@ def answer_on_log(
         currency=owning.catalogue.currency,
         catalogue=owning.catalogue.name,
         valid_on=owning.catalogue.valid_on,
-        known=_known(told, grounds),
+        known=_known(told, inputs),
         queue=str(line),
         too_wide=share_too_wide(jobs, owning.machine, family) if line.scheduler is None else 0.0,
         memory_known=jobs.memory_bytes is not None,
     )
 
 
-def _sweep(question: Question, grounds: Grounds, owning: Owning, line: Line) -> Sweep:
+def _sweep(
+    question: WaitingRequest, inputs: SweepInputs, owning: Owning, line: QueueChoice
+) -> Sweep:
     """The settings to try."""
     from foresail.cloud.waiting.settings import POLICIES, usual_counts
 
-    many = _OF_LONG_LOGS if len(grounds.jobs) > _LONG_LOG else _OF_LOGS
+    many = _OF_LONG_LOGS if len(inputs.jobs) > _LONG_LOG else _OF_LOGS
     if line.scheduler is not None:
         many = _OF_SCHEDULERS
-    # Weighing needs learned waits; a page tells seven policies apart, so that ljw makes room.
-    policies = [name for name in POLICIES if name != ("ljw" if grounds.learns else "weighing")]
-    counts = usual_counts(grounds.mean_machines, owning.relative_price, many)
+    # Weighing needs learned waits; a page tells seven policies apart, so that another makes room.
+    policies = [
+        name for name in POLICIES if name != ("long-jobs-wait" if inputs.learns else "weighing")
+    ]
+    counts = usual_counts(inputs.mean_machines, owning.relative_price, many)
     sweep = question.sweep(policies, counts)
-    if "weighing" in sweep.policies and not grounds.learns:
+    if "weighing" in sweep.policies and not inputs.learns:
         raise InputError(
             "nothing to weigh: no model tells of waits",
             field="--waits",
-            value=grounds.waits,
+            value=inputs.waits,
             expected="linear, forest or boosting",
         )
     return sweep
 
 
-def _known(told: Told, grounds: Grounds) -> str:
+def _known(told: ToldBeliefs, inputs: SweepInputs) -> str:
     """What policies are told, in words."""
     from foresail.evaluation.believed_runtimes import KNOWN
 
     by = told.runtimes if told.runtimes == KNOWN else f"as {told.runtimes} says"
     waits = (
         f"as a model ({told.waits.value}) says that learned from the first third of the log"
-        if grounds.learns
+        if inputs.learns
         else told.waits.value
     )
     return f"runtimes {by}, waits {waits}"
@@ -140,7 +144,7 @@ def _progress(kept: Path | None) -> Iterator[Callable[[int, int], None]]:
     """How many settings are done; how to go on, if they are interrupted."""
     with doing("simulating settings") as entered:
         try:
-            yield entered.told
+            yield entered.progressed
         except KeyboardInterrupt:
             if kept is not None:
                 typer.echo(f"what is done is kept in {kept}; the same command goes on", err=True)

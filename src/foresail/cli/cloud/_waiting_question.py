@@ -12,7 +12,7 @@ from foresail.cli.cloud._prices import numbers_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.cloud.prices import Catalogue, Offer
+    from foresail.cloud.prices import Offer, PriceCatalogue
     from foresail.cloud.waiting.jobs import FixedMachines
     from foresail.cloud.waiting.settings import Sweep
     from foresail.cloud.waiting.worth import Worth
@@ -32,7 +32,7 @@ class Waits(StrEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldBeliefs:
     """What policies are told of runtimes and waits."""
 
     runtimes: str
@@ -43,7 +43,7 @@ class Told:
 class Owning:
     """Prices, and what is owned at them."""
 
-    catalogue: Catalogue
+    catalogue: PriceCatalogue
     offer: Offer
     machine: FixedMachines
 
@@ -54,7 +54,7 @@ class Owning:
 
 
 @dataclass(frozen=True)
-class Question:
+class WaitingRequest:
     """What was asked about machines and thresholds; None: nothing in particular."""
 
     policies: tuple[str, ...] | None

@@ -1,4 +1,4 @@
-"""Who of those who wait starts, as ``foresail cloud waiting`` was asked: order or scheduler."""
+"""Which waiting job starts, as ``foresail cloud waiting`` was asked: order or scheduler."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.cloud.waiting.grounds import Ranking, Scheduling
     from foresail.cloud.waiting.jobs import Floats
     from foresail.cloud.waiting.policies import Queue
+    from foresail.cloud.waiting.sweep_inputs import Ranking, Scheduling
     from foresail.control.policy import Policy
     from foresail.traces.workload import Workload
 
@@ -21,19 +21,19 @@ _LONG_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Line:
-    """Who starts of those who wait: an order, or a policy of the replay."""
+class QueueChoice:
+    """Which waiting job starts: an order, or a policy of the replay."""
 
     order: str
     scheduler: Policy | None
 
     def __str__(self) -> str:
         if self.scheduler is None:
-            return f"who waits goes in the order {self.order}"
+            return f"waiting jobs go in the order {self.order}"
         return f"the fixed machines are under {self.scheduler.label}"
 
 
-def line_of(order: str | None, scheduler: str | None) -> Line:
+def line_of(order: str | None, scheduler: str | None) -> QueueChoice:
     """Checked, before a long log is read."""
     from foresail.cloud.waiting.policies import QUEUES
     from foresail.control.policy import parse_policy
@@ -49,13 +49,15 @@ def line_of(order: str | None, scheduler: str | None) -> Line:
     if order is not None and order not in QUEUES:
         static_order(order)
     if scheduler is None:
-        return Line(order or "fcfs", None)
+        return QueueChoice(order or "fcfs", None)
     policy = parse_policy(scheduler)
     policy.build()
-    return Line("", policy)
+    return QueueChoice("", policy)
 
 
-def queue_of(line: Line, workload: Workload, believed: Floats) -> Queue | Ranking | Scheduling:
+def queue_of(
+    line: QueueChoice, workload: Workload, believed: Floats
+) -> Queue | Ranking | Scheduling:
     """The same for simulations of a log."""
     from foresail.cloud.waiting.policies import QUEUES
     from foresail.evaluation.renting import ReplayScheduling

@@ -1,4 +1,4 @@
-"""``foresail cloud advise``: how many nodes to own, who waits, what the rest runs on."""
+"""``foresail cloud advise``: how many nodes to own, which jobs wait, what the rest runs on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli._replaying import LogPath
-from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -26,15 +26,16 @@ from foresail.cli.cloud._prices import (
     times_of,
     write_page,
 )
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from foresail.cloud.advising.advice import Advice
-    from foresail.cloud.advising.searching import Told
+    from foresail.cloud.advising.searching import Progress
     from foresail.cloud.purchasing.terms import TransientTerms
     from foresail.reports.advice_words import PricesTold
 
@@ -66,7 +67,7 @@ that a year of jobs takes minutes."""
 
 
 class Order(StrEnum):
-    """Who of those who wait goes first."""
+    """Which waiting job goes first."""
 
     FCFS = "fcfs"
     SJF = "sjf"
@@ -135,11 +136,14 @@ def command(
             help="Runtimes below which jobs are short, to try [3min,15min; 15min for such logs].",
         ),
     ] = None,
-    order: Annotated[Order, typer.Option(help="Who of those who wait goes first.")] = Order.FCFS,
+    order: Annotated[Order, typer.Option(help="Which waiting job goes first.")] = Order.FCFS,
     risk: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Chance that the last nodes do not pay, at most."),
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Chance that the last nodes do not pay, at most [any: least expected worth].",
+        ),
+    ] = None,
     growth: Annotated[
         float, typer.Option(metavar="FACTOR", help="By which demand will have grown.")
     ] = 1.0,
@@ -152,13 +156,13 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
     png: Png = False,
 ) -> None:
-    """One page for the person who signs: how many nodes, who waits, what it costs, how sure.
+    """One page for the person who signs: how many nodes, which jobs wait, what it costs, how sure.
 
     Rules of waiting are simulated on the log for many numbers of nodes, by runtimes as they were
     believed on submission. A target that cannot be met ends with status 1, and says what is the
@@ -206,12 +210,12 @@ def command(
             short_seconds=times_of([short or _LONG_SHORT], "--short"),
         )
     runtimes = runtimes or _RUNTIMES
-    with _progress() as told:
-        told(f"runtimes by {runtimes}", 0, 1)
+    with _progress() as progress:
+        progress(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
         with _options_named():
-            advice = advise(workload, catalogue, question, believed, by, transient, told)
+            advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if output is not None:
         with doing("writing the report"):
@@ -229,7 +233,7 @@ def _transient(history: str) -> TransientTerms:
 
 
 def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.advice_page import (
         candidates_table,
         compared_table,
@@ -288,11 +292,11 @@ def _options_named() -> Iterator[None]:
 
 
 @contextmanager
-def _progress() -> Iterator[Told]:
+def _progress() -> Iterator[Progress]:
     """What is being done."""
     with doing("advising") as entered:
 
-        def told(what: str, done: int, of: int) -> None:
+        def progress(what: str, done: int, of: int) -> None:
             entered.begin(what, done, of if of > 1 else None)
 
-        yield told
+        yield progress

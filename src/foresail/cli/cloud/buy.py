@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foresail.cli._replaying import LogPath
-from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -25,12 +25,13 @@ from foresail.cli.cloud._prices import (
     write_page,
 )
 from foresail.cli.cloud._transient_naming import told_by_options
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.cloud.prices import Catalogue
+    from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.purchasing.terms import TransientTerms
     from foresail.reports.purchase_answer import PurchaseAnswer
     from foresail.traces.workload import Workload
@@ -132,7 +133,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -214,7 +215,7 @@ def command(
 
 
 def _transient(
-    catalogue: Catalogue, lifetime: float | None, histories: str | None
+    catalogue: PriceCatalogue, lifetime: float | None, histories: str | None
 ) -> TransientTerms | None:
     """Stated or measured lives of transient machines; None: the catalogue's."""
     from foresail.cloud.prices_reading import load_histories
@@ -260,7 +261,7 @@ def _above(errors: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _show(answer: PurchaseAnswer, output_format: Format) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.purchase_answer import record
     from foresail.reports.purchase_tables import (
         advice_table,

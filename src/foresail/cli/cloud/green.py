@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -19,8 +19,9 @@ from foresail.cli.cloud._prices import (
     trace_jobs,
     write_page,
 )
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -113,7 +114,7 @@ def command(
 
 
 def _show(answer: GreenAnswer, around: GreenCircumstances, output_format: Format) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.green_tables import patiences_table, record
     from foresail.reports.green_words import sentences
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from foresail.cli.cloud._options import Config, Format, FormatOption, Output, made_by
+from foresail.cli.cloud._options import Config, Output, made_by
+from foresail.cli.formats import Format, FormatOption
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from foresail.cloud.synchronization.costing import Costs
-    from foresail.cloud.synchronization.monte_carlo import Drawn
-    from foresail.cloud.synchronization.setting import Setting
+    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
+    from foresail.cloud.synchronization.setting import BarrierProgram
     from foresail.model.distribution import Distribution
     from foresail.model.short_form import Part
 
@@ -101,14 +102,14 @@ def command(
     """
     from foresail.cli.cloud._prices import make_output
     from foresail.cloud.synchronization.models import model_of
-    from foresail.cloud.synchronization.setting import Setting
+    from foresail.cloud.synchronization.setting import BarrierProgram
 
     del config
     if market is not None and prices is None:
         _refuse("--market", market, "--prices HISTORIES too")
     if speed_intervals > 1 and not monte_carlo:
         _refuse("--speed-intervals", speed_intervals, "--monte-carlo RUNS too")
-    setting = Setting(operations, barriers, network, discount)
+    setting = BarrierProgram(operations, barriers, network, discount)
     counts = _workers(workers)
     parts = [model_of(text) for text in models or STANDARD]
     for part in parts:
@@ -207,13 +208,13 @@ def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple
 
 def _found(
     parts: Sequence[Part],
-    setting: Setting,
+    setting: BarrierProgram,
     counts: NDArray[np.int64],
     speeds: Distribution | None,
     runs: int,
     intervals: int,
     seed: int,
-) -> list[Costs | Drawn]:
+) -> list[Costs | DrawnCosts]:
     import numpy as np
 
     from foresail.cloud.synchronization.costing import costs
@@ -240,18 +241,18 @@ def _found(
     ]
 
 
-def _print_table(found: Sequence[Costs | Drawn]) -> None:
-    from foresail.cli.trace._tables import print_table
+def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
+    from foresail.cli.tables import print_table
     from foresail.reports.synchronization_page import best_table
 
     table = best_table([_costs(each) for each in found])
     print_table(table.headings, table.rows, right=5)
 
 
-def _print_json(found: Sequence[Costs | Drawn]) -> None:
+def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
     import json
 
-    from foresail.cloud.synchronization.monte_carlo import Drawn
+    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
 
     content: list[dict[str, Any]] = []
     for each in found:
@@ -266,13 +267,13 @@ def _print_json(found: Sequence[Costs | Drawn]) -> None:
             "fastest_workers": int(costs.workers[costs.fastest]),
             "best_value_workers": int(costs.workers[costs.best_value]),
         }
-        if isinstance(each, Drawn):
+        if isinstance(each, DrawnCosts):
             told["half_interval_seconds"] = each.half_interval_seconds.tolist()
         content.append(told)
     typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
-def _costs(found: Costs | Drawn) -> Costs:
-    from foresail.cloud.synchronization.monte_carlo import Drawn
+def _costs(found: Costs | DrawnCosts) -> Costs:
+    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
 
-    return found.costs if isinstance(found, Drawn) else found
+    return found.costs if isinstance(found, DrawnCosts) else found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import Config, Format, FormatOption, Output
+from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -29,15 +29,16 @@ from foresail.cli.cloud._waiting_by_formula import answer_by_formula
 from foresail.cli.cloud._waiting_on_log import answer_on_log
 from foresail.cli.cloud._waiting_question import (
     Owning,
-    Question,
-    Told,
+    ToldBeliefs,
+    WaitingRequest,
     Waits,
     counts_of,
     names_of,
     wrong_shares,
 )
 from foresail.cli.cloud._waiting_queue import line_of
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def command(
         str | None,
         typer.Option(
             metavar="ORDER",
-            help="Who of those who wait goes first: fcfs, strict-fcfs, sjf, random, or an order "
+            help="Which waiting job goes first: fcfs, strict-fcfs, sjf, random, or an order "
             "such as 'requested * cpus' [fcfs].",
         ),
     ] = None,
@@ -134,7 +135,9 @@ def command(
     owned: Annotated[
         int | None, typer.Option(metavar="N", help="Machines that you own today.")
     ] = None,
-    owned_policy: Annotated[str, typer.Option(metavar="NAME", help="Who waits today.")] = "ajw",
+    owned_policy: Annotated[
+        str, typer.Option(metavar="NAME", help="Which jobs wait today.")
+    ] = "all-jobs-wait",
     hour_value: Annotated[
         float | None,
         typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
@@ -158,7 +161,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -180,7 +183,7 @@ def command(
             value=mispredicted,
             expected="--model, or --runtimes and --waits",
         )
-    question = Question(
+    question = WaitingRequest(
         policies=names_of(policies),
         counts=None if fixed is None else counts_of(fixed),
         waiting_seconds=times_of(wait_limit or ["24h"], "--wait-limit"),
@@ -226,7 +229,7 @@ def command(
         if machine is None and jobs.gpus is not None:
             offer = owned_offer(catalogue, None, jobs.requests)
             owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))
-        told = Told(runtimes, waits)
+        told = ToldBeliefs(runtimes, waits)
         answer, around = answer_on_log(
             log, workload, jobs, question, owning, line, told, workers, kept
         )
@@ -237,7 +240,9 @@ def command(
         write_page(rent_or_wait_page(answer, around), output, png)
 
 
-def _require_formula_suffices(question: Question, order: str | None, scheduler: str | None) -> None:
+def _require_formula_suffices(
+    question: WaitingRequest, order: str | None, scheduler: str | None
+) -> None:
     """Formulas know no memory, no users, and nothing but first come, first served."""
     if question.customised:
         raise InputError("a formula knows no memory", field="--customised", expected="a log")
@@ -267,7 +272,7 @@ def _refuse_options_of_logs(stated: Mapping[str, object]) -> None:
 
 
 def _show(answer: OwningAnswer, around: Circumstances, output_format: Format) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.reports.rent_or_wait_sentences import sentences
     from foresail.reports.rent_or_wait_tables import policies_table, record, values_table
 

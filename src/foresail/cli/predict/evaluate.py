@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli.progress import doing
-from foresail.cli.trace._options import (
-    Format,
-    FormatOption,
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-)
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -48,7 +42,7 @@ _FILTER_HELP: Final = (
 )
 
 
-class Learned(StrEnum):
+class LearnedWhen(StrEnum):
     """When a job is learned."""
 
     ON_COMPLETION = "on_completion"
@@ -75,12 +69,12 @@ def command(
         ),
     ] = "runtime",
     learning: Annotated[
-        Learned,
+        LearnedWhen,
         typer.Option(
             "--learning",
             help="A job is learned once it has ended, or right after it was predicted.",
         ),
-    ] = Learned.ON_COMPLETION,
+    ] = LearnedWhen.ON_COMPLETION,
     filters: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,7 +86,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     output_format: FormatOption = Format.TABLE,
     output: Annotated[
         Path | None,
@@ -114,10 +108,15 @@ def command(
         workload = replaying.load(log, reader, mapping, processors, strict, filters or FILTERS)
         evaluations = []
         for position, part in enumerate(parts, start=1):
-            with doing(f"{log.name}, predictor {position} of {len(parts)}: {part.text}"):
+            what = f"{log.name}, predictor {position} of {len(parts)}: {part.text}"
+            with doing(what, said=in_shares) as entered:
                 evaluations.append(
                     evaluate(
-                        workload, part, quantity=quantity, learning=cast("Any", learning.value)
+                        workload,
+                        part,
+                        quantity=quantity,
+                        learning=cast("Any", learning.value),
+                        watch=entered.watch,
                     )
                 )
         if output_format is Format.TABLE:

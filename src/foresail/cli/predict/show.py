@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.formats import Format, FormatOption
 from foresail.cli.progress import doing
-from foresail.cli.trace._options import Format, FormatOption
 
 if TYPE_CHECKING:
     from foresail.predictors.saving import StateHeader
@@ -38,7 +38,7 @@ def command(
 def _told(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from foresail.predictors._history import HistoryPredictor
+    from foresail.predictors.history_base import HistoryPredictor
 
     told: dict[str, Any] = {
         "predictor": header.predictor,
@@ -53,7 +53,7 @@ def _told(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
 
 
 def _print(told: dict[str, Any]) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import number
 
     values = told.pop("feature_values", {})

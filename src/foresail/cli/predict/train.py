@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing, in_shares
-from foresail.cli.trace._options import MappingPath, Processors, ReaderName, Strict
 from foresail.model.errors import InputError
 
 
@@ -32,16 +32,16 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Learn from a log, for `foresail run --learned` or to be merged with others."""
     from foresail import __version__
-    from foresail.evaluation.training import train
     from foresail.model.registry import load_plugin
     from foresail.model.short_form import part_of
     from foresail.model.words import count
     from foresail.predictors.saving import StateHeader, require_savable, save_state
+    from foresail.predictors.training import train
 
     for plugin in plugins or []:
         load_plugin(plugin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -12,13 +11,3 @@ RequestFile: TypeAlias = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="Requests as text: nodes there are, sets, expressions."),
 ]
-
-
-class Format(StrEnum):
-    """How a result is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormatOption: TypeAlias = Annotated[Format, typer.Option("--format", help="How to print it.")]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.strl._options import Format, FormatOption, RequestFile
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.strl._options import RequestFile
 
 if TYPE_CHECKING:
     from foresail.model.errors import InputError
-    from foresail.strl.checking import Remark, Statistics
+    from foresail.strl.checking import Remark, RequestSizes
 
 
 def command(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None:
@@ -33,7 +34,9 @@ def command(path: RequestFile, output_format: FormatOption = Format.TABLE) -> No
         raise typer.Exit(2)
 
 
-def _print_json(errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: Statistics) -> None:
+def _print_json(
+    errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
+) -> None:
     import json
     from dataclasses import asdict
 
@@ -62,9 +65,9 @@ def _print_json(errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: 
 
 
 def _print_words(
-    errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: Statistics
+    errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
 ) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import count, duration, number
 
     for error in errors:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.formats import Format, FormatOption
 from foresail.cli.progress import doing
-from foresail.cli.strl._options import Format, FormatOption, RequestFile
+from foresail.cli.strl._options import RequestFile
 
 if TYPE_CHECKING:
     from foresail.strl.document import Document
-    from foresail.strl.solving import Solved
+    from foresail.strl.solving import SolvedRequest
 
 
 def command(
@@ -56,7 +57,7 @@ def command(
         _print_table(solved, rows, seconds, len(document.requests))
 
 
-def _given(document: Document, solved: Solved) -> list[dict[str, Any]]:
+def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
     """A record for every leaf that is given nodes, by start."""
     from foresail.strl.expression import NChooseK
     from foresail.strl.tree import leaves
@@ -79,7 +80,7 @@ def _given(document: Document, solved: Solved) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["start_seconds"], row["leaf"]))
 
 
-def _print_json(solved: Solved, rows: list[dict[str, Any]], slot_seconds: float) -> None:
+def _print_json(solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float) -> None:
     import json
     from dataclasses import asdict
     from math import isfinite
@@ -101,9 +102,9 @@ def _print_json(solved: Solved, rows: list[dict[str, Any]], slot_seconds: float)
 
 
 def _print_table(
-    solved: Solved, rows: list[dict[str, Any]], slot_seconds: float, requests: int
+    solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float, requests: int
 ) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import duration, number
     from foresail.strl.node_names import compress
 
@@ -140,7 +141,7 @@ def _print_table(
     )
 
 
-def _how_good(solved: Solved) -> str:
+def _how_good(solved: SolvedRequest) -> str:
     from math import isfinite
 
     gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"

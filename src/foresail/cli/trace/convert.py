@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.progress import reading
-from foresail.cli.trace._options import (
+from foresail.cli.log_options import (
     LogPath,
     MappingPath,
     Processors,
@@ -16,6 +15,7 @@ from foresail.cli.trace._options import (
     Strict,
     reader_options,
 )
+from foresail.cli.progress import reading
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
 ) -> None:
     """Turn a log of any size into a workload folder (Parquet)."""
     from foresail.traces.folder import convert
@@ -44,3 +44,6 @@ def command(
     typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
     for name, count in sorted(meta.repairs.items()):
         typer.echo(f"repaired: {name.replace('_', ' ')}, {counted(count, 'row')}")
+    for each in meta.lost:
+        said = f"{counted(each.rows, 'row')} without {each.expected} (the first is {each.example})"
+        typer.echo(f"dropped: {said}")

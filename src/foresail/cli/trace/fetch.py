@@ -40,7 +40,8 @@ def command(
     log = known.find(name)
     address = from_address or known.archive.address + log.path
     with doing(f"downloading {log.file_name}", said=in_bytes) as entered:
-        fetched = fetch(log, output, address, progress=entered.told, accept_other_digest=unverified)
+        tell = entered.progressed
+        fetched = fetch(log, output, address, progress=tell, accept_other_digest=unverified)
     state = "downloaded" if fetched.downloaded else "was there"
     if fetched.verified:
         digest = "its text has the catalogue's SHA-256"
@@ -54,7 +55,7 @@ def command(
 
 
 def _list() -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import number
     from foresail.traces.catalogue import catalogue
 

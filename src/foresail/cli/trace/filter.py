@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.progress import doing, reading
-from foresail.cli.trace._options import (
+from foresail.cli.log_options import (
     MappingPath,
     Processors,
     ReaderName,
     Strict,
     reader_options,
 )
+from foresail.cli.progress import doing, reading
 from foresail.model.errors import InputError
 
 
@@ -34,12 +34,12 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
 ) -> None:
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
     from foresail.cli.trace._writing import write
     from foresail.model.short_form import part_of
-    from foresail.traces.filtering import Choice, apply_filters
+    from foresail.traces.filtering import FilterChoice, apply_filters
     from foresail.traces.reading import read
 
     if path is None:
@@ -52,7 +52,7 @@ def command(
     choices = []
     for text in filters:
         part = part_of("filter", text)
-        choices.append(Choice(part.entry.name, part.parameters))
+        choices.append(FilterChoice(part.entry.name, part.parameters))
     with reading(path) as advance:
         workload = read(
             path,
@@ -74,7 +74,7 @@ def command(
 def _report(
     touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
 ) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import count, number
 
     rows = [(name, number(jobs)) for name, jobs in touched]
@@ -83,7 +83,7 @@ def _report(
 
 
 def _list() -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.registry import entries
     from foresail.model.short_form import parameter_texts
 

@@ -64,7 +64,7 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
 
 
 def _list() -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.registry import entries
     from foresail.model.short_form import parameter_texts
 

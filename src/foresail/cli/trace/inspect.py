@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.progress import doing, reading
-from foresail.cli.trace._options import (
-    Format,
-    FormatOption,
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import (
     LogPath,
     MappingPath,
     Processors,
@@ -17,6 +15,7 @@ from foresail.cli.trace._options import (
     Strict,
     reader_options,
 )
+from foresail.cli.progress import doing, reading
 
 if TYPE_CHECKING:
     from foresail.traces.facts import Facts
@@ -34,7 +33,7 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Jobs, span, load, runtimes, widths, waits; what is missing."""
@@ -73,7 +72,7 @@ def _print_json(found: Facts) -> None:
 
 
 def _print_tables(found: Facts) -> None:
-    from foresail.cli.trace._tables import print_table
+    from foresail.cli.tables import print_table
     from foresail.model.words import duration, number, percent
 
     def unknown_or(text: str | None) -> str:

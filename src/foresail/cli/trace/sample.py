@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, reader_options
 from foresail.cli.progress import doing, reading
-from foresail.cli.trace._options import LogPath, MappingPath, Processors, ReaderName, reader_options
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:

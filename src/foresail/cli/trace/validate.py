@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.progress import doing, reading
-from foresail.cli.trace._options import (
-    Format,
-    FormatOption,
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.log_options import (
     LogPath,
     MappingPath,
     Processors,
@@ -17,9 +15,10 @@ from foresail.cli.trace._options import (
     Strict,
     reader_options,
 )
+from foresail.cli.progress import doing, reading
 
 if TYPE_CHECKING:
-    from foresail.traces.validation import Report
+    from foresail.traces.validation import ValidationReport
 
 
 def command(
@@ -27,16 +26,21 @@ def command(
     reader: ReaderName = None,
     mapping: MappingPath = None,
     processors: Processors = None,
-    strict: Strict = False,
+    strict: Strict = None,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """What is impossible, missing or doubtful, and what to do about it."""
+    """What is impossible, missing or doubtful, and what to do about it.
+
+    Ends with status 2 if more than 1 % of the rows are no jobs, unless lenient.
+    """
     from foresail.traces.reading import read
     from foresail.traces.validation import validate
 
     with reading(path) as advance:
         options = reader_options(mapping)
-        workload = read(path, reader, processors=processors, advance=advance, **options)
+        workload = read(
+            path, reader, strict=False, processors=processors, advance=advance, **options
+        )
     with doing(f"validating {path.name}"):
         report = validate(workload)
     if output_format == Format.JSON:
@@ -46,18 +50,18 @@ def command(
         typer.echo(json.dumps(asdict(report) | {"clean": report.clean}, indent=2))
     else:
         _print_words(report)
-    if strict and not report.clean:
+    if (strict and not report.clean) or (strict is None and report.loses_too_many):
         raise typer.Exit(2)
 
 
-def _print_words(report: Report) -> None:
+def _print_words(report: ValidationReport) -> None:
     from foresail.model.words import count
 
     found = count(len(report.findings), "finding")
     typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
     for finding in report.findings:
-        first = "" if finding.job_id is None else f" (first: job {finding.job_id}"
-        if first:
-            first += ")" if finding.value is None else f", {finding.value})"
+        job = None if finding.job_id is None else f"job {finding.job_id}"
+        example = ", ".join(part for part in (job, finding.value) if part is not None)
+        first = f" (first: {example})" if example else ""
         typer.echo(f"\n{finding.name}: {finding.count:,}{first}\n  {finding.meaning}")
         typer.echo(f"  remedy: {finding.remedy}")

@@ -1,1 +1,1 @@
-"""How many nodes to own, who waits for them, and what the rest runs on: the advice as a whole."""
+"""The advice as a whole: how many nodes to own, which jobs wait, what the rest runs on."""

@@ -1,4 +1,4 @@
-"""The advice: how many nodes, who waits, what it costs, how sure that is, what would change it."""
+"""The advice: nodes, which jobs wait, the cost, how sure that is, what would change it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.advising.choosing import (
-    Expected,
-    Futures,
+    CostWeights,
+    ExpectedMonth,
+    LogFutures,
     Missed,
-    Stakes,
-    at_risk,
     chances_to_pay,
     choose,
     futures_of,
     ladder,
     missed,
+    recommend,
     within_risk,
 )
+from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import Market, market_of
 from foresail.cloud.advising.question import AdviceQuestion
-from foresail.cloud.advising.searching import Compared, HeldOut, Search, Sensitivity, Told
-from foresail.cloud.advising.taught import taught
-from foresail.cloud.advising.trying import Demand, Tried, demand_of, try_rule
+from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
+from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, try_rule
 from foresail.cloud.advising.use import use_over_time
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
 from foresail.cloud.purchasing.mix import mix
@@ -38,13 +38,15 @@ from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
-from foresail.kernels.wait_model import FEATURE_NAMES
+from foresail.cloud.waiting.kernels.wait_model import FEATURE_NAMES
+from foresail.cloud.waiting.worth import usual_hour_value
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
 TRUTH: Final = "the truth"
-"""Who believes what nobody can know."""
+"""The believer of what cannot be known."""
 _HOUR: Final = 3600.0
+_MORE_LIKELY_THAN_NOT: Final = 0.5
 _PLAIN: Final = "microsoft"
 """Sells what the rules of waiting know of: on demand, reserved, transient."""
 
@@ -55,7 +57,7 @@ class Advice:
 
     Parameters
     ----------
-    question, market, stakes
+    question, market, weights
         What was asked, at which prices.
     source, jobs, left_out, hours
         The log: its name, jobs that count, those without a runtime or size, its length.
@@ -72,7 +74,8 @@ class Advice:
     chance_to_pay
         Share of futures in which the last tenth of the advised nodes pays; NaN where there is none.
     within_risk
-        As many nodes of the advised rule as pay at the stated risk, were there no targets.
+        As many nodes of the rule that is best on the log as pay at the stated risk, were there no
+        targets; None where no risk is stated.
     missed
         The targets that the advice does not meet.
     compared
@@ -90,14 +93,14 @@ class Advice:
     use_over_time
         Mean and highest cores (or gpus) in use by slot, were there always room.
     unwaited
-        What to buy, were nobody to wait: the optimum in hindsight, and the plan at the stated risk;
-        in amounts of cores, memory and gpus, not in nodes.
+        What to buy, were no job to wait: the optimum in hindsight, and the plan at the stated risk
+        (or of what pays more likely than not); in amounts of cores, memory and gpus, not in nodes.
     """
 
     question: AdviceQuestion
     market: Market
-    stakes: Stakes
-    futures: Futures
+    weights: CostWeights
+    futures: LogFutures
     source: str
     jobs: int
     left_out: int
@@ -105,13 +108,13 @@ class Advice:
     believed_by: str
     transient: TransientTerms | None
     transient_work: float
-    tried: Sequence[Tried]
+    tried: Sequence[RuleResult]
     best_nodes: int
     chance_to_pay: float
-    within_risk: Tried
+    within_risk: RuleResult | None
     missed: tuple[Missed, ...]
     compared: Sequence[Compared]
-    foreseen: Expected
+    foreseen: ExpectedMonth
     sensitivities: Sequence[Sensitivity]
     held_out: HeldOut | None
     wait_model: Mapping[str, float] | None
@@ -130,25 +133,25 @@ class Advice:
 
     @property
     def today(self) -> Compared | None:
-        """What is owned now, everybody waiting; None where nobody says."""
+        """What is owned now, every job waiting; None where it is not said."""
         return self.compared[1] if len(self.compared) > 2 else None
 
 
 def advise(
     workload: Workload,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     question: AdviceQuestion,
     believed_seconds: Floats | None = None,
     believed_by: str = "",
     transient: TransientTerms | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Advice:
-    """How many nodes to own, who waits for them, and what the rest runs on.
+    """How many nodes to own, which jobs wait for them, and what the rest runs on.
 
     Every rule of ``AdviceQuestion.rules`` is simulated on a coarse ladder of nodes; the best of
     each kind again with learned waits, and with trials on transient machines if there are some; the
-    two best rules on finer ladders. Of the best rule as many nodes are advised as pay at the stated
-    risk.
+    two best rules on finer ladders. Advised is what comes to least in the mean of the futures, or
+    as many nodes of the best rule as pay at the stated risk.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def advise(
     transient
         Terms of machines that may be taken back, if jobs may be rented them; a job that is revoked
         starts again on demand.
-    told
+    progress
         Hears what is being done, and how much of it is done.
 
     Raises
@@ -200,23 +203,23 @@ def advise(
     relative, on_transient = _relative_rent(jobs, believed, transient)
     demand = demand_of(jobs, market, believed, relative, transient)
     price = question.wait_price_per_hour
-    stakes = Stakes(market, demand, float(demand.on_demand_hour.mean()) if price is None else price)
+    weights = CostWeights(
+        market, demand, usual_hour_value(jobs, market.family) if price is None else price
+    )
     owned = _owned(question, workload, market)
     futures = futures_of(demand, question)
-    search = Search(stakes, question, futures, told, believed_seconds is None)
+    search = Search(weights, question, futures, progress, believed_seconds is None)
     found = search.found(owned)
     candidates = search.candidates(found)
-    best = choose(candidates, stakes, question)
-    advised = best.tried
-    if not best.problem:
-        advised = at_risk(best.tried, candidates, stakes, question, futures)
+    best = choose(candidates, weights, question)
+    advised = recommend(candidates, weights, question, futures).tried
     compared = search.compared(advised, owned, found)
-    if told is not None:
-        told("what would change it", 0, 1)
+    if progress is not None:
+        progress("what would change it", 0, 1)
     return Advice(
         question=question,
         market=market,
-        stakes=stakes,
+        weights=weights,
         futures=futures,
         source=workload.meta.source,
         jobs=len(jobs),
@@ -227,11 +230,13 @@ def advise(
         transient_work=on_transient,
         tried=found,
         best_nodes=best.tried.nodes,
-        chance_to_pay=_chance(advised, found, stakes, futures),
-        within_risk=within_risk(best.tried, candidates, stakes, question, futures),
-        missed=missed(advised, candidates, stakes, question),
+        chance_to_pay=_chance(advised, found, weights, futures),
+        within_risk=None
+        if question.risk is None
+        else within_risk(best.tried, candidates, weights, question.risk, futures),
+        missed=missed(advised, candidates, weights, question),
         compared=compared,
-        foreseen=stakes.expected(
+        foreseen=weights.expected(
             try_rule(demand, market, advised.nodes, advised.rule, foreseen=True)
         ),
         sensitivities=search.sensitivities(advised, found),
@@ -244,7 +249,7 @@ def advise(
 
 def _unwaited(
     workload: Workload,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     question: AdviceQuestion,
     transient: TransientTerms | None,
 ) -> MixReport:
@@ -258,7 +263,7 @@ def _unwaited(
             transient_terms=transient,
             settings=OfflineSettings(extension="repeat"),
             forecast=ForecastSettings(
-                risk=question.risk,
+                risk=_MORE_LIKELY_THAN_NOT if question.risk is None else question.risk,
                 growth=question.growth,
                 growth_spread=question.growth_spread,
                 seed=question.seed,
@@ -331,12 +336,12 @@ def _relative_rent(
     return relative, float(work[chosen].sum() / max(float(work.sum()), 1e-300))
 
 
-def _wait_model(demand: Demand, market: Market, advised: Tried) -> dict[str, float] | None:
+def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str, float] | None:
     """What the advised rule learned of waits."""
     rule = advised.rule
     if rule.waits == "unknown":
         return None
-    learned = taught(
+    learned = fitted_waits(
         demand.jobs,
         demand.believed_seconds,
         market,
@@ -350,7 +355,9 @@ def _wait_model(demand: Demand, market: Market, advised: Tried) -> dict[str, flo
     return {"seconds": float(learned.model.base[0]), **weights}
 
 
-def _chance(advised: Tried, found: Sequence[Tried], stakes: Stakes, futures: Futures) -> float:
+def _chance(
+    advised: RuleResult, found: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+) -> float:
     steps = ladder(found, advised.rule)
     place = [each.nodes for each in steps].index(advised.nodes)
-    return float(chances_to_pay(steps, stakes, futures)[place]) if place else math.nan
+    return float(chances_to_pay(steps, weights, futures)[place]) if place else math.nan

@@ -1,4 +1,4 @@
-"""The best of what was tried, under targets, and how many nodes pay at a stated risk."""
+"""The best of what was tried, under targets; by expected worth, or at a stated risk."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final, Literal
 import numpy as np
 
 from foresail.cloud.advising.market import Market
-from foresail.cloud.advising.question import AdviceQuestion, Rule
-from foresail.cloud.advising.trying import Demand, Tried
+from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
+from foresail.cloud.advising.trying import Demand, RuleResult
 from foresail.cloud.waiting.blocks import block_draws
 from foresail.cloud.waiting.jobs import Floats
 from foresail.model.errors import InputError
@@ -22,7 +22,7 @@ _LAST_PART: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedMonth:
     """Money and waiting, per month of the log.
 
     Parameters
@@ -50,7 +50,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stakes:
+class CostWeights:
     """What turns a simulation into money.
 
     Parameters
@@ -68,17 +68,17 @@ class Stakes:
     wait_price_per_hour: float
     rent_factor: float = 1.0
 
-    def within(self, blocks: slice) -> Stakes:
+    def within(self, blocks: slice) -> CostWeights:
         """The same for some blocks, of what was tried within them."""
         return replace(self, demand=self.demand.within(blocks))
 
-    def expected(self, tried: Tried) -> Expected:
+    def expected(self, tried: RuleResult) -> ExpectedMonth:
         """Per month, over all blocks of the demand."""
         per_month = HOURS_PER_MONTH / self.demand.hours
         nodes = self.market.fixed_per_hour(tried.nodes) * HOURS_PER_MONTH
         rented = float(tried.block_rent.sum()) * self.rent_factor * per_month
         waited = float(tried.block_wait_hours.sum())
-        return Expected(
+        return ExpectedMonth(
             nodes_cost=nodes,
             rented_cost=rented,
             wait_hours=waited * per_month,
@@ -99,11 +99,16 @@ class Chosen:
         Why it does not meet the targets; empty where it does.
     """
 
-    tried: Tried
+    tried: RuleResult
     problem: str = ""
 
 
-def choose(tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion) -> Chosen:
+def choose(
+    tried: Sequence[RuleResult],
+    weights: CostWeights,
+    question: AdviceQuestion,
+    futures: LogFutures | None = None,
+) -> Chosen:
     """The point of least worth that meets the targets, or the best that can be reached.
 
     Of targets that cannot be met together, the cost goes first: the least mean wait that it buys;
@@ -113,18 +118,21 @@ def choose(tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion) -> 
     ----------
     tried
         At least one.
-    stakes, question
-        Prices; and the targets.
+    weights, question
+        Prices; and the targets, which the log itself is held against.
+    futures
+        Over which worth is the mean; None: that of the log as it is.
 
     Raises
     ------
     InputError
         If nothing lasts.
     """
+    worth = None if futures is None else _expected_worth(tried, weights, futures)
     tried = [each for each in tried if each.is_lasting]
     if not tried:
         raise InputError("the queue only grows whatever is tried", expected="more nodes")
-    expected = [stakes.expected(each) for each in tried]
+    expected = [weights.expected(each) for each in tried]
     places = range(len(tried))
     affordable = [p for p in places if _affordable(expected[p], question)]
     if not affordable:
@@ -134,7 +142,28 @@ def choose(tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion) -> 
     if not quick:
         least = min(affordable, key=lambda p: (expected[p].mean_wait_seconds, expected[p].cost))
         return Chosen(tried[least], "wait")
+    if worth is not None:
+        return Chosen(min((tried[p] for p in quick), key=lambda e: worth[e.rule, e.nodes]))
     return Chosen(tried[min(quick, key=lambda p: expected[p].worth)])
+
+
+def recommend(
+    tried: Sequence[RuleResult],
+    weights: CostWeights,
+    question: AdviceQuestion,
+    futures: LogFutures,
+) -> Chosen:
+    """What is advised, under the targets, as for ``choose``.
+
+    Of least expected worth over the futures; where a risk is stated, as many nodes of the rule
+    that is best on the log itself as pay at that risk.
+    """
+    if question.risk is None:
+        return choose(tried, weights, question, futures)
+    best = choose(tried, weights, question)
+    if best.problem:
+        return best
+    return Chosen(at_risk(best.tried, tried, weights, question.risk, question, futures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +180,11 @@ class Missed:
     """
 
     target: Literal["cost", "wait"]
-    best: Expected
+    best: ExpectedMonth
 
 
 def missed(
-    advised: Tried, tried: Sequence[Tried], stakes: Stakes, question: AdviceQuestion
+    advised: RuleResult, tried: Sequence[RuleResult], weights: CostWeights, question: AdviceQuestion
 ) -> tuple[Missed, ...]:
     """All targets that are not met, the cost first; what cannot last reaches nothing.
 
@@ -165,11 +194,11 @@ def missed(
         What is held against the targets.
     tried
         What could be reached; at least one that lasts.
-    stakes, question
+    weights, question
         Prices; and the targets.
     """
-    own = stakes.expected(advised)
-    reachable = [stakes.expected(each) for each in tried if each.is_lasting]
+    own = weights.expected(advised)
+    reachable = [weights.expected(each) for each in tried if each.is_lasting]
     found = []
     if not _affordable(own, question):
         found.append(Missed("cost", min(reachable, key=lambda e: (e.cost, e.worth))))
@@ -179,23 +208,23 @@ def missed(
     return tuple(found)
 
 
-def meets(expected: Expected, question: AdviceQuestion) -> bool:
+def meets(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
     """Whether a point meets the targets."""
     return _affordable(expected, question) and _quick(expected, question)
 
 
-def _affordable(expected: Expected, question: AdviceQuestion) -> bool:
+def _affordable(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
     most = question.most_cost_per_month
     return most is None or bool(expected.cost <= most * (1.0 + _SLACK))
 
 
-def _quick(expected: Expected, question: AdviceQuestion) -> bool:
+def _quick(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
     most = question.most_wait_seconds
     return bool(most is None or expected.mean_wait_seconds <= most * (1.0 + _SLACK))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Futures:
+class LogFutures:
     """Futures that a log allows: how often each block comes, and by what factor demand grows.
 
     Parameters
@@ -215,14 +244,14 @@ class Futures:
         return bool(self.draws.shape[1] > 1)
 
 
-def futures_of(demand: Demand, question: AdviceQuestion) -> Futures:
+def futures_of(demand: Demand, question: AdviceQuestion) -> LogFutures:
     """Draw blocks with replacement, and growth from a log-normal distribution."""
     draws = block_draws(demand.block_hours.size, question.futures, question.seed)
     steps = np.random.default_rng([question.seed, 1]).standard_normal(question.futures)
-    return Futures(draws, question.growth * np.exp(steps * question.growth_spread))
+    return LogFutures(draws, question.growth * np.exp(steps * question.growth_spread))
 
 
-def ladder(tried: Sequence[Tried], rule: Rule) -> list[Tried]:
+def ladder(tried: Sequence[RuleResult], rule: WaitingRule) -> list[RuleResult]:
     """What was tried of a rule, by nodes, ascending; each number once.
 
     Raises
@@ -236,7 +265,9 @@ def ladder(tried: Sequence[Tried], rule: Rule) -> list[Tried]:
     return [steps[nodes] for nodes in sorted(steps)]
 
 
-def chances_to_pay(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+def chances_to_pay(
+    steps: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+) -> Floats:
     """Share of futures in which the last tenth of the nodes pays; shape (steps,).
 
     It pays where it costs no more than the renting and waiting that it saves; compared is the
@@ -246,7 +277,7 @@ def chances_to_pay(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> 
     Where demand grows by a factor, so many nodes serve it as fewer, by that factor, serve the
     log's: what they leave to rent and wait for is read between the steps and multiplied.
     """
-    worth = _worth(steps, stakes, futures)
+    worth = _worth(steps, weights, futures)
     nodes = np.array([each.nodes for each in steps])
     low = nodes[0]
     lower = np.searchsorted(nodes, low + _LAST_PART * (nodes - low) + _SLACK, side="right") - 1
@@ -254,13 +285,13 @@ def chances_to_pay(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> 
     return np.asarray(_pays(worth, worth[:, lower]))
 
 
-def _worth(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+def _worth(steps: Sequence[RuleResult], weights: CostWeights, futures: LogFutures) -> Floats:
     """What each step costs per hour in each future, waiting counted; shape (futures, steps)."""
     nodes = np.array([float(each.nodes) for each in steps])
-    fixed = np.array([stakes.market.fixed_per_hour(each.nodes) for each in steps])
-    rent = np.stack([each.block_rent for each in steps]) * stakes.rent_factor
-    wait = np.stack([each.block_wait_hours for each in steps]) * stakes.wait_price_per_hour
-    hours = futures.draws @ stakes.demand.block_hours
+    fixed = np.array([weights.market.fixed_per_hour(each.nodes) for each in steps])
+    rent = np.stack([each.block_rent for each in steps]) * weights.rent_factor
+    wait = np.stack([each.block_wait_hours for each in steps]) * weights.wait_price_per_hour
+    hours = futures.draws @ weights.demand.block_hours
     left = futures.draws @ (rent + wait).T / hours[:, None]
     rows = [
         fixed + growth * np.interp(nodes / growth, nodes, row)
@@ -269,11 +300,32 @@ def _worth(steps: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
     return np.stack(rows)
 
 
-def _worth_of(point: Tried, tried: Sequence[Tried], stakes: Stakes, futures: Futures) -> Floats:
+def _expected_worth(
+    tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+) -> dict[tuple[WaitingRule, int], float]:
+    """What each point costs per hour, waiting counted, in the mean of all futures."""
+    means = {}
+    for rule in dict.fromkeys(each.rule for each in tried):
+        steps = ladder(tried, rule)
+        mean = _worth(steps, weights, futures).mean(axis=0).tolist()
+        means.update({(rule, each.nodes): worth for each, worth in zip(steps, mean, strict=True)})
+    return means
+
+
+def _worth_of(
+    point: RuleResult, tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+) -> Floats:
     """What one point costs per hour in each future, by the ladder of its rule; shape (futures,)."""
     steps = ladder(tried, point.rule)
     place = [each.nodes for each in steps].index(point.nodes)
-    return np.asarray(_worth(steps, stakes, futures)[:, place])
+    return np.asarray(_worth(steps, weights, futures)[:, place])
+
+
+def foreseen_worth(
+    point: RuleResult, tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+) -> float:
+    """What one point costs per month in the mean of all futures, waiting counted."""
+    return float(_worth_of(point, tried, weights, futures).mean()) * HOURS_PER_MONTH
 
 
 def _pays(worth: Floats, otherwise: Floats) -> Floats:
@@ -282,24 +334,25 @@ def _pays(worth: Floats, otherwise: Floats) -> Floats:
 
 
 def at_risk(
-    best: Tried,
-    tried: Sequence[Tried],
-    stakes: Stakes,
+    best: RuleResult,
+    tried: Sequence[RuleResult],
+    weights: CostWeights,
+    risk: float,
     question: AdviceQuestion,
-    futures: Futures,
-) -> Tried:
+    futures: LogFutures,
+) -> RuleResult:
     """As many nodes as pay at the stated risk, where they meet the targets; else the best."""
-    safe = within_risk(best, tried, stakes, question, futures)
-    return safe if meets(stakes.expected(safe), question) else best
+    safe = within_risk(best, tried, weights, risk, futures)
+    return safe if meets(weights.expected(safe), question) else best
 
 
 def within_risk(
-    best: Tried,
-    tried: Sequence[Tried],
-    stakes: Stakes,
-    question: AdviceQuestion,
-    futures: Futures,
-) -> Tried:
+    best: RuleResult,
+    tried: Sequence[RuleResult],
+    weights: CostWeights,
+    risk: float,
+    futures: LogFutures,
+) -> RuleResult:
     """As many nodes as pay at the stated risk, whatever the targets.
 
     From the best number on the log itself one goes up, under its rule, while the last tenth of the
@@ -308,9 +361,9 @@ def within_risk(
     against it. What cannot last is left out.
     """
     steps = ladder(tried, best.rule)
-    wanted = 1.0 - question.risk
+    wanted = 1.0 - risk
     lasting = np.array([each.is_lasting for each in steps])
-    pays = (chances_to_pay(steps, stakes, futures) >= wanted) & lasting
+    pays = (chances_to_pay(steps, weights, futures) >= wanted) & lasting
     place = [each.nodes for each in steps].index(best.nodes)
     fewest = int(np.argmax(lasting))
     if pays[place]:
@@ -323,13 +376,13 @@ def within_risk(
     if safe.nodes >= best.nodes:
         return safe
     fewer = [each for each in tried if each.nodes <= safe.nodes and each.is_lasting]
-    instead = min(fewer, key=lambda each: stakes.expected(each).worth)
-    mine, other = (_worth_of(each, tried, stakes, futures) for each in (best, instead))
+    instead = min(fewer, key=lambda each: weights.expected(each).worth)
+    mine, other = (_worth_of(each, tried, weights, futures) for each in (best, instead))
     return best if _pays(mine, other) >= wanted else instead
 
 
 @dataclass(frozen=True, slots=True)
-class Certainty:
+class PointCertainty:
     """What a point comes to in the log's weeks put together anew, demand as it was.
 
     Parameters
@@ -342,33 +395,35 @@ class Certainty:
     mean_wait_seconds: tuple[float, float]
 
 
-def certainty(tried: Tried, stakes: Stakes, futures: Futures) -> Certainty:
+def certainty(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> PointCertainty:
     """Intervals of cost and mean wait."""
-    jobs = futures.draws @ stakes.demand.block_jobs
+    jobs = futures.draws @ weights.demand.block_jobs
     wait = 3600.0 * (futures.draws @ tried.block_wait_hours) / np.maximum(jobs, 1.0)
-    low, high = np.quantile(costs(tried, stakes, futures), _INTERVAL)
+    low, high = np.quantile(costs(tried, weights, futures), _INTERVAL)
     briefest, longest = np.quantile(wait, _INTERVAL)
-    return Certainty((float(low), float(high)), (float(briefest), float(longest)))
+    return PointCertainty((float(low), float(high)), (float(briefest), float(longest)))
 
 
-def costs(tried: Tried, stakes: Stakes, futures: Futures) -> Floats:
+def costs(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> Floats:
     """Cost per month in every future, demand as it was; shape (futures,)."""
-    hours = futures.draws @ stakes.demand.block_hours
-    rented = futures.draws @ tried.block_rent * stakes.rent_factor / hours
-    return (stakes.market.fixed_per_hour(tried.nodes) + rented) * HOURS_PER_MONTH
+    hours = futures.draws @ weights.demand.block_hours
+    rented = futures.draws @ tried.block_rent * weights.rent_factor / hours
+    return (weights.market.fixed_per_hour(tried.nodes) + rented) * HOURS_PER_MONTH
 
 
-def worths(tried: Tried, stakes: Stakes, futures: Futures) -> Floats:
+def worths(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> Floats:
     """The same with what waiting is worth."""
-    hours = futures.draws @ stakes.demand.block_hours
+    hours = futures.draws @ weights.demand.block_hours
     waited = futures.draws @ tried.block_wait_hours / hours * HOURS_PER_MONTH
-    return costs(tried, stakes, futures) + stakes.wait_price_per_hour * waited
+    return costs(tried, weights, futures) + weights.wait_price_per_hour * waited
 
 
-def with_prices(stakes: Stakes, *, wait_factor: float = 1.0, rent_factor: float = 1.0) -> Stakes:
-    """The same stakes at other prices."""
+def with_prices(
+    weights: CostWeights, *, wait_factor: float = 1.0, rent_factor: float = 1.0
+) -> CostWeights:
+    """The same weights at other prices."""
     return replace(
-        stakes,
-        wait_price_per_hour=stakes.wait_price_per_hour * wait_factor,
-        rent_factor=stakes.rent_factor * rent_factor,
+        weights,
+        wait_price_per_hour=weights.wait_price_per_hour * wait_factor,
+        rent_factor=weights.rent_factor * rent_factor,
     )

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from foresail.cloud.prices import Catalogue, Commitment, InstanceType, Offer
+from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogue
 from foresail.cloud.purchasing.owned import running_commitments
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rents
 from foresail.cloud.waiting.offers import rented_family
@@ -81,7 +81,7 @@ class Market:
 
 
 def market_of(
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     jobs: TraceJobs,
     seconds: float,
     node: str | None = None,

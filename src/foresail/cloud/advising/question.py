@@ -11,16 +11,16 @@ from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waitin
 from foresail.model.errors import InputError, UnknownNameError
 
 _HOUR: Final = 3600.0
-LIMITED: Final = ("ajw-t", "compound", "speculative")
-"""Rules under which a wait has a limit, so that it may help to know who would wait for longer."""
+LIMITED: Final = ("all-jobs-wait-threshold", "compound", "speculative")
+"""Rules under which a wait has a limit, so that it may help to know what would wait for longer."""
 
 Waits = Literal["unknown", "learned"]
 Trials = Literal["on demand", "transient"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A waiting policy by its published name, with the thresholds that it has.
+class WaitingRule:
+    """A waiting policy by its long name, with the thresholds that it has.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class Rule:
     waiting_seconds
         How long a job waits before it is rented a machine; inf where it never is.
     short_seconds
-        Who is believed to run for less is rented one at once, or, under ``speculative``, for how
-        long everybody is tried on one.
+        A job that is believed to run for less is rented one at once, or, under ``speculative``,
+        for how long every job is tried on one.
     queue
-        Order of those who wait.
+        Order of the waiting jobs.
     waits
-        Whether who is expected to wait for longer is rented a machine at once, by what the first
-        third of the log taught; until then nobody is. With it, AJW-T is called SWW.
+        Whether a job that is expected to wait for longer is rented a machine at once, by what the
+        first third of the log taught; until then none is. With it, AJW-T is called SWW.
     trials
         What jobs are tried on under ``speculative``.
     """
@@ -54,10 +54,10 @@ class Rule:
 
     @property
     def goes_by_runtimes(self) -> bool:
-        """Whether it needs to be told runtimes, which nobody knows on submission."""
-        return self.name == "compound" or (self.queue == "sjf" and self.name != "njw")
+        """Whether it needs to be told runtimes, which are not known on submission."""
+        return self.name == "compound" or (self.queue == "sjf" and self.name != "no-jobs-wait")
 
-    def better_told(self, *, transient: bool) -> Iterator[Rule]:
+    def better_told(self, *, transient: bool) -> Iterator[WaitingRule]:
         """The same rule with learned waits, and tried on transient machines if there are some."""
         if self.name not in LIMITED:
             return
@@ -89,9 +89,10 @@ class AdviceQuestion:
     waiting_seconds, short_seconds
         Thresholds that are tried.
     queue
-        Order of those who wait.
+        Order of the waiting jobs.
     risk
-        A node is advised only if the chance that it does not pay is at most this.
+        A node is advised only if the chance that it does not pay is at most this; None: as many are
+        as come to least in expectation.
     growth, growth_spread
         Factor by which demand grows until the nodes serve, and standard deviation of its logarithm.
     futures
@@ -117,7 +118,7 @@ class AdviceQuestion:
     waiting_seconds: tuple[float, ...] = (_HOUR, 4.0 * _HOUR, 24.0 * _HOUR)
     short_seconds: tuple[float, ...] = (180.0, 900.0)
     queue: Queue = "fcfs"
-    risk: float = 0.2
+    risk: float | None = None
     growth: float = 1.0
     growth_spread: float = 0.2
     futures: int = 400
@@ -136,7 +137,7 @@ class AdviceQuestion:
             ("most_cost_per_month", _at_least(self.most_cost_per_month, 0.0), "0 or more"),
             ("waiting_seconds", min(self.waiting_seconds, default=-1.0) >= 0.0, "0 or more"),
             ("short_seconds", min(self.short_seconds, default=-1.0) >= 0.0, "0 or more"),
-            ("risk", 0.0 < self.risk < 1.0, "above 0 and below 1"),
+            ("risk", self.risk is None or 0.0 < self.risk < 1.0, "above 0 and below 1"),
             ("growth", 0.0 < self.growth < math.inf, "above 0"),
             ("growth_spread", 0.0 <= self.growth_spread < math.inf, "0 or more"),
             ("futures", self.futures >= 1, "1 or more"),
@@ -147,17 +148,22 @@ class AdviceQuestion:
                     "out of range", field=name, value=getattr(self, name), expected=expected
                 )
 
-    def rules(self) -> Iterator[Rule]:
+    @property
+    def has_targets(self) -> bool:
+        """Whether the cost or the wait is limited."""
+        return self.most_cost_per_month is not None or self.most_wait_seconds is not None
+
+    def rules(self) -> Iterator[WaitingRule]:
         """The rules to begin with; none needs to know what it could not know live."""
         # Of rules that come to the same, the first is advised.
-        yield Rule("njw", waiting_seconds=0.0, queue=self.queue)
-        yield Rule("ajw", queue=self.queue)
+        yield WaitingRule("no-jobs-wait", waiting_seconds=0.0, queue=self.queue)
+        yield WaitingRule("all-jobs-wait", queue=self.queue)
         for waiting in self.waiting_seconds:
-            yield Rule("ajw-t", waiting, queue=self.queue)
+            yield WaitingRule("all-jobs-wait-threshold", waiting, queue=self.queue)
         for name in ("compound", "speculative"):
             for short in self.short_seconds:
                 for waiting in self.waiting_seconds:
-                    yield Rule(name, waiting, short, self.queue)
+                    yield WaitingRule(name, waiting, short, self.queue)
 
 
 def _at_least(value: float | None, least: float) -> bool:

@@ -10,19 +10,20 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.advising.choosing import (
-    Certainty,
-    Expected,
-    Futures,
-    Stakes,
-    at_risk,
+    CostWeights,
+    ExpectedMonth,
+    LogFutures,
+    PointCertainty,
     certainty,
     choose,
+    foreseen_worth,
     futures_of,
+    recommend,
     with_prices,
     worths,
 )
-from foresail.cloud.advising.question import LIMITED, AdviceQuestion, Rule
-from foresail.cloud.advising.trying import Tried, rented_altogether, try_all
+from foresail.cloud.advising.question import LIMITED, AdviceQuestion, WaitingRule
+from foresail.cloud.advising.trying import RuleResult, rented_altogether, try_all
 from foresail.cloud.advising.use import use_over_time
 
 _HOUR: Final = 3600.0
@@ -33,7 +34,7 @@ _CHANGE: Final = 0.2
 _AROUND: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5)
 """Nodes that are tried where demand changes, relative to those advised."""
 
-Told = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """Hears what is being done, how much of it is done, and of how much."""
 
 
@@ -47,14 +48,17 @@ class Compared:
         ``advised``, ``today`` or ``on demand``.
     tried, expected, certainty
         What it comes to.
+    foreseen_worth
+        What it comes to a month in the mean of the futures, demand growing, waiting counted.
     worse_than_advised
         Share of the futures in which the advice is better, waiting counted; NaN for the advice.
     """
 
     name: str
-    tried: Tried
-    expected: Expected
-    certainty: Certainty
+    tried: RuleResult
+    expected: ExpectedMonth
+    certainty: PointCertainty
+    foreseen_worth: float
     worse_than_advised: float
 
 
@@ -76,7 +80,7 @@ class Sensitivity:
 
     change: str
     nodes: int
-    rule: Rule
+    rule: WaitingRule
     cost: float
     mean_wait_seconds: float
     kept_cost: float
@@ -99,12 +103,12 @@ class HeldOut:
         What the advice, and the best that was tried, came to there.
     """
 
-    chosen: Tried
+    chosen: RuleResult
     blocks: int
     later_blocks: int
-    lived: Expected
-    advised: Expected
-    best: Expected
+    lived: ExpectedMonth
+    advised: ExpectedMonth
+    best: ExpectedMonth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,39 +117,39 @@ class Search:
 
     Parameters
     ----------
-    stakes, question, futures
+    weights, question, futures
         Prices, what is asked, and what may come.
-    told
+    progress
         Hears how far it is.
     runtimes_known
-        Whether the runtimes are the truth, which nobody knows live: rules that go by them are
+        Whether the runtimes are the truth, which is not known live: rules that go by them are
         tried, but never chosen.
     """
 
-    stakes: Stakes
+    weights: CostWeights
     question: AdviceQuestion
-    futures: Futures
-    told: Told | None
+    futures: LogFutures
+    progress: Progress | None
     runtimes_known: bool = False
 
-    def found(self, owned: int | None) -> list[Tried]:
+    def found(self, owned: int | None) -> list[RuleResult]:
         """The coarse ladders of all rules, those of some that are told more, and finer ones."""
         coarse = self._coarse_nodes(owned)
         found = self._tried([(n, rule) for rule in self.question.rules() for n in coarse], "rules")
         better = [(n, rule) for rule in self._better_told(found) for n in coarse]
         found += self._tried(better, "rules that learn")
-        finer: list[tuple[int, Rule]] = []
+        finer: list[tuple[int, WaitingRule]] = []
         for each in self._best_rules(found):
             finer += [(nodes, each.rule) for nodes in _between(coarse, each.nodes)]
         return found + self._tried(finer, "nodes")
 
-    def candidates(self, found: Sequence[Tried]) -> list[Tried]:
+    def candidates(self, found: Sequence[RuleResult]) -> list[RuleResult]:
         """What may be advised: nothing that only an oracle could do."""
         if not self.runtimes_known:
             return list(found)
         return [each for each in found if not each.rule.goes_by_runtimes]
 
-    def held_out(self, advised: Tried, found: Sequence[Tried]) -> HeldOut | None:
+    def held_out(self, advised: RuleResult, found: Sequence[RuleResult]) -> HeldOut | None:
         """Choose on the first half of the blocks, and measure on the second; None without two."""
         blocks = self.futures.draws.shape[1]
         half = blocks // 2
@@ -153,14 +157,11 @@ class Search:
             return None
         first, second = slice(half), slice(half, blocks)
         candidates = self.candidates(found)
-        stakes = self.stakes.within(first)
+        weights = self.weights.within(first)
         halves = [each.within(first) for each in candidates]
-        best = choose(halves, stakes, self.question)
-        chosen = best.tried
-        if not best.problem:
-            futures = futures_of(stakes.demand, self.question)
-            chosen = at_risk(best.tried, halves, stakes, self.question, futures)
-        after = self.stakes.within(second)
+        futures = futures_of(weights.demand, self.question)
+        chosen = recommend(halves, weights, self.question, futures).tried
+        after = self.weights.within(second)
         later = [each.within(second) for each in candidates if each.is_lasting]
         same = candidates[next(i for i, each in enumerate(halves) if each is chosen)]
         return HeldOut(
@@ -172,28 +173,31 @@ class Search:
             best=after.expected(choose(later, after, self.question).tried),
         )
 
-    def compared(self, advised: Tried, owned: int | None, found: Sequence[Tried]) -> list[Compared]:
+    def compared(
+        self, advised: RuleResult, owned: int | None, found: Sequence[RuleResult]
+    ) -> list[Compared]:
         """The advice, today and all on demand."""
         named = [("advised", advised)]
         if owned is not None:
-            rule = Rule("ajw", queue=self.question.queue)
+            rule = WaitingRule("all-jobs-wait", queue=self.question.queue)
             named.append(("today", next(t for t in found if (t.nodes, t.rule) == (owned, rule))))
-        named.append(("on demand", rented_altogether(self.stakes.demand)))
-        own = worths(advised, self.stakes, self.futures)
+        named.append(("on demand", rented_altogether(self.weights.demand)))
+        own = worths(advised, self.weights, self.futures)
         return [
             Compared(
                 name,
                 tried,
-                self.stakes.expected(tried),
-                certainty(tried, self.stakes, self.futures),
+                self.weights.expected(tried),
+                certainty(tried, self.weights, self.futures),
+                foreseen_worth(tried, [*found, tried], self.weights, self.futures),
                 math.nan
                 if name == "advised"
-                else float((worths(tried, self.stakes, self.futures) > own).mean()),
+                else float((worths(tried, self.weights, self.futures) > own).mean()),
             )
             for name, tried in named
         ]
 
-    def sensitivities(self, advised: Tried, found: Sequence[Tried]) -> list[Sensitivity]:
+    def sensitivities(self, advised: RuleResult, found: Sequence[RuleResult]) -> list[Sensitivity]:
         """Prices of waiting and of renting from what was tried; demand tried anew."""
         less, more = 1.0 - _CHANGE, 1.0 + _CHANGE
         return [
@@ -205,20 +209,20 @@ class Search:
             self._grown("demand rises by 20 %", advised, more),
         ]
 
-    def _tried(self, pairs: Iterable[tuple[int, Rule]], what: str) -> list[Tried]:
-        told = None
-        if self.told is not None:
-            hears = self.told
+    def _tried(self, pairs: Iterable[tuple[int, WaitingRule]], what: str) -> list[RuleResult]:
+        progress = None
+        if self.progress is not None:
+            hears = self.progress
 
-            def told(done: int, of: int) -> None:
+            def progress(done: int, of: int) -> None:
                 hears(what, done, of)
 
-        market, demand = self.stakes.market, self.stakes.demand
-        return list(try_all(demand, market, pairs, self.question.workers, told))
+        market, demand = self.weights.market, self.weights.demand
+        return list(try_all(demand, market, pairs, self.question.workers, progress))
 
     def _coarse_nodes(self, owned: int | None) -> list[int]:
         """From what is committed to what could pay at all: its use is at most mean over nodes."""
-        market, demand = self.stakes.market, self.stakes.demand
+        market, demand = self.weights.market, self.weights.demand
         busy = market.fixed(1).kept_busy(demand.jobs) / _HOUR
         relative = market.node_price_per_hour * busy / float(demand.rent.sum())
         most = busy / demand.hours / max(relative, 0.1)
@@ -229,61 +233,63 @@ class Search:
         steps = {low + round((math.ceil(most)) * step / _STEPS) for step in range(_STEPS + 1)}
         return sorted(steps | ({owned} if owned is not None else set()))
 
-    def _better_told(self, found: Sequence[Tried]) -> list[Rule]:
+    def _better_told(self, found: Sequence[RuleResult]) -> list[WaitingRule]:
         """Of each kind of rule that has a limit, the best thresholds, told more."""
-        better: list[Rule] = []
-        transient = self.stakes.demand.transient is not None
+        better: list[WaitingRule] = []
+        transient = self.weights.demand.transient is not None
         for name in LIMITED:
             kind = [t for t in found if t.rule.name == name and t.is_lasting]
             if kind:
-                best = choose(kind, self.stakes, self.question).tried.rule
+                best = self._best(kind).rule
                 better += best.better_told(transient=transient)
         return better
 
-    def _best_rules(self, found: Sequence[Tried]) -> list[Tried]:
+    def _best_rules(self, found: Sequence[RuleResult]) -> list[RuleResult]:
         """The best point of each of the best rules; of those that come to the same, the first."""
         left = self.candidates(found)
-        best: list[Tried] = []
+        best: list[RuleResult] = []
         seen: set[tuple[int, float]] = set()
         while left and len(best) < _RIVALS:
-            each = choose(left, self.stakes, self.question).tried
-            comes_to = each.nodes, self.stakes.expected(each).worth
+            each = self._best(left)
+            comes_to = each.nodes, self.weights.expected(each).worth
             if comes_to not in seen:
                 best.append(each)
             seen.add(comes_to)
             left = [t for t in left if t.rule != each.rule]
         return best
 
-    def _recommended(self, found: Sequence[Tried], stakes: Stakes) -> Tried:
+    def _best(self, tried: Sequence[RuleResult]) -> RuleResult:
+        """The point around which others are tried: at a stated risk, the best on the log itself."""
+        weighed = self.futures if self.question.risk is None else None
+        return choose(tried, self.weights, self.question, weighed).tried
+
+    def _recommended(self, found: Sequence[RuleResult], weights: CostWeights) -> RuleResult:
         candidates = self.candidates(found)
-        best = choose(candidates, stakes, self.question)
-        if best.problem:
-            return best.tried
-        return at_risk(best.tried, candidates, stakes, self.question, self.futures)
+        return recommend(candidates, weights, self.question, self.futures).tried
 
     def _changed(
         self,
         change: str,
-        advised: Tried,
-        found: Sequence[Tried],
+        advised: RuleResult,
+        found: Sequence[RuleResult],
         *,
         wait_factor: float = 1.0,
         rent_factor: float = 1.0,
     ) -> Sensitivity:
-        stakes = with_prices(self.stakes, wait_factor=wait_factor, rent_factor=rent_factor)
-        return _said(change, self._recommended(found, stakes), advised, stakes)
+        weights = with_prices(self.weights, wait_factor=wait_factor, rent_factor=rent_factor)
+        return _said(change, self._recommended(found, weights), advised, weights)
 
-    def _grown(self, change: str, advised: Tried, factor: float) -> Sensitivity:
+    def _grown(self, change: str, advised: RuleResult, factor: float) -> Sensitivity:
         """The advised rule on demand times a factor, on a ladder around as many nodes as before."""
-        demand = self.stakes.demand.faster(factor)
-        stakes = replace(self.stakes, demand=demand)
-        low = self.stakes.market.committed
+        demand = self.weights.demand.faster(factor)
+        weights = replace(self.weights, demand=demand)
+        low = self.weights.market.committed
         around = {low + round(max(advised.nodes - low, 1) * share) for share in _AROUND}
         pairs = [(nodes, advised.rule) for nodes in sorted(around | {advised.nodes})]
-        market = self.stakes.market
+        market = self.weights.market
         found = list(try_all(demand, market, pairs, self.question.workers))
         kept = next(each for each in found if each.nodes == advised.nodes)
-        return _said(change, self._recommended(found, stakes), kept, stakes)
+        return _said(change, self._recommended(found, weights), kept, weights)
 
 
 def _between(coarse: Sequence[int], nodes: int) -> list[int]:
@@ -294,8 +300,8 @@ def _between(coarse: Sequence[int], nodes: int) -> list[int]:
     return [int(n) for n in dict.fromkeys(steps.tolist()) if n not in coarse]
 
 
-def _said(change: str, then: Tried, kept: Tried, stakes: Stakes) -> Sensitivity:
-    new, old = stakes.expected(then), stakes.expected(kept)
+def _said(change: str, then: RuleResult, kept: RuleResult, weights: CostWeights) -> Sensitivity:
+    new, old = weights.expected(then), weights.expected(kept)
     return Sensitivity(
         change=change,
         nodes=then.nodes,

@@ -1,4 +1,4 @@
-"""Rules of waiting tried on a log: what they rent and who waits, week by week."""
+"""Rules of waiting tried on a log: what they rent and which jobs wait, week by week."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import Market
-from foresail.cloud.advising.question import Rule
-from foresail.cloud.advising.taught import taught
+from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, rents
+from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import simulate
-from foresail.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
@@ -163,7 +163,7 @@ def _sums(block: NDArray[np.int64], values: Floats, blocks: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class RuleResult:
     """What a rule on a number of nodes came to on a log.
 
     Parameters
@@ -186,7 +186,7 @@ class Tried:
     """
 
     nodes: int
-    rule: Rule
+    rule: WaitingRule
     block_rent: Floats
     block_wait_hours: Floats
     p95_wait_seconds: float
@@ -201,7 +201,7 @@ class Tried:
         """Whether the nodes can do what waits for them."""
         return self.utilisation <= 1.0
 
-    def within(self, blocks: slice) -> Tried:
+    def within(self, blocks: slice) -> RuleResult:
         """What jobs of some of the blocks rented and waited; shares are still those of all."""
         return replace(
             self,
@@ -210,11 +210,11 @@ class Tried:
         )
 
 
-def rented_altogether(demand: Demand) -> Tried:
-    """All jobs on demand; nobody waits."""
-    return Tried(
+def rented_altogether(demand: Demand) -> RuleResult:
+    """All jobs on demand; no job waits."""
+    return RuleResult(
         nodes=0,
-        rule=Rule("njw", waiting_seconds=0.0),
+        rule=WaitingRule("no-jobs-wait", waiting_seconds=0.0),
         block_rent=demand.block_rent,
         block_wait_hours=np.zeros_like(demand.block_rent),
         p95_wait_seconds=0.0,
@@ -234,8 +234,8 @@ class _Ran(NamedTuple):
 
 
 def try_rule(
-    demand: Demand, market: Market, nodes: int, rule: Rule, *, foreseen: bool = False
-) -> Tried:
+    demand: Demand, market: Market, nodes: int, rule: WaitingRule, *, foreseen: bool = False
+) -> RuleResult:
     """Simulate a rule on a number of nodes.
 
     Parameters
@@ -245,7 +245,7 @@ def try_rule(
     nodes, rule
         What to try.
     foreseen
-        Tell the rule true runtimes, and who would wait in vain, instead of what was believed.
+        Tell the rule true runtimes, and what would wait in vain, instead of what was believed.
     """
     jobs = demand.jobs
     fixed = market.fixed(nodes)
@@ -263,7 +263,7 @@ def try_rule(
         wasted = float(trial[~tried].sum())
     blocks = demand.block_hours.size
     work = demand.work
-    return Tried(
+    return RuleResult(
         nodes=nodes,
         rule=rule,
         block_rent=_sums(demand.block, rent, blocks),
@@ -280,7 +280,13 @@ def try_rule(
 
 
 def _ran(
-    demand: Demand, market: Market, nodes: int, rule: Rule, lost: Floats | None, *, foreseen: bool
+    demand: Demand,
+    market: Market,
+    nodes: int,
+    rule: WaitingRule,
+    lost: Floats | None,
+    *,
+    foreseen: bool,
 ) -> _Ran:
     """The simulation; with learned waits only once they can have been learned."""
     jobs, fixed = demand.jobs, market.fixed(nodes)
@@ -294,7 +300,9 @@ def _ran(
     untold = simulated(Beliefs(demand.believed_seconds))
     if rule.waits == "unknown":
         return untold
-    learned = taught(jobs, demand.believed_seconds, market, nodes, rule.waiting_seconds, rule.queue)
+    learned = fitted_waits(
+        jobs, demand.believed_seconds, market, nodes, rule.waiting_seconds, rule.queue
+    )
     if learned is None:
         return untold
     told = simulated(Beliefs(demand.believed_seconds, learned.model))
@@ -305,7 +313,7 @@ def _ran(
     )
 
 
-def _trial_costs(demand: Demand, rule: Rule, lost: Floats | None) -> Floats:
+def _trial_costs(demand: Demand, rule: WaitingRule, lost: Floats | None) -> Floats:
     """Money for a trial of each job; one whose machine is taken back is tried again on demand."""
     hourly = demand.on_demand_hour / _HOUR
     cost: Floats = np.minimum(demand.jobs.runtime_seconds, rule.short_seconds) * hourly
@@ -319,19 +327,19 @@ def _trial_costs(demand: Demand, rule: Rule, lost: Floats | None) -> Floats:
 def try_all(
     demand: Demand,
     market: Market,
-    pairs: Iterable[tuple[int, Rule]],
+    pairs: Iterable[tuple[int, WaitingRule]],
     workers: int,
-    told: Callable[[int, int], None] | None = None,
-) -> Iterator[Tried]:
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[RuleResult]:
     """Every pair of nodes and rule, in their order, several at once.
 
-    ``told`` hears how many of how many are done.
+    ``progress`` hears how many of how many are done.
     """
     chosen = list(dict.fromkeys(pairs))
     demand.jobs.requests  # noqa: B018 - made once, before the threads ask for it
     with ThreadPoolExecutor(workers) as pool:
         found = pool.map(lambda pair: try_rule(demand, market, *pair), chosen)
         for done, each in enumerate(found, start=1):
-            if told is not None:
-                told(done, len(chosen))
+            if progress is not None:
+                progress(done, len(chosen))
             yield each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.course import demand_course
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.machines import (
@@ -22,7 +22,7 @@ _BINS = 250
 
 
 def advised_machines(
-    workload: Workload, report: MixReport, catalogue: Catalogue
+    workload: Workload, report: MixReport, catalogue: PriceCatalogue
 ) -> tuple[ReservedMachines, ...]:
     """What to reserve at the risk that was asked for: whole machines, below the amounts."""
     sizes = sizes_of(catalogue)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.job_prices import JobPrices
-from foresail.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
+from foresail.cloud.purchasing.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 

@@ -18,13 +18,13 @@ from foresail.cloud.purchasing.demand import (
     priced_demand,
 )
 from foresail.cloud.purchasing.job_prices import job_prices
+from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.levels import level_cost
 from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.resources import Resource
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.kernels.stacked_demand import value_by_slot
 from foresail.milp.program import ProgramBuilder
-from foresail.milp.solver import Limits, Status, find_solver
+from foresail.milp.solver import Limits, SolveStatus, find_solver
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -167,7 +167,7 @@ def exact_cost(
         if covered.size:
             builder.add_entries(np.full(covered.size, rows[slot]), covered, -1.0)
     solution = find_solver(solver).solve(builder.build(), Limits(time_limit_seconds))
-    if solution.status != Status.OPTIMAL:
+    if solution.status != SolveStatus.OPTIMAL:
         raise InputError(
             "the exact optimum was not found",
             field="time_limit_seconds",

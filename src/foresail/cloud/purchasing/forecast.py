@@ -17,11 +17,11 @@ from foresail.cloud.purchasing.demand import (
     priced_demand,
 )
 from foresail.cloud.purchasing.job_prices import job_prices
+from foresail.cloud.purchasing.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
 from foresail.cloud.purchasing.owned import Held, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -128,6 +128,11 @@ def reserve_at_risk(
         The futures, and the risk.
     held
         What is paid for already.
+
+    Raises
+    ------
+    InputError
+        If the log has a gap so long that nothing is asked for in some of the years drawn.
     """
     filled = max(1, math.ceil(jobs.span_hours / settings.slot_hours - 1e-9))
     on_demand = float(np.mean(terms.sustained_tiers)) if terms.sustained_tiers else 1.0
@@ -136,6 +141,7 @@ def reserve_at_risk(
     longest = max((years for years, _ in terms.reserved), default=1)
     weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
     total = total_demand(demand)
+    _require_demand(weights @ total, total, settings.slot_hours)
     tallest = _height(total, terms) * float(growth.max())
     unit = settings.level_units or tallest / _LEVELS
     owned = [held_in_year(held, year, HOURS_PER_YEAR) for year in range(longest)]
@@ -159,6 +165,19 @@ def reserve_at_risk(
         for years, price in terms.reserved
     }
     return _plan(levels, dict(terms.reserved), unit, first)
+
+
+def _require_demand(drawn: Floats, total: Floats, slot_hours: float) -> None:
+    """Refuse futures in which nothing is asked for, whose cost is no share of anything."""
+    empty = int((drawn <= 0.0).sum())
+    if empty and total.any():
+        busy = np.flatnonzero(total)
+        gap = float(np.diff(busy).max(initial=1) - 1) * slot_hours / 24.0
+        raise InputError(
+            f"in {empty:,} of {drawn.size:,} years drawn from the log nothing is asked for: it has "
+            f"a gap of {gap:,.0f} days",
+            expected="a log without it, such as one side of it (--filter keep_between)",
+        )
 
 
 def _worth(

@@ -80,7 +80,7 @@ def block_prices(hours: Floats, terms: PurchaseTerms) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class RentedOptions:
     """What is rented for each job before its runtime is known; arrays of shape (jobs,).
 
     Parameters
@@ -97,7 +97,7 @@ class Choice:
 
 def choose_options(
     believed_hours: Floats, terms: PurchaseTerms, normalisation: Normalisation = "useful-hour"
-) -> Choice:
+) -> RentedOptions:
     """The option of least expected cost for jobs whose runtimes are believed, not known.
 
     A job that outlives its block, or is revoked, is paid again on demand. With one believed runtime
@@ -128,7 +128,7 @@ def choose_options(
         offer(cost.mean(axis=1), TRANSIENT, 0)
     for hours, price in enumerate(terms.spot_blocks, start=1):
         offer(block_cost(believed_hours, hours, price).mean(axis=1), SPOT_BLOCK, hours)
-    return Choice(kind, block)
+    return RentedOptions(kind, block)
 
 
 def block_cost(hours: Floats, block: NDArray[np.int64] | int, price: Floats | float) -> Floats:

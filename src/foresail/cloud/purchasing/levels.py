@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import PricedDemand
-from foresail.cloud.purchasing.schedules import Schedule, ScheduleFinder
-from foresail.kernels.stacked_demand import (
+from foresail.cloud.purchasing.kernels.stacked_demand import (
     choose_windows,
     level_prices,
     skip_units,
     value_by_slot,
 )
+from foresail.cloud.purchasing.schedules import LevelSchedule, ScheduleFinder
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _LEVELS_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LevelWindow:
     """One commitment of one level.
 
     Parameters
@@ -39,7 +39,7 @@ class Window:
 
     product: int
     start: int
-    schedule: Schedule | None = None
+    schedule: LevelSchedule | None = None
 
 
 def level_windows(
@@ -50,7 +50,7 @@ def level_windows(
     finders: Sequence[ScheduleFinder] = (),
     year_slots: int = 1,
     covered: Floats | None = None,
-) -> list[Window]:
+) -> list[LevelWindow]:
     """The windows of all levels, until levels want none.
 
     What a level costs without commitments never rises from one level to the next, so that levels
@@ -77,7 +77,7 @@ def level_windows(
     if covered is not None:
         skip_units(demand.stacks, covered, segment, used)
     prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
-    found: list[Window] = []
+    found: list[LevelWindow] = []
     while True:
         level_prices(demand.stacks, demand.price, unit, segment, used, prices)
         schedules = [
@@ -94,7 +94,7 @@ def level_windows(
         for level, product, start in zip(*(part.tolist() for part in windows), strict=True):
             scheduled = product == lengths.size
             held = schedules[start // year_slots][level] if scheduled else None
-            found.append(Window(product, start, held))
+            found.append(LevelWindow(product, start, held))
 
 
 def level_cost(

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import Catalogue, InstanceType, Offer
+from foresail.cloud.prices import InstanceType, Offer, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.cloud.purchasing.schedules import Schedule
+from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.terms import ResourcePrices
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sizes:
+class MachineSizes:
     """Machines on sale: cores, GiB, GPUs and price on demand per hour, each of shape (types,)."""
 
     types: tuple[InstanceType, ...]
@@ -27,9 +27,9 @@ class Sizes:
     gpus: Floats
     per_hour: Floats
 
-    def only(self, kept: NDArray[np.bool_]) -> Sizes:
+    def only(self, kept: NDArray[np.bool_]) -> MachineSizes:
         """Some of the types."""
-        return Sizes(
+        return MachineSizes(
             tuple(each for each, keep in zip(self.types, kept, strict=True) if keep),
             self.cores[kept],
             self.gib[kept],
@@ -38,10 +38,10 @@ class Sizes:
         )
 
 
-def sizes_of(catalogue: Catalogue) -> Sizes:
+def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
     """The machines of a catalogue, at the buyer's prices."""
     offers: tuple[Offer, ...] = catalogue.after_discounts().offers
-    return Sizes(
+    return MachineSizes(
         tuple(offer.instance for offer in offers),
         np.array([offer.instance.cores for offer in offers]),
         np.array([offer.instance.memory_gib for offer in offers]),
@@ -90,7 +90,7 @@ class JobPieces:
         )
 
 
-def pieces_of(jobs: BoughtJobs, sizes: Sizes) -> JobPieces:
+def pieces_of(jobs: BoughtJobs, sizes: MachineSizes) -> JobPieces:
     """How jobs come apart: as many tasks together as some machine holds, and the rest."""
     kinds, kind = distinct_rows(jobs.cores_per_task, jobs.gib_per_task, jobs.gpus_per_task)
     held = np.minimum(sizes.cores / kinds[:, :1], sizes.gib / kinds[:, 1:2])
@@ -104,7 +104,10 @@ def pieces_of(jobs: BoughtJobs, sizes: Sizes) -> JobPieces:
 
 
 def rent_per_hour(
-    pieces: JobPieces, sizes: Sizes, resource: ResourcePrices, customised_markup: float | None
+    pieces: JobPieces,
+    sizes: MachineSizes,
+    resource: ResourcePrices,
+    customised_markup: float | None,
 ) -> Floats:
     """What the cheapest machines that hold each job cost on demand per hour; shape (jobs,).
 
@@ -117,7 +120,7 @@ def rent_per_hour(
 
 
 def _cheapest(
-    asked: Floats, sizes: Sizes, resource: ResourcePrices, customised_markup: float | None
+    asked: Floats, sizes: MachineSizes, resource: ResourcePrices, customised_markup: float | None
 ) -> Floats:
     kinds, kind = distinct_rows(*asked.T)
     fits = sizes.cores >= kinds[:, :1]
@@ -133,7 +136,7 @@ def _cheapest(
     return np.asarray(price[kind])
 
 
-def parts_of(asked: Floats, sizes: Sizes) -> Floats:
+def parts_of(asked: Floats, sizes: MachineSizes) -> Floats:
     """How much of each type is filled by what it has least of; inf: all of some resource it lacks.
 
     ``asked`` has cores, GiB and GPUs, shape (kinds, 3); the result shape (kinds, types).
@@ -184,7 +187,7 @@ class ReservedMachines:
     option: str
     relative_price: float
     on_demand_per_hour: float
-    schedule: Schedule | None = None
+    schedule: LevelSchedule | None = None
     hours_left: float = math.inf
 
     @property
@@ -212,7 +215,7 @@ class Amount:
 
 
 def machines_for(
-    amount: Amount, option: str, relative_price: float, sizes: Sizes
+    amount: Amount, option: str, relative_price: float, sizes: MachineSizes
 ) -> list[ReservedMachines]:
     """The machines that hold an amount, the largest first.
 
@@ -241,7 +244,7 @@ def machines_for(
 
 
 def _filled(
-    sizes: Sizes,
+    sizes: MachineSizes,
     distance: Floats,
     holds: Floats,
     amount: float,

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.exact import compare_exactly
 from foresail.cloud.purchasing.forecast import reserve_at_risk
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 def mix(
     workload: Workload,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     request: MixRequest = DEFAULT_REQUEST,
     predicted_hours: Floats | None = None,
 ) -> MixReport:
@@ -118,7 +118,7 @@ def mix(
     )
 
 
-def _terms(catalogue: Catalogue, request: MixRequest) -> PurchaseTerms:
+def _terms(catalogue: PriceCatalogue, request: MixRequest) -> PurchaseTerms:
     terms = terms_of(catalogue)
     if request.transient_terms is not None:
         terms = replace(terms, transient=request.transient_terms)

@@ -21,20 +21,20 @@ from foresail.cloud.purchasing.demand import (
     priced_demand,
 )
 from foresail.cloud.purchasing.job_prices import job_prices
+from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.levels import level_windows
 from foresail.cloud.purchasing.offline_plan import (
     DEFAULT_SETTINGS,
     SCHEDULED,
     OfflinePlan,
     OfflineSettings,
-    Reservation,
+    UnitCommitment,
     reserved_name,
 )
 from foresail.cloud.purchasing.owned import Held, held_by_slot
 from foresail.cloud.purchasing.schedules import ScheduleFinder
-from foresail.cloud.purchasing.settling import Commitment, settled
+from foresail.cloud.purchasing.settling import SlotCommitment, settled
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.kernels.stacked_demand import value_by_slot
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def _commitments(
     unit: float,
     owned: Floats,
     first_hour_of_week: float,
-) -> list[Commitment]:
+) -> list[SlotCommitment]:
     """The windows of all levels, with what they hold and cost."""
     hours = demand.slot_hours
     year = round(HOURS_PER_YEAR / hours)
@@ -152,15 +152,15 @@ def _commitments(
     for window in windows:
         begin, schedule = window.start * hours, window.schedule
         if schedule is not None:
-            term = Reservation(SCHEDULED, unit, begin, year * hours)
+            term = UnitCommitment(SCHEDULED, unit, begin, year * hours)
             found.append(
-                Commitment(term, window.start, year, schedule.cost * unit * hours, schedule)
+                SlotCommitment(term, window.start, year, schedule.cost * unit * hours, schedule)
             )
             continue
         length, price = sold[window.product]
         name = reserved_name(terms.reserved[window.product][0])
-        term = Reservation(name, unit, begin, length * hours)
-        found.append(Commitment(term, window.start, length, price * length * unit * hours))
+        term = UnitCommitment(name, unit, begin, length * hours)
+        found.append(SlotCommitment(term, window.start, length, price * length * unit * hours))
     return found
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
 from foresail.cloud.purchasing.job_prices import Normalisation
-from foresail.cloud.purchasing.schedules import Schedule
+from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ DEFAULT_SETTINGS: Final = OfflineSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class UnitCommitment:
     """One commitment: how many units, from when, and for how long."""
 
     option: str
@@ -117,8 +117,8 @@ class OfflinePlan:
     hours: float
     demand_hours: float
     peak_units: float
-    reservations: tuple[Reservation, ...]
-    schedules: tuple[Schedule, ...]
+    reservations: tuple[UnitCommitment, ...]
+    schedules: tuple[LevelSchedule, ...]
     over_time: pl.DataFrame
     cost: float
     all_reserved_cost: float | None

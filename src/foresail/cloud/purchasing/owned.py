@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import Catalogue, Commitment
+from foresail.cloud.prices import Commitment, PriceCatalogue
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ class Held:
     hours: float = math.inf
 
 
-def running_commitments(catalogue: Catalogue) -> tuple[Commitment, ...]:
+def running_commitments(catalogue: PriceCatalogue) -> tuple[Commitment, ...]:
     """Those that have not ended by the day of the prices."""
     return tuple(
         each
@@ -32,7 +32,7 @@ def running_commitments(catalogue: Catalogue) -> tuple[Commitment, ...]:
     )
 
 
-def hours_left(commitment: Commitment, catalogue: Catalogue) -> float:
+def hours_left(commitment: Commitment, catalogue: PriceCatalogue) -> float:
     """From the day of the prices to the end of the commitment's last day."""
     if commitment.until is None:
         return math.inf

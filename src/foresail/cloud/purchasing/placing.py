@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.kernels.heaps import timetable
+from foresail.cloud.kernels.packing import machines_of
 from foresail.cloud.prices import GIB, InstanceType
 from foresail.cloud.purchasing.demand import BoughtJobs
-from foresail.cloud.purchasing.machines import ReservedMachines, Sizes, pieces_of
+from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail.cloud.purchasing.machines import MachineSizes, ReservedMachines, pieces_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED
-from foresail.cloud.purchasing.schedules import Schedule
-from foresail.kernels.heaps import timetable
-from foresail.kernels.packing import machines_of
-from foresail.kernels.reserved_placement import Pieces, place_jobs
+from foresail.cloud.purchasing.schedules import LevelSchedule
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -37,7 +37,7 @@ class Fleet:
     """
 
     machines: tuple[ReservedMachines, ...]
-    schedule: Schedule | None
+    schedule: LevelSchedule | None
     hours_left: float
 
     @property
@@ -72,7 +72,7 @@ def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class FleetPlacement:
     """Which jobs each fleet takes; arrays of shape (jobs,).
 
     Parameters
@@ -94,7 +94,7 @@ class Placed:
 
 def place(
     jobs: BoughtJobs, fleets: Sequence[Fleet], believed_hours: Floats, first_hour: float
-) -> Placed:
+) -> FleetPlacement:
     """Jobs in order of start on the first fleet that holds all of one, best fit, none waiting.
 
     A fleet that is given back takes only jobs that are believed to end before. One that runs on
@@ -122,7 +122,7 @@ def place(
         at = np.flatnonzero(candidate)
         taken = at[_fitting(jobs.only(candidate), runs[at], own)]
         fleet[taken], cut[taken] = place_of, runs[taken] < jobs.hours[taken]
-    return Placed(fleet, cut)
+    return FleetPlacement(fleet, cut)
 
 
 def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
@@ -157,9 +157,9 @@ def _each(fleet: Fleet) -> Iterator[InstanceType]:
     return (each.instance for each in fleet.machines for _ in range(each.count))
 
 
-def _sizes(fleet: Fleet) -> Sizes:
+def _sizes(fleet: Fleet) -> MachineSizes:
     kinds = [each.instance for each in fleet.machines]
-    return Sizes(
+    return MachineSizes(
         tuple(kinds),
         np.array([kind.cores for kind in kinds]),
         np.array([kind.memory_gib for kind in kinds]),

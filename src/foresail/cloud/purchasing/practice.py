@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
@@ -49,7 +49,7 @@ class OnlineReport:
 def practise(
     workload: Workload,
     jobs: BoughtJobs,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     terms: PurchaseTerms,
     request: MixRequest,
     predicted_hours: Floats | None,
@@ -100,7 +100,7 @@ def practise(
 
 
 def _optimum_cost(
-    jobs: BoughtJobs, catalogue: Catalogue, terms: PurchaseTerms, settings: OfflineSettings
+    jobs: BoughtJobs, catalogue: PriceCatalogue, terms: PurchaseTerms, settings: OfflineSettings
 ) -> float:
     """Of the jobs themselves: the share of a repeated log that they would pay on demand."""
     cost = 0.0

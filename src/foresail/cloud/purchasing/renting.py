@@ -11,7 +11,7 @@ from foresail.cloud.purchasing.job_prices import (
     ON_DEMAND,
     SPOT_BLOCK,
     TRANSIENT,
-    Choice,
+    RentedOptions,
     block_cost,
     transient_cost,
 )
@@ -24,7 +24,7 @@ Row = tuple[str, Floats, Floats, Floats]
 """An option, and by month: core hours used and idle, cost."""
 
 
-class Rented:
+class RentedJobs:
     """Jobs that found no room, by the option that was chosen for each.
 
     Parameters
@@ -46,7 +46,7 @@ class Rented:
         jobs: BoughtJobs,
         rent: Floats,
         rented: NDArray[np.bool_],
-        choice: Choice,
+        choice: RentedOptions,
         terms: PurchaseTerms,
     ) -> None:
         hours, kind = jobs.hours, choice.kind

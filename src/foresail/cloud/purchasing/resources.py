@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import Catalogue, InstanceType
+from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.cloud.purchasing.machines import Sizes, distinct_rows, parts_of, sizes_of
+from foresail.cloud.purchasing.machines import MachineSizes, distinct_rows, parts_of, sizes_of
 from foresail.cloud.purchasing.offline_plan import Amounts
 from foresail.cloud.purchasing.owned import Held, hours_left, running_commitments
 from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
@@ -47,7 +47,7 @@ class Resource:
 
 def resources_of(
     jobs: BoughtJobs,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     amounts: Amounts = "any",
     customised_markup: float | None = None,
 ) -> tuple[Resource, ...]:
@@ -111,7 +111,7 @@ def gpu_ratios(jobs: BoughtJobs, resources: Sequence[Resource]) -> tuple[float, 
     return cores, gib
 
 
-def check_gpus(jobs: BoughtJobs, catalogue: Catalogue, prices: ResourcePrices) -> None:
+def check_gpus(jobs: BoughtJobs, catalogue: PriceCatalogue, prices: ResourcePrices) -> None:
     """Refuse prices that have no GPUs, or none that can be told from cores, for jobs that ask."""
     asking = int((jobs.gpus > 0.0).sum())
     if not asking or (prices.gpu_per_hour is not None and _plain(catalogue)):
@@ -132,7 +132,7 @@ def check_gpus(jobs: BoughtJobs, catalogue: Catalogue, prices: ResourcePrices) -
     )
 
 
-def _plain(catalogue: Catalogue) -> bool:
+def _plain(catalogue: PriceCatalogue) -> bool:
     return catalogue.customised is not None or any(not o.instance.gpus for o in catalogue.offers)
 
 
@@ -152,7 +152,7 @@ def _resource(
 
 def _of_machines(
     asked: Sequence[Floats],
-    sizes: Sizes,
+    sizes: MachineSizes,
     prices: ResourcePrices,
     customised_markup: float | None,
 ) -> tuple[list[Floats], list[Floats]]:

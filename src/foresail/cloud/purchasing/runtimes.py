@@ -22,7 +22,7 @@ _FACTORS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RuntimeBeliefs:
+class RegressedRuntimes:
     """What a regression of log runtimes believes of jobs.
 
     Parameters
@@ -53,7 +53,7 @@ class RuntimeBeliefs:
 
 def ridge_beliefs(
     workload: Workload, jobs: BoughtJobs, trained: NDArray[np.bool_]
-) -> RuntimeBeliefs:
+) -> RegressedRuntimes:
     """Runtimes of all jobs, learned from some of them (spec section 4.2).
 
     Ridge regression of the logarithm of the runtime on the user (a coefficient each), the submit
@@ -88,7 +88,7 @@ def ridge_beliefs(
     predicted = mean + scaled @ weights + of_user[user]
     levels = (np.arange(_FACTORS) + 0.5) / _FACTORS
     factors = np.exp(np.quantile((target - predicted)[trained], levels))
-    return RuntimeBeliefs(np.exp(predicted), factors, np.maximum(limit, _SHORTEST_HOURS))
+    return RegressedRuntimes(np.exp(predicted), factors, np.maximum(limit, _SHORTEST_HOURS))
 
 
 def _features(jobs: BoughtJobs, limit_hours: Floats) -> Floats:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
+from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
 from foresail.cloud.purchasing.terms import ScheduledTerms
-from foresail.kernels.stacked_demand import best_intervals
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,7 +49,7 @@ def weighted_intervals(start: Integers, end: Integers, value: Floats) -> NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class LevelSchedule:
     """The best schedule of one level for a year.
 
     Parameters
@@ -152,7 +152,7 @@ class ScheduleFinder:
         starts = np.searchsorted(position[order], np.arange(length)).astype(np.intp)
         return _Period(name, position, order, starts, cost, intervals)
 
-    def best(self, prices: Floats) -> dict[int, Schedule]:
+    def best(self, prices: Floats) -> dict[int, LevelSchedule]:
         """The best schedule by level, of the levels that gain more by one than by reserving.
 
         Parameters
@@ -162,7 +162,7 @@ class ScheduleFinder:
         """
         if not prices.size or prices.max() <= self._price.min():
             return {}
-        found: dict[int, Schedule] = {}
+        found: dict[int, LevelSchedule] = {}
         reserved = np.maximum((prices - self._reserved_price).sum(axis=0), 0.0)
         for period in self._periods:
             worth = np.add.reduceat(prices[period.order], period.starts) - period.cost[:, None]
@@ -175,7 +175,7 @@ class ScheduleFinder:
                     found[level] = schedule
         return found
 
-    def _schedule(self, period: _Period, worth: Floats) -> Schedule | None:
+    def _schedule(self, period: _Period, worth: Floats) -> LevelSchedule | None:
         total = np.concatenate([[0.0], np.cumsum(worth)])
         each = period.intervals
         values = total[each.end] - total[each.start]
@@ -186,7 +186,7 @@ class ScheduleFinder:
         for at in chosen:
             positions[each.start[at] : each.end[at]] = True
         hours = self._slot_hours
-        return Schedule(
+        return LevelSchedule(
             period=period.name,
             windows=tuple((begin * hours, end * hours) for begin, end in _runs(positions)),
             held=positions[period.position],

@@ -12,8 +12,8 @@ from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
 from foresail.cloud.purchasing.job_prices import ON_DEMAND, choose_options
 from foresail.cloud.purchasing.machines import ReservedMachines, pieces_of, rent_per_hour, sizes_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED
-from foresail.cloud.purchasing.placing import Fleet, Placed, fleets_of, place
-from foresail.cloud.purchasing.renting import Rented, Row, by_month
+from foresail.cloud.purchasing.placing import Fleet, FleetPlacement, fleets_of, place
+from foresail.cloud.purchasing.renting import RentedJobs, Row, by_month
 from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.terms import resource_prices
 from foresail.cloud.purchasing.training import OnlinePolicy
@@ -103,7 +103,7 @@ def serve(
     placed = place(jobs, fleets, believed.mean(axis=1), first_hour)
     choice = choose_options(believed, policy.terms, policy.settings.normalisation)
     choice.kind[placed.cut] = ON_DEMAND
-    rented = Rented(jobs, rent, ~placed.done, choice, policy.terms)
+    rented = RentedJobs(jobs, rent, ~placed.done, choice, policy.terms)
     months = int(jobs.span_hours / HOURS_PER_MONTH) + 1
     rows = [
         *_paid_rows(policy, jobs, fleets, placed, months, first_hour),
@@ -136,7 +136,7 @@ def _paid_rows(
     policy: OnlinePolicy,
     jobs: BoughtJobs,
     fleets: list[Fleet],
-    placed: Placed,
+    placed: FleetPlacement,
     months: int,
     first_hour: float,
 ) -> list[Row]:

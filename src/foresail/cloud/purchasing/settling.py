@@ -10,17 +10,22 @@ from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, PricedDemand
 from foresail.cloud.purchasing.job_prices import KINDS, ON_DEMAND
-from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED, Reservation, reserved_name
-from foresail.cloud.purchasing.schedules import Schedule
+from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
+from foresail.cloud.purchasing.offline_plan import (
+    COMMITTED,
+    SCHEDULED,
+    UnitCommitment,
+    reserved_name,
+)
+from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.kernels.stacked_demand import value_by_slot
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Commitment:
+class SlotCommitment:
     """A reservation in slots.
 
     Parameters
@@ -35,17 +40,17 @@ class Commitment:
         What it holds, where it is a scheduled one.
     """
 
-    reservation: Reservation
+    reservation: UnitCommitment
     start: int
     slots: int
     cost: float
-    schedule: Schedule | None = None
+    schedule: LevelSchedule | None = None
 
 
 def settled(
     demand: PricedDemand,
     terms: PurchaseTerms,
-    commitments: list[Commitment],
+    commitments: list[SlotCommitment],
     owned: Floats,
     total: Floats,
     on_demand_price: float,
@@ -114,7 +119,7 @@ def settled(
     )
 
 
-def _held(commitment: Commitment, slots: int) -> Floats:
+def _held(commitment: SlotCommitment, slots: int) -> Floats:
     """Units that a commitment holds, in its slots within the time planned for."""
     length = min(commitment.slots, slots - commitment.start)
     units = np.full(length, commitment.reservation.units)

@@ -16,7 +16,7 @@ from foresail.cloud.histories import (
     lifetimes,
     mean_price_while_up,
 )
-from foresail.cloud.prices import Catalogue, Offer
+from foresail.cloud.prices import Offer, PriceCatalogue
 from foresail.cloud.purchasing.revocation import (
     CappedRevocation,
     ExponentialRevocation,
@@ -91,7 +91,7 @@ class ResourcePrices:
     gpu_per_hour: float | None = None
 
 
-def resource_prices(catalogue: Catalogue) -> ResourcePrices:
+def resource_prices(catalogue: PriceCatalogue) -> ResourcePrices:
     """Prices of a core and a GiB that explain a catalogue's prices on demand best, and of a GPU.
 
     The catalogue's own customised prices where it has them. Else least squares of relative errors
@@ -128,7 +128,7 @@ def _core_and_gib(offers: Sequence[Offer]) -> tuple[float, float]:
     return memory * _CORE_TO_GIB_PRICE, memory
 
 
-def terms_of(catalogue: Catalogue) -> PurchaseTerms:
+def terms_of(catalogue: PriceCatalogue) -> PurchaseTerms:
     """All options of a catalogue, each at the median over its types of the price relative to 1.
 
     The buyer's discounts are taken off first; what is relative to on demand stays so.

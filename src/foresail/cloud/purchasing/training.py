@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR, BoughtJobs
 from foresail.cloud.purchasing.machines import Amount, ReservedMachines, machines_for, sizes_of
 from foresail.cloud.purchasing.offline import plan_offline
@@ -41,7 +41,7 @@ class OnlinePolicy:
         Of the training period, from Monday 00:00.
     """
 
-    catalogue: Catalogue
+    catalogue: PriceCatalogue
     terms: PurchaseTerms
     settings: OfflineSettings
     reserved: tuple[ReservedMachines, ...]
@@ -50,7 +50,7 @@ class OnlinePolicy:
 
 def train(
     jobs: BoughtJobs,
-    catalogue: Catalogue,
+    catalogue: PriceCatalogue,
     terms: PurchaseTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
 ) -> OnlinePolicy:
@@ -101,7 +101,7 @@ def train(
     return OnlinePolicy(catalogue, terms, settings, tuple(reserved), jobs.first_hour_of_week)
 
 
-def _committed(catalogue: Catalogue) -> list[ReservedMachines]:
+def _committed(catalogue: PriceCatalogue) -> list[ReservedMachines]:
     """What the buyer has, at no further cost."""
     found = []
     for each in running_commitments(catalogue):

@@ -6,14 +6,14 @@ import json
 import tomllib
 from typing import Any, Final
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_document import catalogue_of_document
 from foresail.cloud.prices_reading import Reference
 from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 _EXAMPLE: Final = """\
 currency = "EUR"
@@ -77,13 +77,13 @@ class PriceDocument:
             return bool(reference.start)
         return reference.path.suffix == ".json" and b'"offer"' in reference.start
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices."""
         return catalogue_of_document(reference.text, _parsed(reference))
 
 
 def _parsed(reference: Reference) -> dict[str, Any]:
-    text = decoded(b"".join(Source(reference.path).blocks()), reference.text)
+    text = decoded(b"".join(LogFile(reference.path).blocks()), reference.text)
     if reference.path.suffix == ".toml":
         return parsed_toml(text, reference.text)
     document = parsed_json(text, reference.text)

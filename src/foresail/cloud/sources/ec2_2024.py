@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Final
 
-from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Transient
+from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Transient
 from foresail.cloud.prices_reading import Reference
 from foresail.model.registry import NoParameters, register
 
@@ -42,10 +42,10 @@ class Ec2Prices2024:
         """Its name."""
         return reference.text == _NAME
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices as a catalogue."""
         del reference
-        return Catalogue(
+        return PriceCatalogue(
             name=_NAME,
             valid_on=date(2024, 4, 30),
             currency="USD",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
-from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Reserved
+from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
@@ -46,11 +46,11 @@ class Ec2ReservedTable:
         """The columns of this layout."""
         return {"instance_type", "vcpu", "ondemand_usd_h"} <= set(reference.columns)
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices of all regions."""
         repairs: Counter[str] = Counter()
         offers = tuple(_offers(reference, repairs))
-        return Catalogue(
+        return PriceCatalogue(
             name=reference.path.name.partition(".")[0],
             valid_on=day_of(reference, _PUBLISHED),
             currency="USD",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
-from foresail.cloud.prices import GIB, Catalogue, InstanceType, Offer, Transient
+from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Transient
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.sources.ec2_reserved_table import day_of
 from foresail.model.example import Example
@@ -42,11 +42,11 @@ class Ec2SpotTable:
         """The columns of this layout."""
         return {"instance-type", "vCPU", "ondemand", "spot_avg"} <= set(reference.columns)
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices of all regions."""
         repairs: Counter[str] = Counter()
         offers = tuple(_offers(reference, repairs))
-        return Catalogue(
+        return PriceCatalogue(
             name=reference.path.name.partition(".")[0],
             valid_on=day_of(reference, _PUBLISHED),
             currency="USD",

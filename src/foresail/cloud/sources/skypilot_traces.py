@@ -18,7 +18,7 @@ from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import NoParameters, register
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 _NODES: Final = re.compile(r"(\d+)-node")
 _BEGAN: Final = re.compile(r"(\d{2})-(\d{2})-(\d{4})$")
@@ -76,7 +76,7 @@ def _is_tar(reference: Reference) -> bool:
 
 
 def _series(reference: Reference) -> Iterator[tuple[PurePosixPath, bytes]]:
-    content = b"".join(Source(reference.path).blocks())
+    content = b"".join(LogFile(reference.path).blocks())
     if not _is_tar(reference):
         yield PurePosixPath(reference.path.as_posix()), content
         return

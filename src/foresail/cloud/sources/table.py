@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_document import REQUIRED, catalogue_of_rows
 from foresail.cloud.prices_reading import Reference, table_rows
 from foresail.model.example import Example
@@ -42,6 +42,6 @@ class PriceTable:
             "instance_type" in there and "on_demand" in there and ".csv" in reference.path.name
         )
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices."""
         return catalogue_of_rows(reference.text, table_rows(reference))

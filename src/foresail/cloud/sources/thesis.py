@@ -7,10 +7,10 @@ from typing import Final
 
 from foresail.cloud.prices import (
     GIB,
-    Catalogue,
     Customised,
     InstanceType,
     Offer,
+    PriceCatalogue,
     Reserved,
     ScheduledReserved,
     SpotBlock,
@@ -48,10 +48,10 @@ class ThesisPrices:
         """Its name."""
         return reference.text == _NAME
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The constants as a catalogue."""
         del reference
-        return Catalogue(
+        return PriceCatalogue(
             name=_NAME,
             valid_on=date(2018, 12, 31),
             currency="USD",

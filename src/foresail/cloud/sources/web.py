@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_reading import Reference, load_histories, load_prices
 from foresail.model.errors import InputError
 from foresail.model.registry import register
@@ -55,7 +55,7 @@ class WebPrices:
         """It begins with ``http://`` or ``https://``."""
         return reference.text.startswith(_SCHEMES)
 
-    def catalogue(self, reference: Reference) -> Catalogue:
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices, fetched or kept."""
         return load_prices(str(self._file(reference.text)))
 

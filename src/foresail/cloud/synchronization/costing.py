@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.synchronization.models import Model, Rules
-from foresail.cloud.synchronization.setting import Setting
+from foresail.cloud.synchronization.models import BarrierRules, Model
+from foresail.cloud.synchronization.setting import BarrierProgram
 from foresail.cloud.synchronization.speeds import RankedSpeeds, UniformSpeeds
 from foresail.model.errors import InputError
 
@@ -73,7 +73,7 @@ class Costs:
 def costs(
     name: str,
     model: Model,
-    setting: Setting,
+    setting: BarrierProgram,
     workers: Whole,
     speeds: RankedSpeeds | None = None,
 ) -> Costs:
@@ -112,7 +112,9 @@ def costs(
     return costed(name, rules, setting, workers, busy)
 
 
-def costed(name: str, rules: Rules, setting: Setting, workers: Whole, busy: Floats) -> Costs:
+def costed(
+    name: str, rules: BarrierRules, setting: BarrierProgram, workers: Whole, busy: Floats
+) -> Costs:
     """Costs of workers that compute (and wait) for so long; shape of ``busy`` as of ``workers``."""
     messages = setting.barriers / rules.intervals_per_message
     seconds = busy + setting.network_seconds * messages * workers
@@ -137,7 +139,9 @@ def check_workers(workers: Whole) -> None:
         )
 
 
-def _paces(rules: Rules, workers: Whole, speeds: RankedSpeeds) -> tuple[Floats, Floats, Floats]:
+def _paces(
+    rules: BarrierRules, workers: Whole, speeds: RankedSpeeds
+) -> tuple[Floats, Floats, Floats]:
     """Pace of a released barrier, of the last one, and the share of an interval's work left."""
     left = rules.dropped / workers
     if not rules.transient:

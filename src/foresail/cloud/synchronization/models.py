@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol
 
@@ -18,7 +17,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rules:
+class BarrierRules:
     """What a model prescribes at each number of workers k; arrays of shape (numbers of workers,).
 
     Parameters
@@ -52,7 +51,7 @@ class Rules:
 class Model(Protocol):
     """A way to synchronise."""
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ...
 
@@ -61,20 +60,20 @@ class Model(Protocol):
 class OnDemand:
     """Bulk-synchronous on workers of the same speed (equations 4.3 and 4.4)."""
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
-        return Rules(workers, ones, ones, np.zeros_like(workers), transient=False)
+        return BarrierRules(workers, ones, ones, np.zeros_like(workers), transient=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Transient:
+class TransientWorkers:
     """Bulk-synchronous on transient workers: every barrier waits for the slowest (4.5)."""
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
-        return Rules(workers, ones, ones, np.zeros_like(workers))
+        return BarrierRules(workers, ones, ones, np.zeros_like(workers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +82,10 @@ class Replicas:
 
     count: str = "1"
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         more = amount(self.count, workers, "count")
-        return Rules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
+        return BarrierRules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +100,10 @@ class Staleness:
                 "no staleness", field="intervals", value=self.intervals, expected="1 or more"
             )
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
-        return Rules(
+        return BarrierRules(
             workers,
             ones,
             ones,
@@ -119,10 +118,10 @@ class Partial:
 
     dropped: str = "k/2"
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         dropped = _dropped(self.dropped, workers)
-        return Rules(workers, 1 + dropped, np.ones_like(workers), dropped)
+        return BarrierRules(workers, 1 + dropped, np.ones_like(workers), dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +134,13 @@ class Flexible:
     dropped: str = "k-1"
     replicas: str = "0"
 
-    def rules(self, workers: Whole) -> Rules:
+    def rules(self, workers: Whole) -> BarrierRules:
         """What it prescribes at each number of workers."""
         dropped = _dropped(self.dropped, workers)
         more = amount(self.replicas, workers, "replicas")
-        return Rules(workers + more, 1 + dropped + more, 1 + more, dropped, keeps_partial_work=True)
+        return BarrierRules(
+            workers + more, 1 + dropped + more, 1 + more, dropped, keeps_partial_work=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +165,13 @@ def _dropped(text: str, workers: Whole) -> Whole:
 
 _MODELS: Final[dict[str, type[Any]]] = {
     "on_demand": OnDemand,
-    "transient": Transient,
+    "transient": TransientWorkers,
     "replicas": Replicas,
     "staleness": Staleness,
     "partial": Partial,
     "fsp": Flexible,
     "hybrid": Hybrid,
 }
-
-MODEL_NAMES: Final[Sequence[str]] = tuple(_MODELS)
-"""What ``model_of`` knows."""
 
 
 def label(part: Part) -> str:

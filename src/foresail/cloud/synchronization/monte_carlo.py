@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.costing import Costs, check_workers, costed
-from foresail.cloud.synchronization.models import Model, Rules
-from foresail.cloud.synchronization.setting import Setting
+from foresail.cloud.synchronization.models import BarrierRules, Model
+from foresail.cloud.synchronization.setting import BarrierProgram
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 
@@ -24,7 +24,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnCosts:
     """Costs from drawn speeds: their mean time, and half of its 95 % interval (seconds)."""
 
     costs: Costs
@@ -34,14 +34,14 @@ class Drawn:
 def drawn_costs(
     name: str,
     model: Model,
-    setting: Setting,
+    setting: BarrierProgram,
     workers: Whole,
     speeds: Distribution,
     *,
     runs: int,
     random: np.random.Generator,
     intervals_per_draw: int = 1,
-) -> Drawn:
+) -> DrawnCosts:
     """Run the program with workers whose speeds are drawn anew every so many intervals.
 
     The thesis divides work by expected speeds; the mean of work over speed is larger, and without
@@ -86,7 +86,7 @@ def drawn_costs(
             else:
                 busy[place, some] = _together(drawn, setting, rules, place, k)
     half = _STANDARD_ERRORS * busy.std(axis=1, ddof=1) / np.sqrt(runs)
-    return Drawn(costed(name, rules, setting, workers, busy.mean(axis=1)), half)
+    return DrawnCosts(costed(name, rules, setting, workers, busy.mean(axis=1)), half)
 
 
 def _speeds(
@@ -94,7 +94,7 @@ def _speeds(
     shape: tuple[int, int, int],
     intervals: int,
     random: np.random.Generator,
-    rules: Rules,
+    rules: BarrierRules,
 ) -> Floats:
     runs, barriers, rented = shape
     if not rules.transient:
@@ -111,7 +111,9 @@ def _speeds(
     return np.repeat(drawn, intervals, axis=1)[:, :barriers]
 
 
-def _together(drawn: Floats, setting: Setting, rules: Rules, place: int, k: int) -> Floats:
+def _together(
+    drawn: Floats, setting: BarrierProgram, rules: BarrierRules, place: int, k: int
+) -> Floats:
     """Shape (runs,): time until the last barrier, all workers going from barrier to barrier."""
     release, last = int(rules.release_rank[place]) - 1, int(rules.last_rank[place]) - 1
     dropped = int(rules.dropped[place])
@@ -130,7 +132,7 @@ def _together(drawn: Floats, setting: Setting, rules: Rules, place: int, k: int)
     return np.asarray(busy + work / (k * ranked[:, -1, last]))
 
 
-def _apart(drawn: Floats, setting: Setting, staleness: int, k: int) -> Floats:
+def _apart(drawn: Floats, setting: BarrierProgram, staleness: int, k: int) -> Floats:
     """Shape (runs,): time until all are done, none more than its staleness ahead of the slowest."""
     each = setting.operations / setting.barriers / k / drawn
     done = np.zeros((drawn.shape[0], drawn.shape[2]))

@@ -12,7 +12,7 @@ _MOST_BARRIERS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class BarrierProgram:
     """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2).
 
     Parameters

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.transient.kernels.availability import capacity_masses, log_capacity_masses
 from foresail.cloud.transient.offers import Offers
-from foresail.kernels.capacity import capacity_masses, log_capacity_masses
 from foresail.model.errors import InputError
 
 _SMALLEST: Final = 1e-280

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.machines import Machines
+from foresail.cloud.transient.machines import TransientMachines
 from foresail.cloud.transient.serving import Absence
 from foresail.model.errors import InputError
 
@@ -57,7 +57,7 @@ class BatchDone:
     idle: float
 
 
-def surplus(machines: Machines, away: Absence, needed: float) -> Surplus:
+def surplus(machines: TransientMachines, away: Absence, needed: float) -> Surplus:
     """What a service leaves of the machines that are neither gone nor cordoned.
 
     Pods move freely, so that only the total counts.

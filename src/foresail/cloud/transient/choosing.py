@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import shortfall
+from foresail.cloud.transient.kernels.availability import shortfall_after
 from foresail.cloud.transient.offers import Offers
-from foresail.kernels.capacity import shortfall_after
 
 _LEAST_SHORTFALL: Final = 1e-300
 _LEAST_GAIN: Final = 1e-9

@@ -13,9 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.machines import Machines
-from foresail.cloud.transient.serving import Protection, Served, absence
-from foresail.kernels.service import (
+from foresail.cloud.transient.kernels.service import (
     AT_HANDOVER,
     COUNTS,
     IN_FLIGHT,
@@ -26,6 +24,8 @@ from foresail.kernels.service import (
     Outages,
     serve_clients,
 )
+from foresail.cloud.transient.machines import TransientMachines
+from foresail.cloud.transient.serving import Protection, Served, absence
 from foresail.model.errors import InputError
 
 _DRAWS: Final = 1 << 20
@@ -105,7 +105,10 @@ class Quickness:
 
 
 def serve_waiting_clients(
-    machines: Machines, clients: Clients, protection: Protection, random: np.random.Generator
+    machines: TransientMachines,
+    clients: Clients,
+    protection: Protection,
+    random: np.random.Generator,
 ) -> Quickness:
     """Send requests for all of the machines' time."""
     away = absence(machines, protection, random)

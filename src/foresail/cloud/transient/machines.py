@@ -14,7 +14,7 @@ from foresail.model.errors import InputError
 
 
 @dataclass(frozen=True)
-class Machines:
+class TransientMachines:
     """Machines over a stretch of time that begins at 0.
 
     Parameters
@@ -41,7 +41,7 @@ class Machines:
         return int(self.machine.size)
 
 
-def machines_of(history: JointHistory, planned: CapacityPlan) -> Machines:
+def machines_of(history: JointHistory, planned: CapacityPlan) -> TransientMachines:
     """The machines of a plan, gone whenever their market was down.
 
     Raises
@@ -68,7 +68,7 @@ def machines_of(history: JointHistory, planned: CapacityPlan) -> Machines:
             begin += edges[change[0::2]].tolist()
             end += edges[change[1::2]].tolist()
             capacities.append(each.type.capacity)
-    return Machines(
+    return TransientMachines(
         np.array(capacities),
         np.array(machine, dtype=np.int64),
         np.array(begin),
@@ -84,7 +84,7 @@ def taken_at_random(
     absent_seconds: float,
     seconds: float,
     random: np.random.Generator,
-) -> Machines:
+) -> TransientMachines:
     """Equal machines of capacity 1, one of which is taken at times that know of no other.
 
     Parameters
@@ -124,7 +124,7 @@ def taken_at_random(
             kept[i] = True
             back[taken[i]] = times[i] + absent_seconds
     begin = times[kept]
-    return Machines(
+    return TransientMachines(
         np.ones(machines),
         taken[kept].astype(np.int64),
         begin,

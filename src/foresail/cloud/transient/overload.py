@@ -87,7 +87,7 @@ def overload(
             full = length - filling
             area += full * queue
             away += full * excess
-            # Whoever joins the queue waits; while it is full, as many join as are done.
+            # A job that joins the queue waits; while it is full, as many join as are done.
             queued += filling * requests_per_second + full * rate
             busy += length
         elif queue > 0.0:

@@ -15,7 +15,7 @@ _KIND: Final = "transient-capacity-plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Rented:
+class TransientRental:
     """Machines of one type."""
 
     type: TransientType
@@ -60,7 +60,7 @@ class CapacityPlan:
     target: float
     extra_nines: float
     availability_shortfall: float
-    rented: tuple[Rented, ...]
+    rented: tuple[TransientRental, ...]
     method: str
     model: str
     on_demand_price_per_hour: float | None
@@ -156,7 +156,7 @@ def from_record(record: object, source: object | None = None) -> CapacityPlan:
         )
     try:
         rented = tuple(
-            Rented(
+            TransientRental(
                 TransientType(
                     str(each["type"]),
                     float(each["capacity"]),

@@ -13,7 +13,7 @@ from foresail.cloud.transient.choosing import Criterion, chosen
 from foresail.cloud.transient.exact import cheapest
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
-from foresail.cloud.transient.plan import CapacityPlan, Rented
+from foresail.cloud.transient.plan import CapacityPlan, TransientRental
 from foresail.cloud.transient.refining import best_of_scales
 from foresail.model.errors import InputError
 
@@ -95,7 +95,7 @@ def plan(
         extra_nines=extra_nines,
         availability_shortfall=shortfall(offers, best, needed),
         rented=tuple(
-            Rented(each, int(count))
+            TransientRental(each, int(count))
             for each, count in zip(offers.types, best, strict=True)
             if count
         ),

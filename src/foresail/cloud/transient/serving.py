@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.machines import Machines
+from foresail.cloud.transient.machines import TransientMachines
 from foresail.model.errors import InputError
 
 _FAR: Final = 60.0
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Unprotected:
-    """Nobody hears the warning.
+    """No machine hears the warning.
 
     Parameters
     ----------
@@ -120,7 +120,9 @@ class Absence:
     back: Floats
 
 
-def absence(machines: Machines, protection: Protection, random: np.random.Generator) -> Absence:
+def absence(
+    machines: TransientMachines, protection: Protection, random: np.random.Generator
+) -> Absence:
     """What a protection makes of the outages; a daemon hears a warning at a random time."""
     gone, back = machines.begin, machines.end
     noticed = np.minimum(gone + protection.detection_seconds, back)
@@ -136,7 +138,7 @@ def absence(machines: Machines, protection: Protection, random: np.random.Genera
     return Absence(closed, left, gone, back)
 
 
-def _last_back(machines: Machines) -> Floats:
+def _last_back(machines: TransientMachines) -> Floats:
     """Shape (outages,): when the machine came back from the outage before; 0 before the first."""
     order = np.lexsort((machines.begin, machines.machine))
     same = np.diff(machines.machine[order], prepend=-1) == 0
@@ -147,7 +149,10 @@ def _last_back(machines: Machines) -> Floats:
 
 
 def serve(
-    machines: Machines, traffic: Traffic, protection: Protection, random: np.random.Generator
+    machines: TransientMachines,
+    traffic: Traffic,
+    protection: Protection,
+    random: np.random.Generator,
 ) -> Served:
     """Send requests to the machines for all of their time.
 
@@ -157,10 +162,10 @@ def serve(
     """
     away = absence(machines, protection, random)
     far = 2.0 * _FAR * traffic.mean_request_seconds
-    nobody = np.full(away.closed.size, -1)
+    no_machine = np.full(away.closed.size, -1)
     times = np.concatenate((away.left, away.back, away.closed - far))
     change = np.repeat([-1, 1, 0], away.left.size)
-    which = np.concatenate((machines.machine, machines.machine, nobody))
+    which = np.concatenate((machines.machine, machines.machine, no_machine))
     order = np.argsort(times, kind="stable")
     inside = np.ones(machines.capacities.size, dtype=np.int64)
     counts = np.zeros(4, dtype=np.int64)
@@ -179,7 +184,7 @@ def serve(
 
 def _sent(
     members: NDArray[np.int64],
-    machines: Machines,
+    machines: TransientMachines,
     away: Absence,
     begin: float,
     end: float,

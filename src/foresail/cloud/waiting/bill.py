@@ -7,9 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.kernels.waiting import (
+    AFTER_TRIAL,
+    EXPIRED,
+    FIXED,
+    RENT,
+    TRIED,
+    TraceColumns,
+)
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENT, TRIED, TraceColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.jobs import FixedMachines, Floats
+from foresail.cloud.waiting.kernels import waiting_totals as totals_of
+from foresail.cloud.waiting.kernels.waiting import Outcomes
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels import waiting_totals as totals_of
-from foresail.kernels.waiting import Outcomes
 
 _WEEK: Final = 7.0 * 86400.0
 _DAY: Final = 86400.0

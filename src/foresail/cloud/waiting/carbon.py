@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
-from foresail.kernels.carbon import emitted_between, greenest_starts
+from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
 from foresail.model.errors import InputError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.cloud.waiting.blocks import BlockSums, block_draws
 from foresail.cloud.waiting.jobs import Floats
-from foresail.cloud.waiting.settings import Setting
+from foresail.cloud.waiting.settings import WaitingSetting
 
 _DRAWS: Final = 1000
 _SEED: Final = 1
@@ -18,7 +18,7 @@ _LEVELS: Final = (0.025, 0.975)
 
 
 @dataclass(frozen=True, slots=True)
-class Certainty:
+class AdviceCertainty:
     """What weeks drawn anew say of the advice.
 
     Parameters
@@ -66,7 +66,9 @@ def interval(values: Floats) -> tuple[float, float]:
     return low, high
 
 
-def shares_best(chosen: Setting, totals: Mapping[Setting, Floats]) -> tuple[float, float]:
+def shares_best(
+    chosen: WaitingSetting, totals: Mapping[WaitingSetting, Floats]
+) -> tuple[float, float]:
     """Shares of the draws in which a setting costs least of all, and within a hundredth of that.
 
     ``totals`` is what each setting costs in the draws, waiting at its value included.

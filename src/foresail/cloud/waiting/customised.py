@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foresail.cloud.prices import Catalogue
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.waiting.jobs import GIB, RentedType, Requests
 from foresail.model.errors import InputError
 
@@ -31,13 +31,13 @@ def customised_family(
     )
 
 
-def customised_of(catalogue: Catalogue, requests: Requests) -> tuple[RentedType, ...]:
+def customised_of(catalogue: PriceCatalogue, requests: Requests) -> tuple[RentedType, ...]:
     """The same at a catalogue's prices; no machine has more cores than its largest type.
 
     Raises
     ------
     InputError
-        If the catalogue has no such prices, or nobody says how much memory jobs need.
+        If the catalogue has no such prices, or it is not said how much memory jobs need.
     """
     prices = catalogue.customised
     if prices is None:

@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.kernels import waiting_choice as kernel
 from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.kernels import waiting_choice as kernel
 from foresail.model.distribution import Distribution
 
 PARTS: Final = 20
 """Equal parts of probability that a belief about a wait is cut into."""
 
 
-class Choice(Enum):
+class ArrivalChoice(Enum):
     """Where a job goes on arrival."""
 
     START = kernel.START
@@ -31,7 +31,7 @@ class Choice(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ArrivalCase:
     """What is certain of a job when it is decided on; money is per hour.
 
     Parameters
@@ -55,7 +55,9 @@ class Case:
     tried: bool = False
 
 
-def decide(policy: WaitingPolicy, case: Case, runtime: Distribution, wait: Distribution) -> Choice:
+def decide(
+    policy: WaitingPolicy, case: ArrivalCase, runtime: Distribution, wait: Distribution
+) -> ArrivalChoice:
     """What a policy chooses, given what is believed of a job's runtime and of its wait (s).
 
     Thresholds on the runtime are compared with its median; a policy that weighs costs uses its
@@ -68,11 +70,13 @@ def decide(policy: WaitingPolicy, case: Case, runtime: Distribution, wait: Distr
 
 
 def decide_by_numbers(
-    rules: kernel.Rules, case: Case, runtime_seconds: float, wait_quantiles: Floats
-) -> Choice:
+    rules: kernel.WaitingRules, case: ArrivalCase, runtime_seconds: float, wait_quantiles: Floats
+) -> ArrivalChoice:
     """As ``decide``, from a believed runtime and quantiles of the believed wait (s, ascending)."""
-    stakes = kernel.Stakes(
+    delay_costs = kernel.DelayCosts(
         float(case.rent_per_hour), float(case.own_per_hour), float(case.delay_per_hour)
     )
     choose = kernel.choose_again if case.tried else kernel.choose
-    return Choice(choose(rules, stakes, case.fits, float(runtime_seconds), wait_quantiles))
+    return ArrivalChoice(
+        choose(rules, delay_costs, case.fits, float(runtime_seconds), wait_quantiles)
+    )

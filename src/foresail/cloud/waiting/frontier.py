@@ -11,7 +11,7 @@ from foresail.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FrontierPoint:
     """One setting of a waiting policy, and what it leads to.
 
     Parameters
@@ -75,18 +75,18 @@ class Point:
 class BestFor:
     """A point, and the values of a waiting hour (money) between which none costs less."""
 
-    point: Point
+    point: FrontierPoint
     least: float
     most: float
 
 
-def best_by_value(points: Sequence[Point]) -> list[BestFor]:
+def best_by_value(points: Sequence[FrontierPoint]) -> list[BestFor]:
     """The points that are best for some value of a waiting hour, by rising value.
 
     They are the corners of the lower left hull of cost against waiting.
     """
     ordered = sorted(points, key=lambda point: (point.waiting_hours, point.cost))
-    hull: list[Point] = []
+    hull: list[FrontierPoint] = []
     for point in ordered:
         if hull and point.cost >= hull[-1].cost:
             continue
@@ -100,9 +100,9 @@ def best_by_value(points: Sequence[Point]) -> list[BestFor]:
     return found[::-1]
 
 
-def pareto(points: Sequence[Point]) -> list[Point]:
+def pareto(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
     """The points than which none is both cheaper and quicker, by rising wait."""
-    kept: list[Point] = []
+    kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.mean_wait_seconds, point.cost)):
         if not kept or point.cost < kept[-1].cost:
             kept.append(point)
@@ -110,8 +110,8 @@ def pareto(points: Sequence[Point]) -> list[Point]:
 
 
 def advised(
-    points: Sequence[Point], hour_value: float, longest_wait_seconds: float = math.inf
-) -> Point:
+    points: Sequence[FrontierPoint], hour_value: float, longest_wait_seconds: float = math.inf
+) -> FrontierPoint:
     """The point that costs least with waiting at its value, among those whose mean wait is allowed.
 
     Raises
@@ -132,6 +132,6 @@ def advised(
     return min(allowed, key=lambda point: (point.worth(hour_value), point.waiting_hours))
 
 
-def _indifferent(quick: Point, cheap: Point) -> float:
+def _indifferent(quick: FrontierPoint, cheap: FrontierPoint) -> float:
     """Value of a waiting hour at which two points are as good."""
     return (quick.cost - cheap.cost) / (cheap.waiting_hours - quick.waiting_hours)

@@ -50,7 +50,7 @@ class GreenPoint:
     patience_seconds
         The longest delay of a job.
     believed
-        What comes of it with runtimes as somebody believed them.
+        What comes of it with runtimes as they were believed.
     known
         The same with known runtimes.
     most_cores
@@ -77,7 +77,7 @@ class GreenPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class GreenCourse:
     """Hours of the clock: how green each was, and how much ran; arrays of shape (hours,).
 
     Parameters
@@ -127,9 +127,9 @@ class GreenAnswer:
     hour_grams
         CO2 that an hour's delay of a job must save.
     most_cores_at_once
-        Cores in use at once at most if nobody waits.
+        Cores in use at once at most if no job waits.
     unbelieved_jobs
-        Share of jobs of which nobody believes anything: they start at once.
+        Share of jobs of which nothing is believed: they start at once.
     blocks, block_seconds
         What was drawn anew: how many there are, and how long each is; 0 for too short a log.
     course
@@ -147,7 +147,7 @@ class GreenAnswer:
     unbelieved_jobs: float
     blocks: int
     block_seconds: float
-    course: Course
+    course: GreenCourse
 
 
 def green_hours(
@@ -159,7 +159,7 @@ def green_hours(
     hour_grams: float = 0.0,
     kilowatts_per_gpu: float = 0.0,
 ) -> GreenAnswer:
-    """Start each job within each patience where it emits least; nobody waits for capacity.
+    """Start each job within each patience where it emits least; no job waits for capacity.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def green_hours(
     some = np.isfinite(believed_runtimes)
     believed = np.where(some, believed_runtimes, 0.0)
     if not series.repeats:
-        # What a job is believed to emit after the series' end, nobody can say.
+        # What a job is believed to emit after the series' end is unknown.
         believed = np.minimum(believed, series.end_seconds - submit - longest)
 
     power: Floats = jobs.cores.astype(np.float64) * kilowatts_per_core
@@ -298,7 +298,7 @@ def most_cores(start_seconds: Floats, jobs: TraceJobs) -> int:
     return int(np.cumsum(change[order]).max(initial=0))
 
 
-def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> Course:
+def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> GreenCourse:
     clock = series.origin_unix_seconds or 0.0
     last = float((np.maximum(start_seconds, jobs.submit_seconds) + jobs.runtime_seconds).max())
     first_hour = np.floor((jobs.submit_seconds[0] + clock) / _HOUR)
@@ -312,7 +312,7 @@ def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> 
     edges = np.append(edges[:-1][kept], edges[1:][kept][-1])
     length, hours = length[kept], hours[kept]
     grams = series.carbon.grams(edges[:-1] - series.first_seconds, length)
-    return Course(
+    return GreenCourse(
         edges,
         hours,
         grams * _HOUR / length,

@@ -47,7 +47,7 @@ class TraceJobs:
     cores
         Whole cores that each asks for, 1 or more.
     memory_bytes, gpus
-        What each asks for, or None where nobody does. A share of a gpu counts as a part of all
+        What each asks for, or None where no job does. A share of a gpu counts as a part of all
         that a machine has: it is not said on which one the job runs.
 
     Raises

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.jobs import Floats
+from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits
+from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
     mean_absolute_percentage_error,
 )
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels.wait_model import WaitModel, predict_waits
-from foresail.kernels.waiting import EXPIRED, FIXED
 from foresail.model.errors import InputError, UnknownNameError
 
 DEPTH: Final = 114
@@ -52,7 +52,7 @@ class WaitScore(NamedTuple):
 
 
 def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
-    """Examples from a simulation that kept features and told nobody of waits.
+    """Examples from a simulation that kept features and told no job of waits.
 
     Jobs that were rented a machine on arrival or tried say nothing of the queue, and are left out.
 

@@ -1,4 +1,4 @@
-"""What the first third of a log teaches of waits, as somebody could have learned it live."""
+"""What the first third of a log teaches of waits, as it could have been learned live."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, in_shares
+from foresail.cloud.waiting.kernels import waiting_totals as totals_of
+from foresail.cloud.waiting.kernels.waiting import Outcomes
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels import waiting_totals as totals_of
-from foresail.kernels.waiting import Outcomes
 from foresail.model.errors import InputError
 
 

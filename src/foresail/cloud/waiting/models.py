@@ -26,6 +26,7 @@ from foresail.cloud.waiting.queueing import (
     with_patience,
 )
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
 
 CompoundForm = Literal["scaled", "printed", "printed-all-jobs"]
 """How the compound's queue follows from that of exponential jobs: with threshold and wait scaled by
@@ -63,7 +64,7 @@ class Load:
 
     @property
     def offered(self) -> float:
-        """Servers that would be busy on average if nobody waited and none were missing."""
+        """Servers that would be busy on average if no job waited and none were missing."""
         return self.arrivals_per_second / self.services_per_second
 
 
@@ -81,7 +82,7 @@ class Mispredicted(NamedTuple):
 ALL_RIGHT: Final = Mispredicted()
 
 
-class Expected(NamedTuple):
+class LongRunOutcome(NamedTuple):
     """What a policy leads to in the long run; arrays of one shape.
 
     Parameters
@@ -105,22 +106,24 @@ class Expected(NamedTuple):
         return self.price * self.wait_seconds
 
 
-def all_jobs_wait(load: Load, servers: ArrayLike) -> Expected:
+def all_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """AJW: every job waits for a fixed server (equations 6.1 and 6.2)."""
     whole = checked_servers(servers)
     wait = _queue_wait(whole, load.arrivals_per_second, load.services_per_second)
     return _expected(load, whole, wait, 0.0, 0.0)
 
 
-def no_jobs_wait(load: Load, servers: ArrayLike) -> Expected:
+def no_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """NJW: a job that finds no free fixed server is rented one (equations 6.3 and 6.4)."""
     whole = checked_servers(servers)
     lost = blocking(whole, load.offered)
     return _expected(load, whole, 0.0, lost, lost)
 
 
-def all_jobs_wait_up_to(load: Load, servers: ArrayLike, waiting_seconds: ArrayLike) -> Expected:
-    """AJW-T: every job waits, and who has waited for so long is rented a server (6.5-6.11)."""
+def all_jobs_wait_up_to(
+    load: Load, servers: ArrayLike, waiting_seconds: ArrayLike
+) -> LongRunOutcome:
+    """AJW-T: every job waits, and one that has waited for so long is rented a server (6.5-6.11)."""
     whole = checked_servers(servers)
     queue = with_patience(
         load.arrivals_per_second, load.services_per_second, whole, waiting_seconds
@@ -135,8 +138,8 @@ def short_waits_wait(
     waiting_seconds: ArrayLike,
     over: ArrayLike = 0.0,
     under: ArrayLike = 0.0,
-) -> Expected:
-    """SWW: only who will wait no longer than that does wait (6.12), with wrong predictions.
+) -> LongRunOutcome:
+    """SWW: only what will wait no longer than that does wait (6.12), with wrong predictions.
 
     Parameters
     ----------
@@ -146,7 +149,7 @@ def short_waits_wait(
         Share of all jobs whose wait is predicted too long: rented at once, even if a fixed server
         is free (6.13, corrected).
     under
-        Share of those who would wait too long, and are not told: they wait in vain.
+        Share of those that would wait too long, and are not told: they wait in vain.
     """
     whole = checked_servers(servers)
     wrong, blind = checked_share("over", over), checked_share("under", under)
@@ -165,10 +168,10 @@ def short_waits_wait_conserving(
     waiting_seconds: ArrayLike,
     over: ArrayLike = 0.0,
     under: ArrayLike = 0.0,
-) -> Expected:
+) -> LongRunOutcome:
     """SWW in which a job uses a free fixed server whatever is predicted of its wait.
 
-    ``over`` is then the share of those who find none free and would have waited within the
+    ``over`` is then the share of those that find none free and would have waited within the
     threshold; with all of them the policy is NJW.
     """
     whole = checked_servers(servers)
@@ -188,7 +191,7 @@ def long_jobs_wait(
     short_seconds: ArrayLike,
     over: ArrayLike = 0.0,
     under: ArrayLike = 0.0,
-) -> Expected:
+) -> LongRunOutcome:
     """LJW: shorter jobs are always rented, the others wait (6.14-6.22), with wrong predictions.
 
     Parameters
@@ -232,7 +235,7 @@ def compound(
     short_seconds: ArrayLike,
     waiting_seconds: ArrayLike,
     form: CompoundForm = "scaled",
-) -> Expected:
+) -> LongRunOutcome:
     """LJW first, then SWW on the long jobs (6.23-6.25).
 
     The waits are those of exponential jobs with as high a load, made to fit long jobs' lower
@@ -255,7 +258,14 @@ def compound(
     return _expected(load, whole, wait, kinds.short + share * queue.leaving, work)
 
 
-POLICIES: Final = ("ajw", "njw", "ajw-t", "sww", "ljw", "compound")
+POLICIES: Final = (
+    "all-jobs-wait",
+    "no-jobs-wait",
+    "all-jobs-wait-threshold",
+    "short-waits-wait",
+    "long-jobs-wait",
+    "compound",
+)
 
 
 def expected(
@@ -265,7 +275,7 @@ def expected(
     waiting_seconds: ArrayLike = np.inf,
     short_seconds: ArrayLike = 0.0,
     wrong: Mispredicted = ALL_RIGHT,
-) -> Expected:
+) -> LongRunOutcome:
     """What the policy of this name leads to.
 
     Raises
@@ -275,19 +285,22 @@ def expected(
     InputError
         If an argument is out of range, or predictions of the compound are to be wrong.
     """
-    models: dict[str, Callable[[], Expected]] = {
-        "ajw": lambda: all_jobs_wait(load, servers),
-        "njw": lambda: no_jobs_wait(load, servers),
-        "ajw-t": lambda: all_jobs_wait_up_to(load, servers, waiting_seconds),
-        "sww": lambda: short_waits_wait(load, servers, waiting_seconds, *wrong),
-        "ljw": lambda: long_jobs_wait(load, servers, short_seconds, *wrong),
+    models: dict[str, Callable[[], LongRunOutcome]] = {
+        "all-jobs-wait": lambda: all_jobs_wait(load, servers),
+        "no-jobs-wait": lambda: no_jobs_wait(load, servers),
+        "all-jobs-wait-threshold": lambda: all_jobs_wait_up_to(load, servers, waiting_seconds),
+        "short-waits-wait": lambda: short_waits_wait(load, servers, waiting_seconds, *wrong),
+        "long-jobs-wait": lambda: long_jobs_wait(load, servers, short_seconds, *wrong),
         "compound": lambda: compound(load, servers, short_seconds, waiting_seconds),
     }
+    policy = todays_name("waiting policy", policy)
     if policy not in models:
         raise UnknownNameError("waiting policy", policy, POLICIES)
     if policy == "compound" and any(wrong):
         raise InputError(
-            "there is no formula for wrong predictions", value=policy, expected="sww or ljw"
+            "there is no formula for wrong predictions",
+            value=policy,
+            expected="short-waits-wait or long-jobs-wait",
         )
     return models[policy]()
 
@@ -383,8 +396,8 @@ def _expected(
     wait_seconds: ArrayLike,
     rented_jobs: ArrayLike,
     rented_work: ArrayLike,
-) -> Expected:
+) -> LongRunOutcome:
     owned = load.fixed_price * np.asarray(servers, dtype=np.float64) / load.offered
     price = owned + np.asarray(rented_work, dtype=np.float64)
     parts = np.broadcast_arrays(wait_seconds, price, rented_jobs, rented_work)
-    return Expected(*(np.array(part, dtype=np.float64) for part in parts))
+    return LongRunOutcome(*(np.array(part, dtype=np.float64) for part in parts))

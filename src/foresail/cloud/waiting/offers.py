@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foresail.cloud.prices import HIGHEST_PRICE, Catalogue, Offer
+from foresail.cloud.prices import HIGHEST_PRICE, Offer, PriceCatalogue
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
@@ -16,7 +16,7 @@ from foresail.cloud.waiting.jobs import (
 from foresail.model.errors import InputError
 
 
-def rented_family(catalogue: Catalogue) -> tuple[RentedType, ...]:
+def rented_family(catalogue: PriceCatalogue) -> tuple[RentedType, ...]:
     """The types of a catalogue at the buyer's on-demand prices; those without a whole core go.
 
     Raises
@@ -40,7 +40,9 @@ def rented_family(catalogue: Catalogue) -> tuple[RentedType, ...]:
     return family
 
 
-def owned_offer(catalogue: Catalogue, name: str | None, requests: Requests | None = None) -> Offer:
+def owned_offer(
+    catalogue: PriceCatalogue, name: str | None, requests: Requests | None = None
+) -> Offer:
     """The machine to own: the named one, or the largest that can be reserved (or else the largest).
 
     Where jobs ask for gpus, and none is named, it is the one with the most gpus instead; of equals

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.certainty import Certainty, Draws, drawn, interval, shares_best
-from foresail.cloud.waiting.frontier import Point
-from foresail.cloud.waiting.grounds import Grounds
+from foresail.cloud.waiting.certainty import AdviceCertainty, Draws, drawn, interval, shares_best
+from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.metrics import WaitingMetrics
 from foresail.cloud.waiting.owning_answer import OwningAnswer, answered
-from foresail.cloud.waiting.settings import Setting, Sweep
-from foresail.cloud.waiting.trying import Tried, try_settings
+from foresail.cloud.waiting.settings import Sweep, WaitingSetting
+from foresail.cloud.waiting.sweep_inputs import SweepInputs
+from foresail.cloud.waiting.trying import TrialResult, try_settings
 from foresail.cloud.waiting.worth import Worth
 
 
 def own_or_rent(
-    grounds: Grounds,
+    inputs: SweepInputs,
     sweep: Sweep,
     worth: Worth,
     *,
@@ -30,7 +30,7 @@ def own_or_rent(
 
     Parameters
     ----------
-    grounds
+    inputs
         The log, the machines to own and to rent, and what policies are told.
     sweep
         The settings.
@@ -46,15 +46,15 @@ def own_or_rent(
     InputError
         If no setting is as asked, or a kept result cannot be used.
     """
-    results: dict[Setting, Tried] = {}
+    results: dict[WaitingSetting, TrialResult] = {}
 
-    def try_all(asked: Sequence[Setting]) -> OwningAnswer:
+    def try_all(asked: Sequence[WaitingSetting]) -> OwningAnswer:
         new = [each for each in dict.fromkeys(asked) if each not in results]
         total = len(results) + len(new)
-        for setting, tried in try_settings(grounds, new, workers=workers, kept=kept):
+        for setting, tried in try_settings(inputs, new, workers=workers, kept=kept):
             results[setting] = tried
             done(len(results), total)
-        return _of_simulations(results, grounds, sweep, worth)
+        return _of_simulations(results, inputs, sweep, worth)
 
     answer = try_all(sweep.settings())
     if not sweep.refine:
@@ -64,23 +64,23 @@ def own_or_rent(
 
 
 def _of_simulations(
-    results: Mapping[Setting, Tried], grounds: Grounds, sweep: Sweep, worth: Worth
+    results: Mapping[WaitingSetting, TrialResult], inputs: SweepInputs, sweep: Sweep, worth: Worth
 ) -> OwningAnswer:
     """The answer, with intervals from blocks that all settings draw alike."""
-    hour_value = worth.hour_value if grounds.own_values is None else None
+    hour_value = worth.hour_value if inputs.own_values is None else None
     draws = {
         setting: drawn(tried.sums, hour_value)
         for setting, tried in results.items()
         if tried.sums is not None
     }
-    own_mean = None if grounds.own_values is None else worth.hour_value
+    own_mean = None if inputs.own_values is None else worth.hour_value
     points = {
         setting: _point(setting, results[setting].metrics, draws.get(setting), own_mean)
         for setting in sorted(results, key=lambda each: each.place)
     }
-    span, jobs = grounds.span_seconds, len(grounds.jobs)
-    answer = answered(points, sweep, worth, span, jobs, grounds.mean_machines, grounds.told_truths)
-    length = block_seconds(grounds.jobs.submit_seconds)
+    span, jobs = inputs.span_seconds, len(inputs.jobs)
+    answer = answered(points, sweep, worth, span, jobs, inputs.mean_machines, inputs.told_truths)
+    length = block_seconds(inputs.jobs.submit_seconds)
     if length is None:
         return answer
     blocks = next(each.sums.jobs.size for each in results.values() if each.sums is not None)
@@ -88,8 +88,8 @@ def _of_simulations(
 
 
 def _point(
-    setting: Setting, result: WaitingMetrics, draws: Draws | None, own_mean: float | None
-) -> Point:
+    setting: WaitingSetting, result: WaitingMetrics, draws: Draws | None, own_mean: float | None
+) -> FrontierPoint:
     """``own_mean``: mean of the jobs' own values of an hour, if they have such."""
     prices = waits = None
     if draws is not None:
@@ -97,7 +97,7 @@ def _point(
     hours = result.jobs * result.mean_wait_seconds / 3600.0
     if own_mean:
         hours = result.delay_cost / own_mean
-    return Point(
+    return FrontierPoint(
         setting.policy,
         setting.machines,
         setting.waiting_seconds,
@@ -116,11 +116,11 @@ def _point(
 
 def _certainty(
     answer: OwningAnswer,
-    points: Mapping[Setting, Point],
-    draws: Mapping[Setting, Draws],
+    points: Mapping[WaitingSetting, FrontierPoint],
+    draws: Mapping[WaitingSetting, Draws],
     length: float,
     blocks: int,
-) -> Certainty:
+) -> AdviceCertainty:
     """Of the advice, against the settings that were allowed; costs are per hour of work rented."""
     scale = answer.jobs / answer.advised.on_demand_cost
     totals = {
@@ -133,4 +133,4 @@ def _certainty(
     if answer.today is not None:
         today = next(setting for setting, point in points.items() if point is answer.today)
         saving = interval(draws[today].price - draws[chosen].price)
-    return Certainty(length, blocks, *shares_best(chosen, totals), saving)
+    return AdviceCertainty(length, blocks, *shares_best(chosen, totals), saving)

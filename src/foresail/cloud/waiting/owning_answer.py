@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from foresail.cloud.waiting.certainty import Certainty
-from foresail.cloud.waiting.frontier import Point, advised
-from foresail.cloud.waiting.settings import Setting, Sweep
+from foresail.cloud.waiting.certainty import AdviceCertainty
+from foresail.cloud.waiting.frontier import FrontierPoint, advised
+from foresail.cloud.waiting.settings import Sweep, WaitingSetting
 from foresail.cloud.waiting.worth import Worth
 from foresail.model.errors import InputError
 
@@ -45,30 +45,30 @@ class OwningAnswer:
         is lowest, waiting not counted (s* of the literature), whether it was tried or not.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[FrontierPoint, ...]
     growing: int
-    today: Point | None
-    advised: Point
-    unaided: Point | None
+    today: FrontierPoint | None
+    advised: FrontierPoint
+    unaided: FrontierPoint | None
     truths: tuple[str, ...]
     worth: Worth
     period_seconds: float
     jobs: float
     mean_machines: float
-    certainty: Certainty | None
-    optima: tuple[Point, ...] = ()
+    certainty: AdviceCertainty | None
+    optima: tuple[FrontierPoint, ...] = ()
 
-    def of(self, policy: str) -> list[Point]:
+    def of(self, policy: str) -> list[FrontierPoint]:
         """The points of a policy."""
         return [point for point in self.points if point.policy == policy]
 
-    def best_of(self, policy: str) -> Point:
+    def best_of(self, policy: str) -> FrontierPoint:
         """What costs least of a policy's points with waiting at its value."""
         return min(self.of(policy), key=lambda point: point.worth(self.worth.hour_value))
 
 
 def answered(
-    points: Mapping[Setting, Point],
+    points: Mapping[WaitingSetting, FrontierPoint],
     sweep: Sweep,
     worth: Worth,
     period_seconds: float,

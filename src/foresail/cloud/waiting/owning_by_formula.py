@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from foresail.cloud.waiting.frontier import Point
+from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.models import (
     ALL_RIGHT,
     Load,
@@ -15,7 +15,7 @@ from foresail.cloud.waiting.models import (
     expected,
 )
 from foresail.cloud.waiting.owning_answer import OwningAnswer, answered
-from foresail.cloud.waiting.settings import GO_BY_RUNTIMES, GO_BY_WAITS, Setting, Sweep
+from foresail.cloud.waiting.settings import GO_BY_RUNTIMES, GO_BY_WAITS, Sweep, WaitingSetting
 from foresail.cloud.waiting.worth import Worth
 
 _YEAR_SECONDS: Final = 365.0 * 86400.0
@@ -58,7 +58,9 @@ def own_or_rent_by_formula(
     return replace(answer, optima=found)
 
 
-def _point(setting: Setting, load: Load, server_per_hour: float, wrong: Mispredicted) -> Point:
+def _point(
+    setting: WaitingSetting, load: Load, server_per_hour: float, wrong: Mispredicted
+) -> FrontierPoint:
     """What a year under a setting comes to."""
     on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
     found = expected(
@@ -71,7 +73,7 @@ def _point(setting: Setting, load: Load, server_per_hour: float, wrong: Mispredi
     )
     wait, rented = float(found.wait_seconds), float(found.rented_work)
     busy = load.offered * (1.0 - rented)
-    return Point(
+    return FrontierPoint(
         setting.policy,
         setting.machines,
         setting.waiting_seconds,
@@ -86,7 +88,7 @@ def _point(setting: Setting, load: Load, server_per_hour: float, wrong: Mispredi
     )
 
 
-def _at_lowest_price(setting: Setting, load: Load, wrong: Mispredicted) -> Setting:
+def _at_lowest_price(setting: WaitingSetting, load: Load, wrong: Mispredicted) -> WaitingSetting:
     """The same policy with as many machines as cost least."""
     servers = cheapest_servers(
         setting.policy,

@@ -1,4 +1,4 @@
-"""Waiting policies as settings, by their published names, and what they believe."""
+"""Waiting policies as settings, by their names, and what they believe."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.kernels.wait_model import WaitModel
-from foresail.kernels.waiting_choice import Rules
+from foresail.cloud.waiting.kernels.wait_model import WaitModel
+from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
 
 Queue = Literal["fcfs", "strict-fcfs", "sjf", "random"]
-"""Order of those who wait: by submission, by submission with nobody overtaking, shortest (as
+"""Order of the waiting jobs: by submission, by submission without overtaking, shortest (as
 believed) first, or at random. In all but the strict one the first that fits goes."""
 QUEUES: Final[tuple[Queue, ...]] = ("fcfs", "strict-fcfs", "sjf", "random")
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingPolicy:
-    """Who waits for fixed machines, and who runs at once on rented ones.
+    """Which jobs wait for fixed machines, and which run at once on rented ones.
 
     Parameters
     ----------
     waiting_seconds
-        Who is believed to wait longer is rented a machine at once; b in the literature.
+        A job that is believed to wait longer is rented a machine at once; b in the literature.
     short_seconds
-        Who is believed to run for less is rented one at once; t.
+        A job that is believed to run for less is rented one at once; t.
     patience_seconds
-        Who has waited for so long is rented one; ``waiting_seconds`` unless given.
+        A job that has waited for so long is rented one; ``waiting_seconds`` unless given.
     speculation_seconds
-        Who finds no fixed machine free is first run on a rented one for so long, and waits only if
-        it is not done by then; 0: nobody is.
+        A job that finds no fixed machine free is first run on a rented one for so long, and waits
+        only if it is not done by then; 0: none is.
     conserving
-        Whether anybody takes a fixed machine that is free for him.
+        Whether a job takes a fixed machine that is free for it.
     weighing
-        Whether who is expected to lose more by waiting than it saves is rented a machine.
+        Whether a job that is expected to lose more by waiting than it saves is rented a machine.
     queue
-        Order of those who wait.
+        Order of the waiting jobs.
     untried_seconds
-        Who is believed to run for so long is a long job anyhow, and waits without a trial.
+        A job that is believed to run for so long is a long one anyhow, and waits without a trial.
 
     Raises
     ------
@@ -74,10 +75,10 @@ class WaitingPolicy:
             raise UnknownNameError("queue", self.queue, QUEUES)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> WaitingRules:
         """As kernels take it."""
         patience = self.waiting_seconds if self.patience_seconds is None else self.patience_seconds
-        return Rules(
+        return WaitingRules(
             float(self.short_seconds),
             float(self.waiting_seconds),
             float(patience),
@@ -94,7 +95,7 @@ def waiting_policy(
     short_seconds: float = 0.0,
     queue: Queue = "fcfs",
 ) -> WaitingPolicy:
-    """The policy of this name: those of ``models.POLICIES``, ``speculative`` and ``weighing``.
+    """The policy of this name, long or short: one of ``foresail.cloud.waiting.settings``.
 
     SWW and the compound wait as AJW-T does, and differ by what they believe of waits.
 
@@ -105,15 +106,16 @@ def waiting_policy(
     """
     bounded = WaitingPolicy(waiting_seconds, queue=queue)
     policies = {
-        "ajw": WaitingPolicy(queue=queue),
-        "njw": WaitingPolicy(patience_seconds=0.0, queue=queue),
-        "ajw-t": bounded,
-        "sww": bounded,
-        "ljw": WaitingPolicy(short_seconds=short_seconds, queue=queue),
+        "all-jobs-wait": WaitingPolicy(queue=queue),
+        "no-jobs-wait": WaitingPolicy(patience_seconds=0.0, queue=queue),
+        "all-jobs-wait-threshold": bounded,
+        "short-waits-wait": bounded,
+        "long-jobs-wait": WaitingPolicy(short_seconds=short_seconds, queue=queue),
         "compound": replace(bounded, short_seconds=short_seconds),
         "speculative": replace(bounded, speculation_seconds=short_seconds),
         "weighing": replace(bounded, weighing=True),
     }
+    name = todays_name("waiting policy", name)
     if name not in policies:
         raise UnknownNameError("waiting policy", name, policies)
     return policies[name]
@@ -121,10 +123,10 @@ def waiting_policy(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foresight:
-    """An oracle of waits: it names those who would wait beyond their patience.
+    """An oracle of waits: it names the jobs that would wait beyond their patience.
 
-    Where nobody who waits holds up others, that is in any queue but the strict one, it costs
-    nothing: who leaves a queue has changed nothing for those who stay. In the strict queue the
+    Where no waiting job holds up others, that is in any queue but the strict one, it costs
+    nothing: a job that leaves a queue has changed nothing for the rest. In the strict queue the
     schedule is simulated forward for every job that finds no machine, from the true runtimes.
     That is exact, too, unless jobs are tried elsewhere and come back.
 
@@ -142,10 +144,10 @@ class Foresight:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Waits as they would be if nobody else came and all runtimes were as believed.
+    """Waits as they would be if no other job came and all runtimes were as believed.
 
     On the arrival of a job that finds no machine, the schedule is simulated forward from the
-    believed ends of what runs and the believed runtimes of what waits. Whoever runs for longer
+    believed ends of what runs and the believed runtimes of what waits. A job that runs for longer
     than believed is taken to end any moment.
     """
 
@@ -160,7 +162,7 @@ class Beliefs:
         Estimate per job.
     waits
         Where waits come from: seconds per job, a model of the cluster's state, an oracle, a
-        forecast from the believed runtimes, or nothing: then nobody is believed to wait.
+        forecast from the believed runtimes, or nothing: then no job is believed to wait.
     delay_per_hour
         Money that an hour's delay of each job costs, or None: nothing.
     """

@@ -7,15 +7,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.kernels.erlang import erlang_b
+from foresail.cloud.waiting.kernels.erlang import erlang_b
 from foresail.model.errors import InputError
 
 Floats = NDArray[np.float64]
 _SERIES_BELOW: Final = 1e-4
 
 
-class Patience(NamedTuple):
-    """A queue in which nobody waits longer than a threshold, in the long run.
+class ImpatientQueue(NamedTuple):
+    """A queue in which no job waits longer than a threshold, in the long run.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Patience(NamedTuple):
     leaving
         Share of arrivals that are served elsewhere.
     wait_seconds
-        Mean over all arrivals, where those who leave do so at once.
+        Mean over all arrivals, where those that leave do so at once.
     too_long
         Share of arrivals that would wait longer than the threshold.
     """
@@ -74,10 +74,10 @@ def with_patience(
     servers: ArrayLike,
     threshold_seconds: ArrayLike,
     joining: ArrayLike = 1.0,
-) -> Patience:
+) -> ImpatientQueue:
     """The queue that an arrival joins only if its wait stays within a threshold (spec section 5).
 
-    Who leaves while waiting and who never joins are the same jobs, so both are this queue. The
+    Jobs that leave while waiting and that never join are the same, so both are this queue. The
     load may exceed what the servers can do.
 
     Parameters
@@ -89,7 +89,7 @@ def with_patience(
     threshold_seconds
         Longest wait; 0 to infinity.
     joining
-        Share of those who would wait no longer, and do join.
+        Share of those that would wait no longer, and do join.
 
     All are broadcast against each other.
 
@@ -126,13 +126,13 @@ def with_patience(
         )
         density = beta / (scale + beta * (mass + at_threshold / capacity))
         too_long = density * at_threshold / capacity
-        # As many arrive as can be served, and nobody leaves: waits grow without end.
+        # As many arrive as can be served, and none leaves: waits grow without end.
         endless = np.isinf(mass)
         waiting = np.where(endless, 1.0, density * mass)
         leaving = too_long + (1.0 - joined) * waiting
         wait = joined * np.where(endless, np.inf, density * moment)
     none = whole == 0
-    return Patience(
+    return ImpatientQueue(
         served_at_once=np.where(none, 0.0, 1.0 - waiting - too_long),
         leaving=np.where(none, 1.0, leaving),
         wait_seconds=np.where(none, 0.0, wait),
@@ -141,7 +141,7 @@ def with_patience(
 
 
 def lost_time(share: ArrayLike, seconds: ArrayLike) -> Floats:
-    """Mean of ``seconds`` that only a share waits: 0 where nobody does, however long it were."""
+    """Mean of ``seconds`` that only a share waits: 0 where none does, however long it were."""
     part = np.asarray(share, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # 0 times infinity
         return np.where(part > 0.0, part * np.asarray(seconds, dtype=np.float64), 0.0)

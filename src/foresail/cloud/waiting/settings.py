@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from foresail.cloud.waiting.frontier import Point
+from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.models import POLICIES as MODELLED
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
 
-HAVE_WAITING: Final = ("ajw-t", "sww", "compound", "speculative", "weighing")
-HAVE_SHORT: Final = ("ljw", "compound", "speculative")
-GO_BY_WAITS: Final = ("sww", "compound")
-GO_BY_RUNTIMES: Final = ("ljw", "compound", "weighing")
+HAVE_WAITING: Final = (
+    "all-jobs-wait-threshold",
+    "short-waits-wait",
+    "compound",
+    "speculative",
+    "weighing",
+)
+HAVE_SHORT: Final = ("long-jobs-wait", "compound", "speculative")
+GO_BY_WAITS: Final = ("short-waits-wait", "compound")
+GO_BY_RUNTIMES: Final = ("long-jobs-wait", "compound", "weighing")
 LEARN_WAITS: Final = (*GO_BY_WAITS, "speculative", "weighing")
 POLICIES: Final = (*MODELLED, "speculative", "weighing")
 _FINER: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class WaitingSetting:
     """One policy with its thresholds b and t (None: it has none), and the machines owned."""
 
     policy: str
@@ -48,7 +55,7 @@ class Sweep:
     Parameters
     ----------
     policies
-        Names.
+        Names, long or short.
     counts
         Of machines owned.
     waiting_seconds, short_seconds
@@ -77,6 +84,11 @@ class Sweep:
         for name in ("policies", "counts", "waiting_seconds", "short_seconds"):
             if not getattr(self, name):
                 raise InputError("nothing to try", field=name, expected="one or more")
+        policies = tuple(todays_name("waiting policy", each) for each in self.policies)
+        object.__setattr__(self, "policies", policies)
+        if self.owned is not None:
+            machines, policy = self.owned
+            object.__setattr__(self, "owned", (machines, todays_name("waiting policy", policy)))
         named = [*self.policies, *([self.owned[1]] if self.owned else [])]
         for policy in named:
             if policy not in POLICIES:
@@ -90,10 +102,10 @@ class Sweep:
                 "out of range", field="owned", value=self.owned[0], expected="0 or more"
             )
 
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[WaitingSetting]:
         """All that is to be tried, with what there is today; none twice."""
         tried = [
-            Setting(
+            WaitingSetting(
                 policy,
                 machines,
                 waiting if policy in HAVE_WAITING else None,
@@ -106,7 +118,7 @@ class Sweep:
         today = self.today
         return list(dict.fromkeys([*tried, *([today] if today else [])]))
 
-    def between(self, best: Sequence[Point]) -> list[Setting]:
+    def between(self, best: Sequence[FrontierPoint]) -> list[WaitingSetting]:
         """Numbers of machines around those of some points, and their policies."""
         found = []
         for point in best:
@@ -114,18 +126,18 @@ class Sweep:
             above = min((c for c in self.counts if c > point.machines), default=point.machines)
             step = max((above - below) // _FINER, 1)
             found += [
-                Setting(point.policy, count, point.waiting_seconds, point.short_seconds)
+                WaitingSetting(point.policy, count, point.waiting_seconds, point.short_seconds)
                 for count in range(below, above, step)
             ]
         return found
 
     @property
-    def today(self) -> Setting | None:
+    def today(self) -> WaitingSetting | None:
         """What there is; its thresholds are the first to try."""
         if self.owned is None:
             return None
         machines, policy = self.owned
-        return Setting(
+        return WaitingSetting(
             policy,
             machines,
             self.waiting_seconds[0] if policy in HAVE_WAITING else None,

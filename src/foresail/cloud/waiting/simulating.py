@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.kernels.heaps import links_of, timetable
+from foresail.cloud.kernels.packing import machines_of
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     Floats,
@@ -17,11 +19,8 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
-from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
-from foresail.kernels.heaps import links_of, timetable
-from foresail.kernels.packing import machines_of
-from foresail.kernels.wait_model import FEATURES, WaitModel
-from foresail.kernels.waiting import (
+from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel
+from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
     RENTED,
@@ -34,8 +33,9 @@ from foresail.kernels.waiting import (
     TraceColumns,
     simulate_waiting,
 )
-from foresail.kernels.waiting_forecast import Forecaster, forecaster
-from foresail.kernels.waiting_plan import Plan, empty_plan
+from foresail.cloud.waiting.kernels.waiting_forecast import Forecaster, forecaster
+from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
+from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.model.errors import InputError
 
 _NONE = np.empty(0)
@@ -60,11 +60,11 @@ class Simulated:
     start_seconds
         When its last run began.
     place
-        Where that was: the codes of ``foresail.kernels.waiting``.
+        Where that was: the codes of ``foresail.cloud.waiting.kernels.waiting``.
     machine
         The fixed machine, or -1.
     features
-        The cluster's state (``foresail.kernels.wait_model``) at every ``features_every``-th
+        The cluster's state (``cloud.waiting.kernels.wait_model``) at every ``features_every``-th
         submission, from the first on.
     columns, shapes
         The jobs as the simulation took them.
@@ -164,7 +164,7 @@ def simulate(
     shares = float(in_shares(fixed.gpus))
     gpus = np.full(fixed.count, shares)
     ahead: Forecaster | None = None
-    plan: Plan | None = None
+    plan: MachinePlan | None = None
     if isinstance(beliefs.waits, Forecast) or (foresight is not None and strict):
         by = columns.estimate if foresight is None else columns.runtime
         if strict and not rules.speculation_seconds and np.array_equal(by, columns.runtime):
@@ -265,7 +265,7 @@ def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:
 
 
 def foresee(foresight: Foresight, patience_seconds: float, outcomes: Outcomes) -> None:
-    """Whoever waited in vain was told so on arrival, unless the oracle missed it."""
+    """A job that waited in vain was told so on arrival, unless the oracle missed it."""
     told = outcomes.place % AFTER_TRIAL == EXPIRED
     if foresight.missed is not None:
         told &= ~foresight.missed

@@ -23,14 +23,14 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.blocks import BlockSums, block_seconds, block_sums
-from foresail.cloud.waiting.grounds import Grounds, Ranking
+from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel
 from foresail.cloud.waiting.learning import WaitRows, boosted_waits, forest_waits, linear_waits
 from foresail.cloud.waiting.lived_waits import FEWEST_WAITS, lived_waits, waits_over
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Foresight, WaitingPolicy
-from foresail.cloud.waiting.settings import GO_BY_WAITS, LEARN_WAITS, Setting
+from foresail.cloud.waiting.settings import GO_BY_WAITS, LEARN_WAITS, WaitingSetting
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.kernels.wait_model import FEATURES, WaitModel
+from foresail.cloud.waiting.sweep_inputs import Ranking, SweepInputs
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration
 
@@ -42,7 +42,7 @@ _NO_WAITS: Final = WaitRows(np.zeros((1, FEATURES)), np.zeros(1), np.zeros(1, np
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class TrialResult:
     """What a setting came to, and its sums by block where the log has enough of them."""
 
     metrics: WaitingMetrics
@@ -50,17 +50,17 @@ class Tried:
 
 
 def try_settings(
-    grounds: Grounds,
-    settings: Sequence[Setting],
+    inputs: SweepInputs,
+    settings: Sequence[WaitingSetting],
     *,
     workers: int = 1,
     kept: Path | None = None,
-) -> Iterator[tuple[Setting, Tried]]:
+) -> Iterator[tuple[WaitingSetting, TrialResult]]:
     """Simulate every setting; results come as they are done.
 
     Parameters
     ----------
-    grounds, settings
+    inputs, settings
         What to try, and on what.
     workers
         Simulations at once; each holds some 30 bytes a job. Under a scheduler each has a process of
@@ -74,39 +74,39 @@ def try_settings(
         If a model is to learn waits and the log is too short for that, or if a kept result is
         damaged or cannot be written.
     """
-    _require_lessons(grounds, settings)
+    _require_lessons(inputs, settings)
     if kept is not None:
         _make_folder(kept)
     left = []
     for setting in dict.fromkeys(settings):
-        found = None if kept is None else _read(_path(kept, grounds, setting))
+        found = None if kept is None else _read(_path(kept, inputs, setting))
         if found is None:
             left.append(setting)
         else:
             yield setting, found
-    grounds.jobs.requests  # noqa: B018 - made once, before the threads ask for it
-    pool, simulated = _at_once(grounds, workers)
+    inputs.jobs.requests  # noqa: B018 - made once, before the threads ask for it
+    pool, simulated = _at_once(inputs, workers)
     with pool:
-        pending: dict[Future[Tried], Setting] = {
+        pending: dict[Future[TrialResult], WaitingSetting] = {
             pool.submit(simulated, each): each for each in left
         }
         try:
             for future in as_completed(pending):
                 setting = pending[future]
                 if kept is not None:
-                    _keep(_path(kept, grounds, setting), future.result())
+                    _keep(_path(kept, inputs, setting), future.result())
                 yield setting, future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _require_lessons(grounds: Grounds, settings: Iterable[Setting]) -> None:
-    """Enough waits in the first third of the log, if somebody is told what they teach."""
-    if not grounds.learns:
+def _require_lessons(inputs: SweepInputs, settings: Iterable[WaitingSetting]) -> None:
+    """Enough waits in the first third of the log, if a policy is told what they teach."""
+    if not inputs.learns:
         return
     told = {each.waiting_seconds for each in settings if each.policy in LEARN_WAITS}
     longest = max((each for each in told if each is not None), default=0.0)
-    known = waits_over(grounds.jobs.submit_seconds, longest)
+    known = waits_over(inputs.jobs.submit_seconds, longest)
     if told and known < FEWEST_WAITS:
         raise InputError(
             "too few waits are over in the first third of the log to learn from",
@@ -116,37 +116,39 @@ def _require_lessons(grounds: Grounds, settings: Iterable[Setting]) -> None:
         )
 
 
-def _at_once(grounds: Grounds, workers: int) -> tuple[Executor, Callable[[Setting], Tried]]:
+def _at_once(
+    inputs: SweepInputs, workers: int
+) -> tuple[Executor, Callable[[WaitingSetting], TrialResult]]:
     """Who simulates, and how: compiled simulations on threads, schedulers in processes."""
-    if workers == 1 or isinstance(grounds.queue, str | Ranking):
-        return ThreadPoolExecutor(workers), partial(_simulated, grounds, _WaitModels(grounds))
+    if workers == 1 or isinstance(inputs.queue, str | Ranking):
+        return ThreadPoolExecutor(workers), partial(_simulated, inputs, _WaitModels(inputs))
     return (
-        ProcessPoolExecutor(workers, get_context("spawn"), _hold, (grounds,)),
+        ProcessPoolExecutor(workers, get_context("spawn"), _hold, (inputs,)),
         _simulated_here,
     )
 
 
-_held: list[tuple[Grounds, _WaitModels]] = []
+_held: list[tuple[SweepInputs, _WaitModels]] = []
 """In a process of a pool: what its settings are tried on."""
 
 
-def _hold(grounds: Grounds) -> None:
-    _held.append((grounds, _WaitModels(grounds)))
+def _hold(inputs: SweepInputs) -> None:
+    _held.append((inputs, _WaitModels(inputs)))
 
 
-def _simulated_here(setting: Setting) -> Tried:
+def _simulated_here(setting: WaitingSetting) -> TrialResult:
     return _simulated(*_held[0], setting)
 
 
 class _WaitModels:
     """Models of waits by machines and patience, each learned once."""
 
-    def __init__(self, grounds: Grounds) -> None:
-        self._grounds = grounds
+    def __init__(self, inputs: SweepInputs) -> None:
+        self._inputs = inputs
         self._learned: dict[tuple[int, float], WaitModel] = {}
         self._lock = Lock()
 
-    def of(self, setting: Setting) -> WaitModel:
+    def of(self, setting: WaitingSetting) -> WaitModel:
         """The model for a setting's machines, where all wait as long as it lets them at most."""
         assert setting.waiting_seconds is not None
         key = (setting.machines, setting.waiting_seconds)
@@ -156,17 +158,17 @@ class _WaitModels:
             return self._learned[key]
 
     def _learn(self, machines: int, waiting_seconds: float) -> WaitModel:
-        grounds = self._grounds
+        inputs = self._inputs
 
         def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
-            setting = Setting("ajw-t", machines, waiting_seconds, None)
-            seen, _, policy = grounds.simulate(setting, None, first=many, features_every=every)
+            setting = WaitingSetting("all-jobs-wait-threshold", machines, waiting_seconds, None)
+            seen, _, policy = inputs.simulate(setting, None, first=many, features_every=every)
             return seen, policy
 
-        rows = lived_waits(grounds.jobs.submit_seconds, waiting_seconds, all_wait)
+        rows = lived_waits(inputs.jobs.submit_seconds, waiting_seconds, all_wait)
         if rows is None:  # the machines hold too few jobs
             return linear_waits(_NO_WAITS)
-        match grounds.waits:
+        match inputs.waits:
             case "forest":
                 return forest_waits(rows, trees=_TREES, parts=_PARTS)
             case "boosting":
@@ -175,16 +177,16 @@ class _WaitModels:
                 return linear_waits(rows)
 
 
-def _simulated(grounds: Grounds, models: _WaitModels, setting: Setting) -> Tried:
+def _simulated(inputs: SweepInputs, models: _WaitModels, setting: WaitingSetting) -> TrialResult:
     waits: Foresight | WaitModel | None = None
-    if grounds.learns and setting.policy in LEARN_WAITS:
+    if inputs.learns and setting.policy in LEARN_WAITS:
         waits = models.of(setting)
-    elif grounds.waits == "known" and setting.policy in GO_BY_WAITS:
+    elif inputs.waits == "known" and setting.policy in GO_BY_WAITS:
         waits = Foresight()
-    simulated, fixed, policy = grounds.simulate(setting, waits)
-    length = block_seconds(grounds.jobs.submit_seconds)
+    simulated, fixed, policy = inputs.simulate(setting, waits)
+    length = block_seconds(inputs.jobs.submit_seconds)
     sums = None if length is None else block_sums(simulated, fixed, policy, length)
-    return Tried(measured(simulated, fixed, policy), sums)
+    return TrialResult(measured(simulated, fixed, policy), sums)
 
 
 def _make_folder(kept: Path) -> None:
@@ -199,18 +201,18 @@ def _make_folder(kept: Path) -> None:
         ) from error
 
 
-def _path(kept: Path, grounds: Grounds, setting: Setting) -> Path:
-    value = grounds.hour_value if setting.policy == "weighing" else None
-    told = json.dumps([grounds.digest, astuple(setting), value])
+def _path(kept: Path, inputs: SweepInputs, setting: WaitingSetting) -> Path:
+    value = inputs.hour_value if setting.policy == "weighing" else None
+    told = json.dumps([inputs.digest, astuple(setting), value])
     return kept / f"{hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]}.json"
 
 
-def _read(path: Path) -> Tried | None:
+def _read(path: Path) -> TrialResult | None:
     try:
         content = json.loads(path.read_bytes())
         sums = content["sums"]
         arrays = None if sums is None else {name: np.array(sums[name]) for name in sums}
-        return Tried(
+        return TrialResult(
             WaitingMetrics(**content["metrics"]), None if arrays is None else BlockSums(**arrays)
         )
     except FileNotFoundError:
@@ -219,7 +221,7 @@ def _read(path: Path) -> Tried | None:
         raise InputError("a damaged result; delete it and run again", source=path) from error
 
 
-def _keep(path: Path, result: Tried) -> None:
+def _keep(path: Path, result: TrialResult) -> None:
     """Whole or not at all."""
     sums = result.sums
     content = {

@@ -49,7 +49,7 @@ def values_by_job(
     Parameters
     ----------
     users
-        Of the jobs; null where nobody knows.
+        Of the jobs; null where it is unknown.
     values
         By user.
     otherwise

@@ -11,7 +11,7 @@ from foresail.cloud.waiting.jobs import RentedType, TraceJobs, rents
 from foresail.model.errors import InputError
 
 USUAL_SHARE: Final = 0.1
-"""Of the price of a job's machine: what its waiting is worth if nobody says."""
+"""Of the price of a job's machine: what its waiting is worth unless it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Worth:
     hour_value
         Money that an hour's waiting of a job is worth; the mean, where users say their own.
     stated
-        Whether somebody said so; else it is a share of what a job's machine costs for an hour.
+        Whether it was said; else it is a share of what a job's machine costs for an hour.
     longest_wait_seconds
         Largest mean wait.
     users

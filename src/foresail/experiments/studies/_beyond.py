@@ -8,22 +8,19 @@ from typing import ClassVar, Final
 
 import polars as pl
 
-from foresail.control.conventions import IN_CYCLES
-from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.evaluation.training import train
-from foresail.experiments.study import Case, Measure, StudyParameters
+from foresail.experiments.study import GridPoint, Measure, StudyParameters
 from foresail.experiments.trial import clocked, metrics_of
 from foresail.model.decision import Decision
-from foresail.model.errors import InputError
 from foresail.model.protocols import Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
-from foresail.simulator.engine import simulate_events
-from foresail.simulator.surroundings import Surroundings
+from foresail.scenario.by_events import controller_of, run_by_events
+from foresail.scenario.learned_before import HistoryWorkload
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generating import generate
 from foresail.traces.generators.flooded import FLOODING_USER
-from foresail.traces.nodes import cluster_of
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -57,6 +54,13 @@ class BeyondParameters(StudyParameters):
         How often the scheduler is asked.
     """
 
+    POSITIVE: ClassVar[tuple[str, ...]] = (
+        "hours",
+        "history_hours",
+        "nodes",
+        "jobs_per_node_hour",
+        "cycle_seconds",
+    )
     QUICK: ClassVar[Mapping[str, str]] = QUICK
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 60.0
@@ -68,14 +72,6 @@ class BeyondParameters(StudyParameters):
     load: float = 1.4
     cycle_seconds: float = 20.0
 
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        for name in ("hours", "history_hours", "nodes", "jobs_per_node_hour", "cycle_seconds"):
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    "not positive", field=name, value=getattr(self, name), expected="> 0"
-                )
-
 
 def recipe(parameters: BeyondParameters, generator: str, load: float) -> str:
     """Short form of a generator of the E2E recipe, of this study's size; for the run."""
@@ -86,7 +82,7 @@ def recipe(parameters: BeyondParameters, generator: str, load: float) -> str:
 
 def cases_of(
     parameters: BeyondParameters, generator: str, load: float, policies: Mapping[str, str]
-) -> list[Case]:
+) -> list[GridPoint]:
     """Every system with every seed at one load.
 
     Parameters
@@ -98,7 +94,7 @@ def cases_of(
     """
     workload = recipe(parameters, generator, load)
     return [
-        Case(
+        GridPoint(
             generator,
             load,
             system,
@@ -107,7 +103,7 @@ def cases_of(
                 workload,
                 f"{workload[:-1]},part=history)",
                 seed,
-                f"three_sigma({settings}),history,exponential_increment",
+                f"3sigma({settings}),history,exponential_increment",
                 parameters.cycle_seconds,
             ),
         )
@@ -140,17 +136,16 @@ class WatchedTrial:
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
-        policy = parse_policy(self.policy).in_cycles(self.cycle_seconds)
-        scheduler, predictor, correction = policy.build()
-        workload = self._generated(self.workload)
-        train(self._generated(self.history), predictor)
-        assert workload.nodes is not None, "generators of studies make nodes"
-        clock, plans = clocked(scheduler), noted(scheduler)
-        controller = Controller(
-            cluster_of(workload.nodes), scheduler, predictor, correction, IN_CYCLES
+        scenario = Scenario(
+            self._generated(self.workload),
+            parse_policy(self.policy),
+            place="nodes",
+            conditions=ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed),
+            learned_before=HistoryWorkload(self._generated(self.history)),
         )
-        around = Surroundings(cycle_seconds=self.cycle_seconds, seed=self.seed)
-        schedule = simulate_events(workload, controller, policy.label, surroundings=around)
+        controller = controller_of(scenario)
+        clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
+        schedule = run_by_events(scenario, controller)
         return {
             **metrics_of(schedule),
             **clock.metrics(),

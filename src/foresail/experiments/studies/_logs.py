@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.model.short_form import part_of
-from foresail.traces.filtering import Choice, apply_filters
+from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
@@ -32,5 +32,5 @@ def log_of(text: str, seed: int) -> Workload:
     choices = []
     for name in _FILTERS:
         part = part_of("filter", name)
-        choices.append(Choice(part.entry.name, part.parameters))
+        choices.append(FilterChoice(part.entry.name, part.parameters))
     return apply_filters(load_workload(Path(text)), choices)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from foresail.experiments.study import Case, Mean, Measure, StudyParameters
-from foresail.experiments.trial import Trial
-from foresail.model.errors import InputError
+from foresail.experiments.studies._trial_grid import TrialSetting
+from foresail.experiments.study import Mean, Measure, StudyParameters
 
 ALL: Final = Measure("slo_attainment", "deadlines met", "share")
 ACCEPTED: Final = Measure("accepted_slo_attainment", "deadlines met, accepted jobs", "share")
@@ -55,75 +53,24 @@ class TetriSchedStudyParameters(StudyParameters):
         How often the scheduler is asked.
     """
 
+    POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "load", "cycle_seconds")
+
     hours: float = 1.0
     load: float = 1.0
     cycle_seconds: float = 4.0
 
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        for name in ("hours", "load", "cycle_seconds"):
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    "not positive", field=name, value=getattr(self, name), expected="> 0"
-                )
 
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A place in a study, and what is run there.
-
-    Parameters
-    ----------
-    generator
-        The workload, which names the group too; it has the published number of nodes.
-    x
-        Where in the study.
-    error_percent
-        By how much jobs misstate their runtime.
-    """
-
-    generator: str
-    x: float
-    error_percent: float = 0.0
-
-
-def cases_of(
-    parameters: TetriSchedStudyParameters, setting: Setting, policies: Mapping[str, str]
-) -> list[Case]:
-    """Every system with every seed in one setting.
-
-    Parameters
-    ----------
-    parameters
-        Of the study.
-    setting
-        Where in it, and what is run.
-    policies
-        Policy of each system by the system's name.
-    """
-    return [
-        Case(
-            setting.generator.upper(),
-            setting.x,
-            system,
-            seed,
-            Trial(
-                workload=f"{setting.generator}(hours={parameters.hours:g},load={parameters.load:g})",
-                history=None,
-                seed=seed,
-                policy=policy,
-                cycle_seconds=parameters.cycle_seconds,
-                estimate_error_percent=setting.error_percent,
-            ),
-        )
-        for seed in range(parameters.seeds)
-        for system, policy in policies.items()
-    ]
-
-
-def named(*systems: str) -> dict[str, str]:
-    """Systems that are named policies."""
-    return {system: system for system in systems}
+def setting(
+    parameters: TetriSchedStudyParameters, generator: str, x: float, error_percent: float = 0.0
+) -> TrialSetting:
+    """A setting named by its generator, whose jobs misstate their runtime by so many per cent."""
+    return TrialSetting(
+        f"{generator}(hours={parameters.hours:g},load={parameters.load:g})",
+        None,
+        generator.upper(),
+        x,
+        estimate_error_percent=error_percent,
+    )
 
 
 STACKS: Final = {

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.bill import bill_of
+from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import (
     WaitRows,
     boosted_waits,
@@ -25,7 +26,6 @@ from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.variants import standard_variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import Measure
-from foresail.kernels.wait_model import WaitModel
 
 DEARER: Final = Measure("dearer", "on-demand cost above the oracle's", "share")
 LONGER: Final = Measure("longer", "wait above the oracle's", "share")
@@ -49,7 +49,7 @@ _EXAMPLES: Final = 100_000
 class Baseline:
     """The compound policy that variants are compared with; ``percent`` of the load is owned."""
 
-    trace: waiting.Source
+    trace: waiting.JobSource
     percent: float
     waiting_seconds: float
     short_seconds: float
@@ -161,7 +161,7 @@ def _learned_split(base: Baseline, model: str) -> tuple[WaitModel, WaitRows]:
 
 @lru_cache(maxsize=2)
 def _rows(base: Baseline, another: bool = False) -> WaitRows:
-    """Examples from a run of the baseline in which nobody is told of waits."""
+    """Examples from a run of the baseline in which no job is told of waits."""
     jobs = (base.trace.another() if another else base.trace).read()
     fixed = base.trace.machines(base.percent)
     every = max(1, len(jobs) // _EXAMPLES)

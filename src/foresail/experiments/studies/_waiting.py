@@ -35,7 +35,7 @@ YEAR: Final = "generated year"
 DAY: Final = 86400.0
 
 
-class Source(Protocol):
+class JobSource(Protocol):
     """Where jobs come from, and where they can run."""
 
     @property
@@ -47,7 +47,7 @@ class Source(Protocol):
         """The jobs; kept by the process for the next run."""
         ...
 
-    def another(self) -> Source:
+    def another(self) -> JobSource:
         """Other jobs of the same kind, for models to learn from."""
         ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Claim, Mean, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _POLICIES: Final = {"each job alone": "", "end to end": "end_to_end=yes"}
@@ -31,7 +31,7 @@ def chains(parameters: BeyondChainsParameters) -> Study:
         drawn=(beyond.MISSES.name,),
         cases=tuple(beyond.cases_of(parameters, "pipelines", parameters.load, _POLICIES)),
         claims=(
-            Claim(
+            PublishedClaim(
                 "Fewer deadlines are missed by whom they are known to from the first job on.",
                 Mean(beyond.MISSES.name, "end to end"),
                 Mean(beyond.MISSES.name, "each job alone"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Claim, Mean, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _POLICIES: Final = {
@@ -35,12 +35,12 @@ def fair_share(parameters: BeyondFairShareParameters) -> Study:
         drawn=(beyond.CALM_WAIT.name, beyond.FLOOD_WAIT.name),
         cases=tuple(beyond.cases_of(parameters, "flooded", parameters.load, _POLICIES)),
         claims=(
-            Claim(
+            PublishedClaim(
                 "With fair shares the others wait less.",
                 Mean(beyond.CALM_WAIT.name, "fair shares"),
                 Mean(beyond.CALM_WAIT.name, "no shares"),
             ),
-            Claim(
+            PublishedClaim(
                 "No work is lost by it (taken as: at most 3 % of the goodput).",
                 Mean(beyond.GOODPUT.name, "no shares"),
                 Mean(beyond.GOODPUT.name, "fair shares"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Claim, Mean, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _POLICIES: Final = {
@@ -37,12 +37,12 @@ def risk(parameters: BeyondRiskParameters) -> Study:
         drawn=(beyond.KEPT.name, beyond.MISSES.name),
         cases=tuple(beyond.cases_of(parameters, "e2e", parameters.load, _POLICIES)),
         claims=(
-            Claim(
+            PublishedClaim(
                 "More planned starts are kept with a risk of 0.05 than in expectation.",
                 Mean(beyond.KEPT.name, expected),
                 Mean(beyond.KEPT.name, surer),
             ),
-            Claim(
+            PublishedClaim(
                 "Drawn futures miss fewer deadlines than the program's fixed starts.",
                 Mean(beyond.MISSES.name, "32 futures"),
                 Mean(beyond.MISSES.name, expected),

@@ -32,7 +32,14 @@ from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.year import university_year
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies._logs import log_of
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.university import YEAR_SECONDS
@@ -281,7 +288,7 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         sources.append((str(parameters.log), f", {parameters.log.name}"))
     cases = [
         # A log is the same in every seed, and run once.
-        Case(
+        GridPoint(
             lives + called,
             None,
             provider,
@@ -294,7 +301,7 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         for provider in _PROVIDERS
     ]
     cases += [
-        Case(
+        GridPoint(
             f"transient machines at {100.0 * price:g} % of on demand",
             hours,
             provider,
@@ -307,7 +314,7 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         for provider in _SWEPT
     ]
     cases += [
-        Case(_SMALL, None, terms, seed, SmallCases(terms, parameters.small, seed))
+        GridPoint(_SMALL, None, terms, seed, SmallCases(terms, parameters.small, seed))
         for seed in range(parameters.seeds)
         for terms in _SMALL_TERMS
     ]
@@ -345,14 +352,14 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
     )
 
 
-def _claims(called: str) -> list[Claim]:
+def _claims(called: str) -> list[PublishedClaim]:
     week, never = _WEEK + called, _NEVER + called
 
     def mean(measure: str, provider: str, group: str = week) -> Mean:
         return Mean(measure, provider, group)
 
     claims = [
-        Claim(
+        PublishedClaim(
             f"In hindsight {provider} costs {100 * published:g} % of on-demand (figure 5.4; taken "
             f"as: at most 5 points more).",
             mean("optimum", provider),
@@ -367,25 +374,25 @@ def _claims(called: str) -> list[Claim]:
         )
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             "Amazon and Microsoft are the same (taken as: within 0.1 points).",
             mean("optimum", "microsoft"),
             mean("optimum", "amazon"),
             margin=0.001,
         ),
-        Claim(
+        PublishedClaim(
             "Google's standard machines cost more.",
             mean("optimum", "amazon"),
             mean("optimum", "google"),
         ),
-        Claim(
+        PublishedClaim(
             "... its customised ones less.",
             mean("optimum", "google-customised"),
             mean("optimum", "google"),
         ),
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             f"Where there are transient machines, {said} are never chosen {whose} (figure 5.5; "
             "taken as: for less than 0.1 % of the work).",
             mean(f"{where}_{option}", "amazon"),
@@ -399,7 +406,7 @@ def _claims(called: str) -> list[Claim]:
         )
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             f"The policy costs {100 * (more - 1):.0f} % more than hindsight at {provider} (figure "
             f"5.6; taken as: at most).",
             mean("ratio", provider),
@@ -408,41 +415,41 @@ def _claims(called: str) -> list[Claim]:
         for provider, more in (("amazon", 1.35), ("microsoft", 1.35), ("google", 1.55))
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             "... most at Google.",
             mean("ratio", "amazon"),
             mean("ratio", "google"),
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"It costs 50 % less than on-demand machines only, or saves more ({provider}).",
                 mean("policy", provider),
                 0.5,
             )
             for provider in ("amazon", "google")
         ),
-        Claim(
+        PublishedClaim(
             "... 79 % less than reserved machines only, or saves more.",
             mean("to_reserved", "amazon"),
             0.21,
         ),
-        Claim(
+        PublishedClaim(
             "The policy uses transient machines less than hindsight (figure 5.7).",
             mean("policy_transient", "amazon"),
             mean("optimum_transient", "amazon"),
         ),
-        Claim(
+        PublishedClaim(
             "Without transient machines Amazon is cheapest in hindsight (figure 5.8): "
             "cheaper than Google.",
             mean("optimum", "amazon", never),
             mean("optimum", "google", never),
         ),
-        Claim(
+        PublishedClaim(
             "... and than Microsoft.",
             mean("optimum", "amazon", never),
             mean("optimum", "microsoft", never),
         ),
-        Claim(
+        PublishedClaim(
             "... and Google with the policy.",
             mean("policy", "google-customised", never),
             mean("policy", "amazon", never),

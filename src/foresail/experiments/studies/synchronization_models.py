@@ -14,7 +14,7 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.synchronization.costing import Costs, costs
 from foresail.cloud.synchronization.models import model_of
 from foresail.cloud.synchronization.monte_carlo import drawn_costs
-from foresail.cloud.synchronization.setting import Setting
+from foresail.cloud.synchronization.setting import BarrierProgram
 from foresail.cloud.synchronization.speeds import (
     AnySpeeds,
     UniformSpeeds,
@@ -23,7 +23,14 @@ from foresail.cloud.synchronization.speeds import (
 )
 from foresail.distributions.empirical import Empirical
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _SPEEDUP: Final = Measure("speedup", "speed-up over one on-demand worker")
@@ -64,13 +71,13 @@ _WORKERS: Final = (1, 2, 4, 6, 8, 9, 10, 13, 16, 24, 32, 40)
 _FEWER: Final = (1, 2, 4, 8, 10, 14, 16, 18, 32)
 """Where one technique's settings are compared."""
 _SIMULATED: Final = (2, 4, 8, 16, 32)
-_BASELINE: Final = Setting()
+_BASELINE: Final = BarrierProgram()
 _INTERVAL_SECONDS: Final = 600.0
 """Between two barriers, where speeds are those of markets: long enough to meet a revocation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class BarrierFormula:
     """A model at one number of workers.
 
     ``lowest`` is the least speed of a worker; None: uniform from 0 to 1, as published.
@@ -89,7 +96,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class ModelBarrier:
     """What a barrier of a model waits for."""
 
     model: str
@@ -224,10 +231,10 @@ def synchronization_models(parameters: SynchronizationParameters) -> Study:
     )
 
 
-def _cases(parameters: SynchronizationParameters, seed: int) -> list[Case]:
+def _cases(parameters: SynchronizationParameters, seed: int) -> list[GridPoint]:
     lowest, runs = parameters.lowest, parameters.runs
     cases = [
-        Case(group, k, system, seed, Formula(model, k))
+        GridPoint(group, k, system, seed, BarrierFormula(model, k))
         for group, models in _FORMULAS.items()
         for system, model in models.items()
         for k in (_WORKERS if group == _ALL else _FEWER)
@@ -238,21 +245,22 @@ def _cases(parameters: SynchronizationParameters, seed: int) -> list[Case]:
         "flexible": "fsp(dropped=1)",
     }
     cases += [
-        Case(_FOUR, None, system, seed, Barrier(model, 4)) for system, model in illustrated.items()
+        GridPoint(_FOUR, None, system, seed, ModelBarrier(model, 4))
+        for system, model in illustrated.items()
     ]
     for system, model in _COMPARED.items():
         for k in _SIMULATED:
             cases += [
-                Case(_EXPECTED, k, system, seed, Formula(model, k, lowest)),
-                Case(_DRAWN, k, system, seed, Draw(model, k, lowest, runs, seed)),
+                GridPoint(_EXPECTED, k, system, seed, BarrierFormula(model, k, lowest)),
+                GridPoint(_DRAWN, k, system, seed, Draw(model, k, lowest, runs, seed)),
             ]
             if parameters.prices is not None:
                 task = Draw(model, k, lowest, runs, seed, str(parameters.prices))
-                cases.append(Case(_MEASURED, k, system, seed, task))
+                cases.append(GridPoint(_MEASURED, k, system, seed, task))
     return cases
 
 
-def _claims(*, measured: bool) -> list[Claim]:
+def _claims(*, measured: bool) -> list[PublishedClaim]:
     def speedup(group: str, system: str, *workers: float) -> Mean:
         return Mean("speedup", system, group, workers)
 
@@ -264,81 +272,85 @@ def _claims(*, measured: bool) -> list[Claim]:
 
     usual = (4.0, 8.0, 16.0, 32.0)
     claims = [
-        Claim(
+        PublishedClaim(
             "On demand, more than 10 workers are slower (figure 4.2).",
             speedup(_ALL, "on demand", 13),
             speedup(_ALL, "on demand", 10),
         ),
-        Claim("... and 10 cost over twice as much as one.", 2.0, cost(_ALL, "on demand", 10)),
-        Claim(
+        PublishedClaim(
+            "... and 10 cost over twice as much as one.", 2.0, cost(_ALL, "on demand", 10)
+        ),
+        PublishedClaim(
             "Transient workers are never faster than one on-demand worker (figure 4.4).",
             speedup(_ALL, "transient", 10),
             1.0,
         ),
-        Claim("... and cheaper with up to 8 of them.", cost(_ALL, "transient", 8), 1.0),
-        Claim("... not with 9.", 1.0, cost(_ALL, "transient", 9)),
-        Claim(
+        PublishedClaim("... and cheaper with up to 8 of them.", cost(_ALL, "transient", 8), 1.0),
+        PublishedClaim("... not with 9.", 1.0, cost(_ALL, "transient", 9)),
+        PublishedClaim(
             "One backup worker raises the pace of four from 0.17 to 0.33 (figure 4.5; of five "
             "workers the slowest two: without it the slowest of four has 0.2).",
             0.33,
             Mean("pace", "backups", _FOUR),
         ),
-        Claim(
+        PublishedClaim(
             "Backup workers make transient ones faster than one on demand (figure 4.6), up to "
             "3.5 times (taken as: 3.4 or more).",
             3.4,
             speedup(_BACKUPS, "r=k", 14),
         ),
-        Claim(
+        PublishedClaim(
             "Four backup workers are cheaper than one.",
             cost(_BACKUPS, "r=4", 8),
             cost(_BACKUPS, "r=1", 8),
         ),
-        Claim(
+        PublishedClaim(
             "... and than as many as there are workers.",
             cost(_BACKUPS, "r=4", 8),
             cost(_BACKUPS, "r=k", 8),
         ),
-        Claim(
+        PublishedClaim(
             "Staleness never gives a speed-up, at 500 intervals neither (figure 4.8).",
             speedup(_STALENESS, "d=500", 32),
             1.0,
         ),
-        Claim("... and costs more than one worker beyond 8.", 1.0, cost(_STALENESS, "d=500", 10)),
-        Claim(
+        PublishedClaim(
+            "... and costs more than one worker beyond 8.", 1.0, cost(_STALENESS, "d=500", 10)
+        ),
+        PublishedClaim(
             "Partial barriers that drop all but one do nearly as well as those that drop none "
             "(figure 4.10; taken as: within 1 %).",
             speedup(_PARTIAL, "N=k-1", 8),
             speedup(_PARTIAL, "N=0", 8),
             factor=1.01,
         ),
-        Claim(
+        PublishedClaim(
             "Dropping half is best.", speedup(_PARTIAL, "N=4", 18), speedup(_PARTIAL, "N=k/2", 18)
         ),
-        Claim(
+        PublishedClaim(
             "They reach a speed-up of 2.5 (taken as: 2.4 or more).",
             2.4,
             speedup(_PARTIAL, "N=k/2", 18),
         ),
-        Claim(
+        PublishedClaim(
             "... at 0.75 of the cost of one worker (taken as: 0.8 or less).",
             cost(_PARTIAL, "N=k/2", 18),
             0.8,
         ),
-        Claim(
+        PublishedClaim(
             "Flexible synchronisation is better than partial barriers (figure 4.12).",
             speedup(_PARTIAL, "N=k/2", *usual),
             speedup(_FLEXIBLE, "N=k/2", *usual),
         ),
-        Claim(
+        PublishedClaim(
             "... nearly as fast as backup workers (taken as: within 5 %).",
             speedup(_BACKUPS, "r=k", 14),
             speedup(_FLEXIBLE, "N=k-1", 14),
             factor=1.05,
         ),
-        Claim("... for less.", cost(_FLEXIBLE, "N=k-1", 14), cost(_BACKUPS, "r=k", 14)),
+        PublishedClaim("... for less.", cost(_FLEXIBLE, "N=k-1", 14), cost(_BACKUPS, "r=k", 14)),
         *(
-            Claim(
+            PublishedClaim(
                 f"For the money nothing is better than flexible synchronisation ({system}; figure "
                 "4.13).",
                 ratio(system),
@@ -347,19 +359,21 @@ def _claims(*, measured: bool) -> list[Claim]:
             for system in _COMPARED
             if system != "flexible"
         ),
-        Claim(
+        PublishedClaim(
             "Transient workers without any technique are worse for the money than on-demand ones.",
             ratio("transient", *usual),
             ratio("on demand", *usual),
         ),
-        Claim(
+        PublishedClaim(
             "With 8 workers backups are better for the money than partial barriers.",
             ratio("partial", 8),
             ratio("backups", 8),
         ),
-        Claim("... with 16 it is the other way.", ratio("backups", 16), ratio("partial", 16)),
+        PublishedClaim(
+            "... with 16 it is the other way.", ratio("backups", 16), ratio("partial", 16)
+        ),
         *(
-            Claim(
+            PublishedClaim(
                 f"Flexible synchronisation gains nothing from backup workers (r = {r}; figure "
                 "4.14).",
                 ratio(f"r={r}", *usual, group=_HYBRID),
@@ -370,7 +384,7 @@ def _claims(*, measured: bool) -> list[Claim]:
     ]
     for group in (_DRAWN, *((_MEASURED,) if measured else ())):
         claims += [
-            Claim(
+            PublishedClaim(
                 "With drawn speeds too, nothing is better for the money than flexible "
                 f"synchronisation ({system}; {group}).",
                 ratio(system, *usual, group=group),
@@ -380,7 +394,7 @@ def _claims(*, measured: bool) -> list[Claim]:
             if system != "flexible"
         ]
         claims.append(
-            Claim(
+            PublishedClaim(
                 "... with 32 workers as well (staleness).",
                 ratio("staleness", 32, group=group),
                 ratio("flexible", 32, group=group),

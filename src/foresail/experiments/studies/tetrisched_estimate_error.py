@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.study import Claim, Mean, Study
+from foresail.experiments.studies._trial_grid import cases_of, named
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _FIGURES: Final = {"gr_mix": 6, "gr_slo": 7, "gs_mix": 8}
@@ -39,10 +40,10 @@ def estimate_error(parameters: EstimateErrorParameters) -> Study:
         case
         for generator in parameters.workloads
         for error in parameters.error_percents
-        for case in tetrisched.cases_of(
+        for case in cases_of(
             parameters,
-            tetrisched.Setting(generator, error, error),
-            {**tetrisched.named("tetrisched"), **tetrisched.STACKS},
+            tetrisched.setting(parameters, generator, error, error),
+            {**named("tetrisched"), **tetrisched.STACKS},
         )
     ]
     return Study(
@@ -61,19 +62,19 @@ def estimate_error(parameters: EstimateErrorParameters) -> Study:
     )
 
 
-def _claims(generator: str, errors: tuple[float, ...]) -> tuple[Claim, ...]:
+def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, ...]:
     group, least, most = generator.upper(), min(errors), max(errors)
     figure = f"{group}, figure {_FIGURES[generator]}" if generator in _FIGURES else group
     met = tetrisched.met
     common = (
-        Claim(
+        PublishedClaim(
             f"TetriSched keeps more than 95 % of accepted deadlines even where estimates are half "
             f"of the runtime ({figure}).",
             0.95,
             met("tetrisched", least, group=group, of=tetrisched.ACCEPTED),
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"TetriSched meets more deadlines than Rayon/CS at an error of {error:g} % "
                 f"({figure}).",
                 met("rayon-cs", error, group=group),
@@ -81,14 +82,14 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[Claim, ...]:
             )
             for error in errors
         ),
-        Claim(
+        PublishedClaim(
             f"TetriSched meets more deadlines than Rayon/CS, which promises nodes as early as "
             f"possible, over all errors ({figure}).",
             met("rayon-cs, earliest", group=group),
             met("tetrisched", group=group),
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"Under-estimates cost Rayon/CS accepted deadlines ({stack}; {figure}).",
                 met(stack, least, group=group, of=tetrisched.ACCEPTED),
                 met(stack, 0.0, group=group, of=tetrisched.ACCEPTED),
@@ -104,12 +105,12 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[Claim, ...]:
 
     return (
         *common,
-        Claim(
+        PublishedClaim(
             f"Over-estimates cost Rayon/CS best-effort latency ({figure}).",
             latency("rayon-cs", 0.0),
             latency("rayon-cs", most),
         ),
-        Claim(
+        PublishedClaim(
             f"At the largest over-estimate best-effort jobs of TetriSched are done sooner "
             f"({figure}; published: up to 80 % sooner).",
             latency("tetrisched", most),

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.study import Case, Claim, Mean, Study
+from foresail.experiments.studies._trial_grid import cases_of
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _SLOT_SECONDS: Final = 4.0
@@ -47,18 +48,18 @@ def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
         drawn=tetrisched.DRAWN,
         cases=_cases(parameters),
         claims=(
-            Claim(
+            PublishedClaim(
                 "Without planning ahead fewer deadlines are met than with 96 s of it.",
                 met("tetrisched", 0.0),
                 met("tetrisched", _SATURATED),
             ),
-            Claim(
+            PublishedClaim(
                 "Beyond about 100 s nothing is gained (taken as: less than 2 points).",
                 met("tetrisched", most),
                 met("tetrisched", _SATURATED),
                 margin=0.02,
             ),
-            Claim(
+            PublishedClaim(
                 "With 96 s placing all together meets more deadlines than one by one.",
                 met("tetrisched-ng", _SATURATED),
                 met("tetrisched", _SATURATED),
@@ -84,23 +85,23 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
         drawn=(tetrisched.CYCLE.name, tetrisched.SLOW_CYCLE.name),
         cases=_cases(parameters),
         claims=(
-            Claim(
+            PublishedClaim(
                 "A longer window makes cycles of global placing longer.",
                 cost("tetrisched", 0.0),
                 cost("tetrisched", most),
             ),
-            Claim(
+            PublishedClaim(
                 "Placing one by one has shorter cycles than placing all together.",
                 cost("tetrisched-ng"),
                 cost("tetrisched"),
             ),
-            Claim(
+            PublishedClaim(
                 "For placing one by one a longer window can make cycles shorter, since fewer jobs "
                 "wait.",
                 cost("tetrisched-ng", most),
                 cost("tetrisched-ng", 0.0),
             ),
-            Claim(
+            PublishedClaim(
                 "Cycles of global placing stay below the cycle's length of 4 s (99 % of them).",
                 Mean(tetrisched.SLOW_CYCLE.name, "tetrisched", x=(most,)),
                 1000.0 * parameters.cycle_seconds,
@@ -114,12 +115,12 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
     )
 
 
-def _cases(parameters: PlanAheadStudyParameters) -> tuple[Case, ...]:
+def _cases(parameters: PlanAheadStudyParameters) -> tuple[GridPoint, ...]:
     return tuple(
         case
         for window in parameters.window_seconds
-        for case in tetrisched.cases_of(
-            parameters, tetrisched.Setting("gs_het", window), _policies(window)
+        for case in cases_of(
+            parameters, tetrisched.setting(parameters, "gs_het", window), _policies(window)
         )
     )
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.study import Claim, Study
+from foresail.experiments.studies._trial_grid import cases_of, named
+from foresail.experiments.study import PublishedClaim, Study
 from foresail.model.registry import register
 
 _SYSTEMS: Final = ("tetrisched", "tetrisched-nh")
@@ -35,10 +36,10 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
     cases = [
         case
         for error in parameters.error_percents
-        for case in tetrisched.cases_of(
+        for case in cases_of(
             parameters,
-            tetrisched.Setting("gs_het", error, error),
-            {**tetrisched.named(*_SYSTEMS), **tetrisched.STACKS},
+            tetrisched.setting(parameters, "gs_het", error, error),
+            {**named(*_SYSTEMS), **tetrisched.STACKS},
         )
     ]
     least, most = min(parameters.error_percents), max(parameters.error_percents)
@@ -51,33 +52,33 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
         drawn=tetrisched.DRAWN,
         cases=tuple(cases),
         claims=(
-            Claim(
+            PublishedClaim(
                 "With soft constraints two to three times as many deadlines are met (taken as: "
                 "twice).",
                 met("tetrisched-nh"),
                 met("tetrisched"),
                 factor=0.5,
             ),
-            Claim(
+            PublishedClaim(
                 "With soft constraints more deadlines are met than without.",
                 met("tetrisched-nh"),
                 met("tetrisched"),
             ),
             *(
-                Claim(
+                PublishedClaim(
                     f"TetriSched meets more deadlines than Rayon/CS ({stack}).",
                     met(stack),
                     met("tetrisched"),
                 )
                 for stack in tetrisched.STACKS
             ),
-            Claim(
+            PublishedClaim(
                 "As over-estimates grow, TetriSched without soft constraints falls below Rayon/CS.",
                 met("tetrisched-nh", most),
                 met("rayon-cs", most),
             ),
             *(
-                Claim(
+                PublishedClaim(
                     f"TetriSched meets up to 3.5 times as many deadlines as Rayon/CS (abstract; "
                     f"taken as: at the largest under-estimate; {stack}).",
                     met(stack, least),

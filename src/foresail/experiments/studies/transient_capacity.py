@@ -16,7 +16,14 @@ from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import UnreachableError, plan
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _COST: Final = Measure("on_demand_share", "cost, of on-demand", "share")
@@ -128,7 +135,7 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityParameters(StudyParameters):
+class TransientCapacityParameters(StudyParameters):
     """Parameters of ``transient-capacity``.
 
     Parameters
@@ -164,11 +171,11 @@ class CapacityParameters(StudyParameters):
         cloud.check_file("machines", self.machines)
 
 
-@register("study", "transient-capacity", parameters=CapacityParameters)
-def transient_capacity(parameters: CapacityParameters) -> Study:
+@register("study", "transient-capacity", parameters=TransientCapacityParameters)
+def transient_capacity(parameters: TransientCapacityParameters) -> Study:
     """What each further nine of a transient capacity costs (figure 3.7)."""
     cases = [
-        Case(
+        GridPoint(
             _DRAWN,
             nines,
             system,
@@ -208,9 +215,9 @@ def transient_capacity(parameters: CapacityParameters) -> Study:
     )
 
 
-def _market_cases(parameters: CapacityParameters, prices: str) -> list[Case]:
+def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[GridPoint]:
     return [
-        Case(
+        GridPoint(
             _MARKETS,
             nines,
             system,
@@ -232,7 +239,7 @@ def _market_cases(parameters: CapacityParameters, prices: str) -> list[Case]:
     ]
 
 
-def _claims(group: str) -> list[Claim]:
+def _claims(group: str) -> list[PublishedClaim]:
     def cost(system: str, nines: float) -> Mean:
         return Mean("on_demand_share", system, group, (nines,))
 
@@ -243,19 +250,21 @@ def _claims(group: str) -> list[Claim]:
     claims = []
     for system in systems:
         claims += [
-            Claim(
+            PublishedClaim(
                 f"Two nines cost 38 % of on-demand or less ({system}, {group}).",
                 cost(system, 2.0),
                 0.38,
             ),
-            Claim("... six nines 53 % or less.", cost(system, 6.0), 0.53),
-            Claim("... six nines cost more than two.", cost(system, 2.0), cost(system, 6.0)),
-            Claim("... but less than on-demand machines.", cost(system, 6.0), 1.0),
-            Claim(
+            PublishedClaim("... six nines 53 % or less.", cost(system, 6.0), 0.53),
+            PublishedClaim(
+                "... six nines cost more than two.", cost(system, 2.0), cost(system, 6.0)
+            ),
+            PublishedClaim("... but less than on-demand machines.", cost(system, 6.0), 1.0),
+            PublishedClaim(
                 "... five nines take 30 % more capacity than is needed, or less.",
                 surplus(system, 5.0),
                 0.30,
             ),
-            Claim("... six nines 50 % more, or less.", surplus(system, 6.0), 0.50),
+            PublishedClaim("... six nines 50 % more, or less.", surplus(system, 6.0), 0.50),
         ]
     return claims

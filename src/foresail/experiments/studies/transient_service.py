@@ -12,7 +12,14 @@ from foresail.cloud.transient.clients import Clients, Quickness, serve_waiting_c
 from foresail.cloud.transient.machines import taken_at_random
 from foresail.cloud.transient.serving import Cordoned, Protection, Unprotected
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -115,7 +122,7 @@ class ServiceParameters(StudyParameters):
 def transient_service(parameters: ServiceParameters) -> Study:
     """How a service fares while its machines are taken (section 3.5.3)."""
     cases = [
-        Case(
+        GridPoint(
             group,
             rate,
             system,
@@ -163,52 +170,52 @@ def transient_service(parameters: ServiceParameters) -> Study:
     )
 
 
-def _claims() -> list[Claim]:
+def _claims() -> list[PublishedClaim]:
     def mean(measure: Measure, system: str, group: str | None, *rates: float) -> Mean:
         return Mean(measure.name, system, group, rates)
 
     return [
-        Claim(
+        PublishedClaim(
             "Up to one revocation a minute, latency shifts slightly (in memory, without).",
             mean(_LATENCY, _WITHOUT, _MEMORY, 1.0),
             mean(_LATENCY, _WITHOUT, _MEMORY, 0.0),
             7.0 / 6.0,
         ),
-        Claim(
+        PublishedClaim(
             "... and with the daemon.",
             mean(_LATENCY, _WITH, _MEMORY, 1.0),
             mean(_LATENCY, _WITH, _MEMORY, 0.0),
             7.0 / 6.0,
         ),
-        Claim(
+        PublishedClaim(
             "Throughput falls with the rate.",
             mean(_THROUGHPUT, _WITH, None, 4.0),
             mean(_THROUGHPUT, _WITH, None, 0.0),
         ),
-        Claim(
+        PublishedClaim(
             "... most where the working set is in memory.",
             mean(_KEPT, _WITH, _MEMORY, 4.0),
             mean(_KEPT, _WITH, _DISK, 4.0),
         ),
-        Claim(
+        PublishedClaim(
             "... more there than where it is partly on disk.",
             mean(_KEPT, _WITH, _MEMORY, 4.0),
             mean(_KEPT, _WITH, _PARTLY, 4.0),
         ),
-        Claim(
+        PublishedClaim(
             "Without the daemon, failed requests rise linearly with the rate: not faster.",
             mean(_FAILED, _WITHOUT, _MEMORY, 4.0),
             mean(_FAILED, _WITHOUT, _MEMORY, 1.0),
             5.0,
         ),
-        Claim(
+        PublishedClaim(
             "... nor slower.",
             mean(_FAILED, _WITHOUT, _MEMORY, 1.0),
             mean(_FAILED, _WITHOUT, _MEMORY, 4.0),
             1.0 / 3.0,
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"More than five times fewer fail with the daemon, at {rate:g} a minute.",
                 mean(_FAILED, _WITH, _MEMORY, rate),
                 mean(_FAILED, _WITHOUT, _MEMORY, rate),

@@ -14,7 +14,14 @@ import numpy as np
 from foresail.cloud.transient.estimating import estimated_offers, mean_availability, rolled
 from foresail.cloud.transient.methods import Method
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -36,7 +43,7 @@ _LEAST_SHORT: Final = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class TrailingWindows:
     """Plans of a trailing window, each held to the days after it, in one stretch of a history.
 
     Parameters
@@ -166,7 +173,7 @@ def transient_windows(parameters: WindowParameters) -> Study:
         measures=(_NINES, _SHORT, _COST, _PLANNED),
         drawn=(_NINES.name, _COST.name),
         cases=tuple(
-            Case(_GROUP, days, system, seed, _task(parameters, system, days, seed))
+            GridPoint(_GROUP, days, system, seed, _task(parameters, system, days, seed))
             for seed in range(parameters.seeds)
             for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
             for days in parameters.window_days
@@ -188,9 +195,9 @@ def transient_windows(parameters: WindowParameters) -> Study:
     )
 
 
-def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> Windows:
+def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> TrailingWindows:
     doubting = system in (_DOUBTING, _DOUBTING_NINE)
-    return Windows(
+    return TrailingWindows(
         str(parameters.prices),
         "" if parameters.machines is None else str(parameters.machines),
         Method.BEST if doubting else Method.MARGINAL_LOG,
@@ -206,35 +213,35 @@ def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> 
     )
 
 
-def _claims(windows: tuple[float, ...]) -> tuple[Claim, ...]:
+def _claims(windows: tuple[float, ...]) -> tuple[PublishedClaim, ...]:
     def short(system: str, *days: float) -> Mean:
         return Mean("short_minutes", system, _GROUP, days)
 
     allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
     shortest, longest = min(windows), max(windows)
     return (
-        Claim("A plan for four nines does not keep them.", allowed, short(_RULE)),
-        Claim(
+        PublishedClaim("A plan for four nines does not keep them.", allowed, short(_RULE)),
+        PublishedClaim(
             "... but about three (taken as: at most twice as long without it as three nines "
             "allow).",
             short(_RULE),
             20.0 * allowed,
         ),
-        Claim(
+        PublishedClaim(
             "... in the mean stretch as well (nines of each).",
             Mean("nines", _RULE, _GROUP),
             _TARGET,
         ),
-        Claim("A plan for a nine more keeps four.", short(_NINE), allowed),
-        Claim("An oracle always keeps them.", short(_ORACLE), allowed),
-        Claim(
+        PublishedClaim("A plan for a nine more keeps four.", short(_NINE), allowed),
+        PublishedClaim("An oracle always keeps them.", short(_ORACLE), allowed),
+        PublishedClaim(
             f"The window hardly matters (taken as: {longest:g} days are short no less than half "
             f"as long as {shortest:g}).",
             short(_RULE, shortest),
             short(_RULE, longest),
             factor=2.0,
         ),
-        Claim(
+        PublishedClaim(
             "With doubt, a plan for a nine more keeps four as well.", short(_DOUBTING_NINE), allowed
         ),
     )

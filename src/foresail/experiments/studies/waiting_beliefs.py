@@ -25,7 +25,14 @@ from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.replaying import evaluate
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._logs import log_of
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -83,7 +90,7 @@ class BeliefRun:
             **waiting.figures_of(result),
             "trial_cost": bill_of(found, policy).trial_cost / result.fixed_cost,
         }
-        if tried:  # nobody says which jobs are short, or how long they run
+        if tried:  # it is not said which jobs are short, or how long they run
             return numbers
         short, truth = self.short_seconds, jobs.runtime_seconds
         return numbers | {
@@ -160,7 +167,7 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
     seeds = range(parameters.seeds if parameters.log is None else 1)
     group = parameters.workload if parameters.log is None else parameters.log.name
     cases = [
-        Case(
+        GridPoint(
             group,
             minutes,
             system,
@@ -209,10 +216,10 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
     )
 
 
-def _claims(predictors: tuple[str, ...]) -> list[Claim]:
+def _claims(predictors: tuple[str, ...]) -> list[PublishedClaim]:
     return [
         *(
-            Claim(
+            PublishedClaim(
                 f"Predicted runtimes hardly tell short jobs from long: MCC near 0 (taken as: below "
                 f"0.2; {each}).",
                 Mean("correlation", each),
@@ -221,7 +228,7 @@ def _claims(predictors: tuple[str, ...]) -> list[Claim]:
             for each in predictors
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's or more "
                 f"({each}).",
                 Mean("rented_to_fixed", _ORACLE),
@@ -231,7 +238,7 @@ def _claims(predictors: tuple[str, ...]) -> list[Claim]:
             for each in predictors
         ),
         *(
-            Claim(
+            PublishedClaim(
                 f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).",
                 Mean("rented_to_fixed", each + _SURE),
                 Mean("rented_to_fixed", _TRIED),

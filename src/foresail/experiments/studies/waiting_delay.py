@@ -10,13 +10,20 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import forest_waits, wait_rows
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
-from foresail.kernels.wait_model import WaitModel
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _SYSTEMS: Final = ("weighing", "sww", "ajw", "njw")
@@ -100,7 +107,7 @@ class DelayParameters(StudyParameters):
 def waiting_delay(parameters: DelayParameters) -> Study:
     """What it gives to weigh distributions of waits against the worth of each job's delay."""
     cases = [
-        Case(
+        GridPoint(
             _GROUP,
             worth,
             system,
@@ -130,7 +137,7 @@ def waiting_delay(parameters: DelayParameters) -> Study:
         drawn=("all_costs", "price", "mean_wait_seconds"),
         cases=tuple(cases),
         claims=tuple(
-            Claim(
+            PublishedClaim(
                 f"Weighing costs less than that {name}, if delays are worth {worth:g}.",
                 Mean("all_costs", "weighing", _GROUP, (worth,)),
                 Mean("all_costs", system, _GROUP, (worth,)),

@@ -22,7 +22,7 @@ from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._logs import log_of
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -65,7 +65,7 @@ class Week:
         )
 
     def family(self) -> Sequence[RentedType]:
-        """Customised machines, or standard ones where nobody says how much memory jobs need."""
+        """Customised machines, or standard ones where it is not said how much memory jobs need."""
         jobs = self.read()
         if jobs.memory_bytes is None:
             return waiting.FAMILY
@@ -80,7 +80,7 @@ def _read(week: Week) -> TraceJobs:
 
 
 @dataclass(frozen=True, slots=True)
-class GoogleParameters(StudyParameters):
+class WaitingGoogleParameters(StudyParameters):
     """Parameters of ``waiting-google``.
 
     Parameters
@@ -135,8 +135,8 @@ class GoogleParameters(StudyParameters):
         return "forest" if "forest" in self.models else self.models[-1]
 
 
-@register("study", "waiting-google", parameters=GoogleParameters)
-def waiting_google(parameters: GoogleParameters) -> Study:
+@register("study", "waiting-google", parameters=WaitingGoogleParameters)
+def waiting_google(parameters: WaitingGoogleParameters) -> Study:
     """Waiting policies without an oracle on a week of Google's kind (figures 7.10 to 7.12)."""
     cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
     jobs = "a log" if parameters.log else f"{100.0 * parameters.scale:g} % of the published cell"
@@ -178,25 +178,25 @@ def waiting_google(parameters: GoogleParameters) -> Study:
     )
 
 
-def _cases(parameters: GoogleParameters, seed: int) -> list[Case]:
+def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     log = "" if parameters.log is None else str(parameters.log)
     week = Week(log, parameters.scale, seed)
     base = Baseline(week, parameters.percent, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES)
     best = parameters.best
     cases = [
-        Case(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
+        GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
         for model in parameters.models
         for hours in (1.0, 4.0, 12.0, 24.0)
     ]
 
-    def compared(group: str, x: float, here: Baseline, learned: Baseline) -> list[Case]:
+    def compared(group: str, x: float, here: Baseline, learned: Baseline) -> list[GridPoint]:
         runs = {
             "oracle": VariantRun(here, "oracle"),
             _TRIALS: VariantRun(here, "speculative"),
             "combined": VariantRun(here, f"combined, {best}", best, learned),
             variants.KNOWING_NOTHING: VariantRun(here, variants.KNOWING_NOTHING),
         }
-        return [Case(group, x, system, seed, run) for system, run in runs.items()]
+        return [GridPoint(group, x, system, seed, run) for system, run in runs.items()]
 
     for minutes in parameters.short_minutes:
         cases += compared(_SHORT, minutes, replace(base, short_seconds=60.0 * minutes), base)
@@ -208,7 +208,7 @@ def _cases(parameters: GoogleParameters, seed: int) -> list[Case]:
     return cases
 
 
-def _claims(parameters: GoogleParameters) -> list[Claim]:
+def _claims(parameters: WaitingGoogleParameters) -> list[PublishedClaim]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
@@ -216,7 +216,7 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
     for model in parameters.models:
         if model == _LINEAR:
             claims.append(
-                Claim(
+                PublishedClaim(
                     "The line's MCC is negative (figure 7.10).",
                     mean("correlation", model, _MODELS),
                     0.0,
@@ -224,12 +224,12 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
             )
             continue
         claims += [
-            Claim(
+            PublishedClaim(
                 f"The {model}'s MCC is much as on the university's jobs, 0.25 or more.",
                 0.25,
                 mean("correlation", model, _MODELS),
             ),
-            Claim(
+            PublishedClaim(
                 f"... and falls with the threshold b ({model}).",
                 mean("correlation", model, _MODELS, 24.0),
                 mean("correlation", model, _MODELS, 1.0),
@@ -237,7 +237,7 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
         ]
         if _LINEAR in parameters.models:
             claims.append(
-                Claim(
+                PublishedClaim(
                     f"... and is above the line's ({model}).",
                     mean("correlation", _LINEAR, _MODELS),
                     mean("correlation", model, _MODELS),
@@ -245,20 +245,20 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
             )
     if _BASE_HOURS in parameters.waiting_hours:
         claims += [
-            Claim(
+            PublishedClaim(
                 "Combined, the on-demand cost is near the oracle's (figure 7.11; taken as: within "
                 "10 %).",
                 mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS),
                 mean("rented_to_fixed", "oracle", _LONG_WAITS, _BASE_HOURS),
                 factor=1.1,
             ),
-            Claim(
+            PublishedClaim(
                 "... and well below that of predicted runtimes (taken as: 20 % or more).",
                 mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS),
                 mean("rented_to_fixed", variants.KNOWING_NOTHING, _LONG_WAITS, _BASE_HOURS),
                 factor=0.8,
             ),
-            Claim(
+            PublishedClaim(
                 "Combined, jobs wait slightly less than with the oracle (figure 7.12).",
                 mean("mean_wait_seconds", "combined", _LONG_WAITS, _BASE_HOURS),
                 mean("mean_wait_seconds", "oracle", _LONG_WAITS, _BASE_HOURS),
@@ -266,7 +266,7 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
         ]
     if len(parameters.short_minutes) > 1:
         claims.append(
-            Claim(
+            PublishedClaim(
                 "The smaller t, the nearer is the cost to the oracle's (figure 7.11 a).",
                 mean("dearer", "combined", _SHORT, min(parameters.short_minutes)),
                 mean("dearer", "combined", _SHORT, max(parameters.short_minutes)),
@@ -274,7 +274,7 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
         )
     if len(parameters.waiting_hours) > 1:
         claims.append(
-            Claim(
+            PublishedClaim(
                 "With shorter b, it is slightly nearer, too (figure 7.11 b).",
                 mean("dearer", "combined", _LONG_WAITS, min(parameters.waiting_hours)),
                 mean("dearer", "combined", _LONG_WAITS, max(parameters.waiting_hours)),
@@ -282,7 +282,7 @@ def _claims(parameters: GoogleParameters) -> list[Claim]:
         )
     if parameters.log is None and len(parameters.scales) > 1:
         claims.append(
-            Claim(
+            PublishedClaim(
                 "Many jobs make waits foreseeable: in a larger cell, the cost of waits that were "
                 "foreseen wrongly is less.",
                 mean("dearer_by_waits", "combined", _CELLS, 100.0 * max(parameters.scales)),

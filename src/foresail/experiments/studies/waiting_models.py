@@ -16,7 +16,7 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.registry import register
 
 _LOAD: Final = models.Load(0.2, 0.002, 0.4)
@@ -24,15 +24,16 @@ _WAITING_SECONDS: Final = 900.0
 _SHORT_SECONDS: Final = 180.0
 _SERVERS: Final = (85, 90, 93, 95, 97, 99, 101, 102, 103, 104, 105, 106, 107, 108, 109, 112, 120)
 _SIMULATED: Final = (90, 93, 95, 99, 101, 104, 108)
+_POLICIES: Final = ("ajw", "njw", "ajw-t", "sww", "ljw", "compound")
 _FEWEST: Final = {"ajw": 104, "ljw": 99}
-"""Servers with which a simulated queue that nobody leaves is steady soon enough."""
+"""Servers with which a simulated queue that no job leaves is steady soon enough."""
 _FLEETS: Final = "fleets (b = 900 s, t = 180 s)"
 _SHORT: Final = "short jobs (101 servers)"
 _WRONG: Final = "wrong predictions (SWW: 95 servers, LJW: 101)"
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class WaitingFormula:
     """One point of a model; ``over`` and ``under`` are shares of wrong predictions."""
 
     policy: str
@@ -140,26 +141,26 @@ def waiting_models(parameters: ModelParameters) -> Study:
     )
 
 
-def _formulas(seed: int) -> list[Case]:
+def _formulas(seed: int) -> list[GridPoint]:
     """The same in every seed, so that each simulation has them beside it; run once."""
     limits = _WAITING_SECONDS, _SHORT_SECONDS
     fleets = [
-        Case(_FLEETS, servers, policy, seed, Formula(policy, servers, *limits))
-        for policy in models.POLICIES
+        GridPoint(_FLEETS, servers, policy, seed, WaitingFormula(policy, servers, *limits))
+        for policy in _POLICIES
         for servers in _SERVERS
     ]
     short = [
-        Case(_SHORT, t, policy, seed, Formula(policy, 101, _WAITING_SECONDS, t))
+        GridPoint(_SHORT, t, policy, seed, WaitingFormula(policy, 101, _WAITING_SECONDS, t))
         for policy in ("ljw", "compound")
         for t in (0.0, 60.0, 180.0, 300.0, 600.0, 1200.0, 1800.0)
     ]
     wrong = [
-        Case(
+        GridPoint(
             _WRONG,
             percent,
             f"{policy} {kind}",
             seed,
-            Formula(policy, servers, *limits, **{kind: percent / 100.0}),
+            WaitingFormula(policy, servers, *limits, **{kind: percent / 100.0}),
         )
         for policy, servers in (("sww", 95), ("ljw", 101))
         for kind in ("over", "under")
@@ -168,22 +169,22 @@ def _formulas(seed: int) -> list[Case]:
     return fleets + short + wrong
 
 
-def _simulations(seed: int, jobs: int) -> list[Case]:
+def _simulations(seed: int, jobs: int) -> list[GridPoint]:
     return [
-        Case(
+        GridPoint(
             _FLEETS,
             servers,
             f"{policy} simulated",
             seed,
             Simulation(policy, servers, _WAITING_SECONDS, _SHORT_SECONDS, jobs, seed),
         )
-        for policy in models.POLICIES
+        for policy in _POLICIES
         for servers in _SIMULATED
         if servers >= _FEWEST.get(policy, 0)
     ]
 
 
-def _claims() -> list[Claim]:
+def _claims() -> list[PublishedClaim]:
     def price(system: str, servers: float) -> Mean:
         return Mean("price", system, _FLEETS, (servers,))
 
@@ -191,27 +192,27 @@ def _claims() -> list[Claim]:
         return Mean("mean_wait_seconds", system, _FLEETS, (servers,))
 
     claims = [
-        Claim(
+        PublishedClaim(
             "Without waiting, 108 servers are cheapest, at 0.467 (figure 6.3).",
             price("njw", 108),
             0.46695,
         ),
-        Claim("... cheaper than 107.", price("njw", 108), price("njw", 107)),
-        Claim("... and than 109.", price("njw", 108), price("njw", 109)),
-        Claim(
+        PublishedClaim("... cheaper than 107.", price("njw", 108), price("njw", 107)),
+        PublishedClaim("... and than 109.", price("njw", 108), price("njw", 109)),
+        PublishedClaim(
             "If all wait for those 108, they pay 7.5 % less and wait 20 s.",
             price("ajw", 108),
             price("njw", 108),
             factor=0.9253,
         ),
-        Claim("... wait no more than 21 s.", wait("ajw", 108), 21.0),
-        Claim(
+        PublishedClaim("... wait no more than 21 s.", wait("ajw", 108), 21.0),
+        PublishedClaim(
             "SWW waits longest with 93 servers (figure 6.5): longer than with 90.",
             wait("sww", 90),
             wait("sww", 93),
         ),
-        Claim("... and than with 95.", wait("sww", 95), wait("sww", 93)),
-        Claim(
+        PublishedClaim("... and than with 95.", wait("sww", 95), wait("sww", 93)),
+        PublishedClaim(
             "The compound never has a higher opportunity cost than LJW (figure 6.11).",
             Mean("opportunity_cost", "compound", _FLEETS, (99.0, 101.0, 104.0, 108.0)),
             Mean("opportunity_cost", "ljw", _FLEETS, (99.0, 101.0, 104.0, 108.0)),
@@ -220,13 +221,13 @@ def _claims() -> list[Claim]:
     claims += _claims_on_short_jobs()
     for policy, servers in (("sww", 93), ("ajw-t", 95), ("njw", 108), ("compound", 90)):
         claims += [
-            Claim(
+            PublishedClaim(
                 f"Simulated, {policy} with {servers} servers costs within 1 % of the formula.",
                 price(f"{policy} simulated", servers),
                 price(policy, servers),
                 factor=1.01,
             ),
-            Claim(
+            PublishedClaim(
                 "... from below as well.",
                 price(policy, servers),
                 price(f"{policy} simulated", servers),
@@ -236,7 +237,7 @@ def _claims() -> list[Claim]:
     return claims
 
 
-def _claims_on_short_jobs() -> list[Claim]:
+def _claims_on_short_jobs() -> list[PublishedClaim]:
     """Of LJW with 101 servers: what the threshold does, and what wrong predictions do."""
 
     def short(measure: str, t: float) -> Mean:
@@ -246,53 +247,53 @@ def _claims_on_short_jobs() -> list[Claim]:
         return Mean(measure, f"ljw {kind}", _WRONG, (percent,))
 
     return [
-        Claim(
+        PublishedClaim(
             "The more jobs count as short, the higher the price (figure 6.8).",
             short("price", 180),
             short("price", 600),
         ),
-        Claim(
+        PublishedClaim(
             "... and the shorter the mean wait: with 180 s a tenth of AJW's (taken as).",
             short("mean_wait_seconds", 180),
             short("mean_wait_seconds", 0),
             factor=0.1,
         ),
-        Claim(
+        PublishedClaim(
             "Short jobs taken for long ones lower the price (figure 6.9 a).",
             wrong("price", "over", 30),
             wrong("price", "over", 0),
         ),
-        Claim(
+        PublishedClaim(
             "... but little: by 5 % at most, where 30 % are (taken as).",
             wrong("price", "over", 0),
             wrong("price", "over", 30),
             factor=1.05,
         ),
-        Claim(
+        PublishedClaim(
             "Long jobs taken for short ones raise it significantly: by 10 % or more, where 30 % "
             "are (taken as).",
             wrong("price", "under", 0),
             wrong("price", "under", 30),
             factor=1.0 / 1.1,
         ),
-        Claim(
+        PublishedClaim(
             "The mean wait does the opposite (figure 6.9 b): longer for short jobs taken for long.",
             wrong("mean_wait_seconds", "over", 0),
             wrong("mean_wait_seconds", "over", 30),
         ),
-        Claim(
+        PublishedClaim(
             "... and shorter for long jobs taken for short ones.",
             wrong("mean_wait_seconds", "under", 30),
             wrong("mean_wait_seconds", "under", 0),
         ),
-        Claim(
+        PublishedClaim(
             "The compound's price is about LJW's once servers suffice (figure 6.10; taken as: "
             "within 0.1 % with 101).",
             Mean("price", "compound", _FLEETS, (101.0,)),
             Mean("price", "ljw", _FLEETS, (101.0,)),
             factor=1.001,
         ),
-        Claim(
+        PublishedClaim(
             "... and where they do not, it still waits no longer than b.",
             Mean("mean_wait_seconds", "compound", _FLEETS, (90.0,)),
             _WAITING_SECONDS,

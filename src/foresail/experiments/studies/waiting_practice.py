@@ -8,7 +8,14 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, VariantRun
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _THRESHOLDS: Final = "waiting threshold b (h)"
@@ -97,7 +104,7 @@ def waiting_practice(parameters: PracticeParameters) -> Study:
     )
 
 
-def _cases(parameters: PracticeParameters, seed: int) -> list[Case]:
+def _cases(parameters: PracticeParameters, seed: int) -> list[GridPoint]:
     model, combined = parameters.model, f"combined, {parameters.model}"
     waits = f"waits by {model}"
     base = Baseline(
@@ -112,10 +119,12 @@ def _cases(parameters: PracticeParameters, seed: int) -> list[Case]:
     for hours in parameters.waiting_hours:
         here = replace(base, waiting_seconds=3600.0 * hours)
         cases += [
-            Case(_THRESHOLDS, hours, "oracle", seed, VariantRun(here, "oracle")),
-            Case(_THRESHOLDS, hours, _TRIALS, seed, VariantRun(here, "speculative")),
-            Case(_THRESHOLDS, hours, "combined", seed, VariantRun(here, combined, model, base)),
-            Case(
+            GridPoint(_THRESHOLDS, hours, "oracle", seed, VariantRun(here, "oracle")),
+            GridPoint(_THRESHOLDS, hours, _TRIALS, seed, VariantRun(here, "speculative")),
+            GridPoint(
+                _THRESHOLDS, hours, "combined", seed, VariantRun(here, combined, model, base)
+            ),
+            GridPoint(
                 _THRESHOLDS,
                 hours,
                 variants.KNOWING_NOTHING,
@@ -125,72 +134,72 @@ def _cases(parameters: PracticeParameters, seed: int) -> list[Case]:
         ]
         only = replace(alone, waiting_seconds=3600.0 * hours)
         cases += [
-            Case(_SHORT_WAITS, hours, "oracle", seed, VariantRun(only, "oracle")),
-            Case(_SHORT_WAITS, hours, "naive", seed, VariantRun(only, "naive")),
-            Case(
+            GridPoint(_SHORT_WAITS, hours, "oracle", seed, VariantRun(only, "oracle")),
+            GridPoint(_SHORT_WAITS, hours, "naive", seed, VariantRun(only, "naive")),
+            GridPoint(
                 _SHORT_WAITS, hours, "waits by a model", seed, VariantRun(only, waits, model, alone)
             ),
         ]
     for percent in parameters.percents:
         here = replace(base, percent=percent)
         cases += [
-            Case(_FLEETS, percent, "oracle", seed, VariantRun(here, "oracle")),
-            Case(_FLEETS, percent, "combined", seed, VariantRun(here, combined, model)),
+            GridPoint(_FLEETS, percent, "oracle", seed, VariantRun(here, "oracle")),
+            GridPoint(_FLEETS, percent, "combined", seed, VariantRun(here, combined, model)),
         ]
     for minutes in parameters.middle_minutes:
         here = replace(
             base, trace=waiting.Trace("", parameters.jobs, seed, middle_seconds=60.0 * minutes)
         )
-        cases.append(Case(_LONG_JOBS, minutes, _TRIALS, seed, VariantRun(here, "speculative")))
+        cases.append(GridPoint(_LONG_JOBS, minutes, _TRIALS, seed, VariantRun(here, "speculative")))
     return cases
 
 
-def _claims(parameters: PracticeParameters) -> list[Claim]:
+def _claims(parameters: PracticeParameters) -> list[PublishedClaim]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
     claims = []
     if _BASE_HOURS in parameters.waiting_hours:
         claims += [
-            Claim(
+            PublishedClaim(
                 "Told waits by a model, the on-demand cost is within 2 % of the oracle's at b = "
                 "24 h (figure 7.6).",
                 mean("rented_to_fixed", "waits by a model", _SHORT_WAITS, _BASE_HOURS),
                 mean("rented_to_fixed", "oracle", _SHORT_WAITS, _BASE_HOURS),
                 factor=1.02,
             ),
-            Claim(
+            PublishedClaim(
                 "... and the wait within 1 %.",
                 mean("mean_wait_seconds", "waits by a model", _SHORT_WAITS, _BASE_HOURS),
                 mean("mean_wait_seconds", "oracle", _SHORT_WAITS, _BASE_HOURS),
                 factor=1.01,
             ),
-            Claim(
+            PublishedClaim(
                 "Who waits in vain waits 14 % longer than the oracle.",
                 mean("mean_wait_seconds", "oracle", _SHORT_WAITS, _BASE_HOURS),
                 mean("mean_wait_seconds", "naive", _SHORT_WAITS, _BASE_HOURS),
                 factor=1.0 / 1.14,
             ),
-            Claim(
+            PublishedClaim(
                 "Combined with trials, the on-demand cost is within 4 % of the oracle's (figure "
                 "7.7).",
                 mean("rented_to_fixed", "combined", _THRESHOLDS, _BASE_HOURS),
                 mean("rented_to_fixed", "oracle", _THRESHOLDS, _BASE_HOURS),
                 factor=1.04,
             ),
-            Claim(
+            PublishedClaim(
                 "... and the wait within 13 % (figure 7.8).",
                 mean("mean_wait_seconds", "combined", _THRESHOLDS, _BASE_HOURS),
                 mean("mean_wait_seconds", "oracle", _THRESHOLDS, _BASE_HOURS),
                 factor=1.13,
             ),
-            Claim(
+            PublishedClaim(
                 "Predicted runtimes, which tell nothing, cost 70 % more on demand than the oracle "
                 "(taken as: 50 % or more).",
                 0.5,
                 mean("dearer", variants.KNOWING_NOTHING, _THRESHOLDS, _BASE_HOURS),
             ),
-            Claim(
+            PublishedClaim(
                 "... and hardly anybody waits (taken as: a minute).",
                 mean("mean_wait_seconds", variants.KNOWING_NOTHING, _THRESHOLDS, _BASE_HOURS),
                 60.0,
@@ -198,7 +207,7 @@ def _claims(parameters: PracticeParameters) -> list[Claim]:
         ]
     claims += [
         *(
-            Claim(
+            PublishedClaim(
                 "With trials and all waits known, the on-demand cost is within 4 % of the oracle's "
                 f"(mean of runtimes between 3 min and 6 h: {minutes:g} min).",
                 mean("dearer", _TRIALS, _LONG_JOBS, minutes),
@@ -206,20 +215,20 @@ def _claims(parameters: PracticeParameters) -> list[Claim]:
             )
             for minutes in parameters.middle_minutes
         ),
-        Claim(
+        PublishedClaim(
             "The naive policy pays what the oracle pays (taken as: within 0.1 %).",
             mean("total_cost", "naive", _SHORT_WAITS),
             mean("total_cost", "oracle", _SHORT_WAITS),
             factor=1.001,
         ),
-        Claim(
+        PublishedClaim(
             "The total cost is near the oracle's whatever is owned (figure 7.9; taken as: within "
             "4 %).",
             mean("total_cost", "combined", _FLEETS),
             mean("total_cost", "oracle", _FLEETS),
             factor=1.04,
         ),
-        Claim(
+        PublishedClaim(
             "The more is owned, the less jobs wait.",
             mean("mean_wait_seconds", "combined", _FLEETS, max(parameters.percents)),
             mean("mean_wait_seconds", "combined", _FLEETS, min(parameters.percents)),

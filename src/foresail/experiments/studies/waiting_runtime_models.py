@@ -23,7 +23,14 @@ from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.believed_runtimes import believed_runtimes
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._logs import log_of
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
@@ -58,7 +65,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedJobs:
     """Jobs of a log of which the first three quarters are learned, the others measured.
 
     Parameters
@@ -88,7 +95,7 @@ class Learned:
 class ModelRun:
     """The compound policy, told runtimes by a model; waits are foreseen."""
 
-    learned: Learned
+    learned: LearnedJobs
     waiting_seconds: float
     short_seconds: float
 
@@ -108,9 +115,9 @@ class ModelRun:
 
 @dataclass(frozen=True, slots=True)
 class QueueRun:
-    """Everybody waits, in an order that goes by what is believed of runtimes, or by nothing."""
+    """Every job waits, in an order that goes by what is believed of runtimes, or by nothing."""
 
-    learned: Learned
+    learned: LearnedJobs
 
     def measure(self) -> Mapping[str, float]:
         """How long jobs waited."""
@@ -188,7 +195,7 @@ class RuntimeModelParameters(StudyParameters):
     log
         A log.
     percent, queue_percent
-        Of the mean load that is owned under the compound policy, and where everybody waits.
+        Of the mean load that is owned under the compound policy, and where every job waits.
     waiting_minutes, short_minutes
         Thresholds b and t, of which the latter makes the figures' axis.
     models
@@ -231,13 +238,13 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     for seed in seeds:
         for minutes in parameters.short_minutes:
             cases += [
-                Case(
+                GridPoint(
                     _POLICY,
                     minutes,
                     system,
                     seed,
                     ModelRun(
-                        Learned(source, seed, parameters.percent, system),
+                        LearnedJobs(source, seed, parameters.percent, system),
                         60.0 * parameters.waiting_minutes,
                         60.0 * minutes,
                     ),
@@ -245,12 +252,12 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
                 for system in told
             ]
         cases += [
-            Case(
+            GridPoint(
                 _QUEUE,
                 None,
                 system,
                 seed,
-                QueueRun(Learned(source, seed, parameters.queue_percent, system)),
+                QueueRun(LearnedJobs(source, seed, parameters.queue_percent, system)),
             )
             for system in (*told, _RANDOM, _ARRIVAL)
         ]
@@ -281,7 +288,7 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     )
 
 
-def _claims(parameters: RuntimeModelParameters) -> list[Claim]:
+def _claims(parameters: RuntimeModelParameters) -> list[PublishedClaim]:
     def mean(measure: str, system: str, group: str = _POLICY) -> Mean:
         return Mean(measure, system, group)
 
@@ -291,13 +298,13 @@ def _claims(parameters: RuntimeModelParameters) -> list[Claim]:
     claims = []
     for model in parameters.models:
         claims += [
-            Claim(
+            PublishedClaim(
                 f"The error of predicted runtimes is high (figure 7.2 a; taken as: MAPE above 100 "
                 f"%; {model}).",
                 1.0,
                 mean("percentage_error", model),
             ),
-            Claim(
+            PublishedClaim(
                 f"Short jobs are hardly told from long ones (figure 7.2 b; taken as: MCC below "
                 f"0.2; {model}).",
                 mean("correlation", model),
@@ -306,34 +313,34 @@ def _claims(parameters: RuntimeModelParameters) -> list[Claim]:
         ]
     if _BEST in parameters.models:
         claims += [
-            Claim(
+            PublishedClaim(
                 "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's "
                 "(figure 7.4 a, t of 15 minutes; taken as: 50 % or more; support vectors).",
                 usual("rented_to_fixed", _ORACLE),
                 usual("rented_to_fixed", _BEST),
                 factor=1.0 / 1.5,
             ),
-            Claim(
+            PublishedClaim(
                 "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of the oracle's "
                 "wait).",
                 usual("mean_wait_seconds", _BEST),
                 usual("mean_wait_seconds", _ORACLE),
                 factor=0.1,
             ),
-            Claim(
+            PublishedClaim(
                 "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h "
                 "against 0.6 h (support vectors).",
                 mean("mean_wait_seconds", _ORACLE, _QUEUE),
                 mean("mean_wait_seconds", _BEST, _QUEUE),
             ),
-            Claim(
+            PublishedClaim(
                 "... and less than in any order: 1.71 h against 3.1 h.",
                 mean("mean_wait_seconds", _BEST, _QUEUE),
                 mean("mean_wait_seconds", _RANDOM, _QUEUE),
             ),
         ]
     claims.append(
-        Claim(
+        PublishedClaim(
             "Any order waits less than the order of arrival: 3.1 h against 8.1 h.",
             mean("mean_wait_seconds", _RANDOM, _QUEUE),
             mean("mean_wait_seconds", _ARRIVAL, _QUEUE),

@@ -10,8 +10,15 @@ import numpy as np
 
 from foresail.cloud.waiting import models
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies.waiting_models import Formula, Simulation
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.studies.waiting_models import Simulation, WaitingFormula
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _LOAD: Final = models.Load(0.2, 0.002, 0.4)
@@ -31,14 +38,14 @@ _SHORTEST: Final = "shortest job first (figure 6.11 b)"
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
 _SIMULATED: Final = (95, 99, 101, 104, 108)
 _FEWEST: Final = {"ajw": 104, "ljw": 99}
-"""Servers with which a simulated queue that nobody leaves is steady soon enough."""
+"""Servers with which a simulated queue that no job leaves is steady soon enough."""
 _SKIPPED: Final = {"ajw": 2}
 """How many of the fleets that are compared are not simulated for a policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastServer:
-    """How much the last of so many servers is used where nobody waits."""
+    """How much the last of so many servers is used where no job waits."""
 
     servers: int
 
@@ -109,32 +116,36 @@ def waiting_thresholds(parameters: ThresholdParameters) -> Study:
     )
 
 
-def _formulas(seed: int) -> list[Case]:
+def _formulas(seed: int) -> list[GridPoint]:
     """The same in every seed; run once."""
     rest = _WAITING_SECONDS, _SHORT_SECONDS
-    cases = [Case(_LAST, servers, "nobody waits", seed, LastServer(servers)) for servers in _FLEETS]
+    cases = [
+        GridPoint(_LAST, servers, "nobody waits", seed, LastServer(servers)) for servers in _FLEETS
+    ]
     for servers in _FLEETS:
         unlimited = {"all wait": "ajw", "nobody waits": "njw"}
         cases += [
-            Case(_PATIENCE, servers, system, seed, Formula(policy, servers, *rest))
+            GridPoint(_PATIENCE, servers, system, seed, WaitingFormula(policy, servers, *rest))
             for system, policy in unlimited.items()
         ]
         cases += [
-            Case(_PATIENCE, servers, f"b={b:g} s", seed, Formula("ajw-t", servers, b, rest[1]))
+            GridPoint(
+                _PATIENCE, servers, f"b={b:g} s", seed, WaitingFormula("ajw-t", servers, b, rest[1])
+            )
             for b in (60.0, 300.0, 900.0, 3600.0)
         ]
         cases += [
-            Case(
+            GridPoint(
                 _OVER,
                 servers,
                 f"{percent:g} % wrong",
                 seed,
-                Formula("sww", servers, *rest, over=percent / 100.0),
+                WaitingFormula("sww", servers, *rest, over=percent / 100.0),
             )
             for percent in (0.0, 3.0, 5.0, 30.0)
         ]
         cases += [
-            Case(
+            GridPoint(
                 _CONSERVING,
                 servers,
                 f"{percent:g} % wrong",
@@ -144,22 +155,28 @@ def _formulas(seed: int) -> list[Case]:
             for percent in (0.0, 3.0, 5.0, 30.0, 100.0)
         ]
         cases += [
-            Case(
+            GridPoint(
                 _UNDER,
                 servers,
                 f"{percent:g} % wrong",
                 seed,
-                Formula("sww", servers, *rest, under=percent / 100.0),
+                WaitingFormula("sww", servers, *rest, under=percent / 100.0),
             )
             for percent in (0.0, 30.0, 100.0)
         ]
         for group in (_OVER, _CONSERVING):
-            cases.append(Case(group, servers, "nobody waits", seed, Formula("njw", servers, *rest)))
-        cases.append(Case(_UNDER, servers, "b=900 s", seed, Formula("ajw-t", servers, *rest)))
+            cases.append(
+                GridPoint(
+                    group, servers, "nobody waits", seed, WaitingFormula("njw", servers, *rest)
+                )
+            )
+        cases.append(
+            GridPoint(_UNDER, servers, "b=900 s", seed, WaitingFormula("ajw-t", servers, *rest))
+        )
     return cases
 
 
-def _simulations(seed: int, jobs: int) -> list[Case]:
+def _simulations(seed: int, jobs: int) -> list[GridPoint]:
     limits = _WAITING_SECONDS, _SHORT_SECONDS
     return [
         case
@@ -167,14 +184,14 @@ def _simulations(seed: int, jobs: int) -> list[Case]:
         for servers in _SIMULATED
         if servers >= _FEWEST.get(policy, 0)
         for case in (
-            Case(
+            GridPoint(
                 _FIRST_COME,
                 servers,
                 policy,
                 seed,
                 Simulation(policy, servers, *limits, jobs, seed),
             ),
-            Case(
+            GridPoint(
                 _SHORTEST,
                 servers,
                 policy,
@@ -185,7 +202,7 @@ def _simulations(seed: int, jobs: int) -> list[Case]:
     ]
 
 
-def _claims() -> list[Claim]:
+def _claims() -> list[PublishedClaim]:
     def price(group: str, system: str, *servers: float) -> Mean:
         return Mean("price", system, group, servers)
 
@@ -199,73 +216,73 @@ def _claims() -> list[Claim]:
         return Mean("marginal_use", "nobody waits", _LAST, (servers,))
 
     claims = [
-        Claim(
+        PublishedClaim(
             "The cheapest fleet is the largest whose last server is used as much as the price of "
             "owning, 0.4 (figure 6.3): 108 servers are.",
             0.4,
             use(108),
         ),
-        Claim("... and 109 are not.", use(109), 0.4),
-        Claim(
+        PublishedClaim("... and 109 are not.", use(109), 0.4),
+        PublishedClaim(
             "Longer patience is cheaper (figure 6.4): 900 s than 60 s.",
             price(_PATIENCE, "b=900 s", 100.0),
             price(_PATIENCE, "b=60 s", 103.0),
         ),
-        Claim(
+        PublishedClaim(
             "... and waits longer.",
             wait(_PATIENCE, "b=60 s", 103.0),
             wait(_PATIENCE, "b=900 s", 100.0),
         ),
-        Claim(
+        PublishedClaim(
             "The price is between that of all waiting and that of nobody waiting.",
             price(_PATIENCE, "all wait", 108.0),
             price(_PATIENCE, "b=60 s", 108.0),
         ),
-        Claim(
+        PublishedClaim(
             "... on the other side as well.",
             price(_PATIENCE, "b=60 s", 108.0),
             price(_PATIENCE, "nobody waits", 108.0),
         ),
-        Claim(
+        PublishedClaim(
             "5 % of waits predicted too long change the price a lot (figure 6.6; taken as: 5 % "
             "more or beyond, with 100 servers).",
             price(_OVER, "0 % wrong", 100.0),
             price(_OVER, "5 % wrong", 100.0),
             factor=1.0 / 1.05,
         ),
-        Claim(
+        PublishedClaim(
             "... and shorten the wait.",
             wait(_OVER, "5 % wrong", 100.0),
             wait(_OVER, "0 % wrong", 100.0),
         ),
-        Claim(
+        PublishedClaim(
             "With many servers that costs more than if nobody waited.",
             price(_OVER, "nobody waits", 120.0),
             price(_OVER, "30 % wrong", 120.0),
         ),
-        Claim(
+        PublishedClaim(
             "... not where free servers are used.",
             price(_CONSERVING, "30 % wrong", 120.0),
             price(_CONSERVING, "nobody waits", 120.0),
             factor=1.0001,
         ),
-        Claim(
+        PublishedClaim(
             "There, with all predictions wrong, nobody waits and 108 servers are cheapest.",
             price(_CONSERVING, "100 % wrong", 108.0),
             price(_CONSERVING, "100 % wrong", 105.0),
         ),
-        Claim(
+        PublishedClaim(
             "Waits predicted too short lengthen the wait (figure 6.7).",
             wait(_UNDER, "0 % wrong", 93.0),
             wait(_UNDER, "30 % wrong", 93.0),
         ),
-        Claim(
+        PublishedClaim(
             "... up to that of all waiting up to b (taken as: within 0.1 %).",
             wait(_UNDER, "100 % wrong", 93.0),
             wait(_UNDER, "b=900 s", 93.0),
             factor=1.001,
         ),
-        Claim(
+        PublishedClaim(
             "... and do not change the price (taken as: within 0.1 %).",
             price(_UNDER, "100 % wrong", 93.0),
             price(_UNDER, "0 % wrong", 93.0),
@@ -275,7 +292,7 @@ def _claims() -> list[Claim]:
     at = (99.0, 101.0, 104.0, 108.0)
     for group in (_FIRST_COME, _SHORTEST):
         claims += [
-            Claim(
+            PublishedClaim(
                 f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).",
                 cost(group, "compound", *at[_SKIPPED.get(policy, 0) :]),
                 cost(group, policy, *at[_SKIPPED.get(policy, 0) :]),
@@ -284,7 +301,7 @@ def _claims() -> list[Claim]:
             if policy != "compound"
         ]
     claims += [
-        Claim(
+        PublishedClaim(
             f"Shortest first, the opportunity cost is lower ({policy}).",
             cost(_SHORTEST, policy, *at[_SKIPPED.get(policy, 0) :]),
             cost(_FIRST_COME, policy, *at[_SKIPPED.get(policy, 0) :]),

@@ -13,7 +13,7 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
@@ -102,13 +102,15 @@ def waiting_trace(parameters: TraceParameters) -> Study:
         year = waiting.Trace("", parameters.jobs, seed)
         for percent in _PERCENTS:
             cases += [
-                Case(waiting.YEAR, percent, system, seed, TraceRun(year, percent, system, *limits))
+                GridPoint(
+                    waiting.YEAR, percent, system, seed, TraceRun(year, percent, system, *limits)
+                )
                 for system in _SYSTEMS
                 if percent >= _least(system)
             ]
         for kind in ("runtimes_over", "runtimes_under", "waits_over", "waits_under"):
             cases += [
-                Case(
+                GridPoint(
                     _WRONG,
                     wrong,
                     kind.replace("_", " "),
@@ -120,7 +122,9 @@ def waiting_trace(parameters: TraceParameters) -> Study:
     if parameters.log is not None:
         trace = waiting.Trace(str(parameters.log), 0, 0, parameters.machine_cores)
         cases += [
-            Case(parameters.log.name, percent, system, 0, TraceRun(trace, percent, system, *limits))
+            GridPoint(
+                parameters.log.name, percent, system, 0, TraceRun(trace, percent, system, *limits)
+            )
             for percent in _PERCENTS
             for system in _SYSTEMS
             if percent >= _least(system)
@@ -145,54 +149,56 @@ def waiting_trace(parameters: TraceParameters) -> Study:
 
 
 def _least(system: str) -> float:
-    """Percentage from which on a policy is run: less, and a queue that nobody leaves only grows."""
+    """Percentage from which on a policy is run: less, and a queue that no job leaves only grows."""
     return {"ajw": _OWN, "ljw": 110.0}.get(system.split()[0], 0.0)
 
 
-def _claims() -> tuple[Claim, ...]:
+def _claims() -> tuple[PublishedClaim, ...]:
     def mean(measure: str, system: str, percent: float) -> Mean:
         return Mean(measure, system, waiting.YEAR, (percent,))
 
     own = mean("price", "ajw", _OWN)
     return (
-        Claim(
+        PublishedClaim(
             "The compound with 150 machines costs 5 % less than waiting for 225 (figure 6.13).",
             mean("price", "compound", _BEST),
             own,
             factor=0.95,
         ),
-        Claim(
+        PublishedClaim(
             "... and its jobs wait 7 times less than where nobody overtakes.",
             mean("mean_wait_seconds", "compound", _BEST),
             mean("mean_wait_seconds", "ajw strict-fcfs", _OWN),
             factor=1.0 / 7.0,
         ),
-        Claim("Its price is 43 % below on-demand.", mean("price", "compound", _BEST), 0.571),
-        Claim(
+        PublishedClaim(
+            "Its price is 43 % below on-demand.", mean("price", "compound", _BEST), 0.571
+        ),
+        PublishedClaim(
             "Waiting for 225 machines costs 0.60 of on-demand.",
             own,
             0.60,
             margin=0.005,
         ),
-        Claim(
+        PublishedClaim(
             "10 % of long jobs taken for short ones raise the price by 10 % at most (figure 6.15).",
             Mean("price", "runtimes under", _WRONG, (10.0,)),
             Mean("price", "runtimes under", _WRONG, (0.0,)),
             factor=1.10,
         ),
-        Claim(
+        PublishedClaim(
             "... and so do 10 % of short jobs taken for long ones.",
             Mean("price", "runtimes over", _WRONG, (10.0,)),
             Mean("price", "runtimes over", _WRONG, (0.0,)),
             factor=1.10,
         ),
-        Claim(
+        PublishedClaim(
             "The price grows slower than the share of waits predicted too long (30 %).",
             Mean("price", "waits over", _WRONG, (30.0,)),
             Mean("price", "waits over", _WRONG, (0.0,)),
             factor=1.30,
         ),
-        Claim(
+        PublishedClaim(
             "Shortest first, all that wait for 225 machines wait less (0.6 h against 8.1 h).",
             mean("mean_wait_seconds", "ajw sjf", _OWN),
             mean("mean_wait_seconds", "ajw", _OWN),

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_trace import TraceRun
-from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.registry import register
 
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
@@ -81,7 +81,7 @@ def waiting_trace_queues(parameters: QueueParameters) -> Study:
     )
 
 
-def _cases(parameters: QueueParameters, seed: int) -> list[Case]:
+def _cases(parameters: QueueParameters, seed: int) -> list[GridPoint]:
     limits = 3600.0 * parameters.waiting_hours, 60.0 * parameters.short_minutes
     trace = (
         waiting.Trace("", parameters.jobs, seed)
@@ -89,17 +89,17 @@ def _cases(parameters: QueueParameters, seed: int) -> list[Case]:
         else waiting.Trace(str(parameters.log), 0, 0, parameters.machine_cores)
     )
     cases = [
-        Case(group, percent, policy, seed, TraceRun(trace, percent, policy + queue, *limits))
+        GridPoint(group, percent, policy, seed, TraceRun(trace, percent, policy + queue, *limits))
         for group, queue in ((_FIRST_COME, ""), (_SHORTEST, " sjf"))
         for percent in _PERCENTS
         for policy in _POLICIES
-        # With less than its load, a queue that nobody leaves only grows.
+        # With less than its load, a queue that no job leaves only grows.
         if policy != "ajw" or percent >= _OWN
     ]
     for percent in _PERCENTS:
         for group, field in ((_OVER, "waits_over"), (_UNDER, "waits_under")):
             cases += [
-                Case(
+                GridPoint(
                     group,
                     percent,
                     f"{wrong:g} % wrong",
@@ -109,10 +109,12 @@ def _cases(parameters: QueueParameters, seed: int) -> list[Case]:
                 for wrong in (0.0, 5.0, 30.0, 100.0)
             ]
         cases.append(
-            Case(_OVER, percent, "nobody waits", seed, TraceRun(trace, percent, "njw", *limits))
+            GridPoint(
+                _OVER, percent, "nobody waits", seed, TraceRun(trace, percent, "njw", *limits)
+            )
         )
     cases += [
-        Case(
+        GridPoint(
             _RUNTIMES,
             wrong,
             f"runtimes {kind}",
@@ -125,7 +127,7 @@ def _cases(parameters: QueueParameters, seed: int) -> list[Case]:
     return cases
 
 
-def _claims() -> list[Claim]:
+def _claims() -> list[PublishedClaim]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
@@ -135,7 +137,7 @@ def _claims() -> list[Claim]:
     claims = []
     for group, figure in ((_FIRST_COME, "6.13"), (_SHORTEST, "6.14")):
         claims += [
-            Claim(
+            PublishedClaim(
                 f"The compound has the lowest opportunity cost ({policy}, {group}; figure "
                 f"{figure}).",
                 mean("opportunity_cost", "compound", group, *at),
@@ -145,7 +147,7 @@ def _claims() -> list[Claim]:
             for at in ((_OWN,) if policy == "ajw" else (_BEST, 120.0, _OWN),)
         ]
     claims += [
-        Claim(
+        PublishedClaim(
             f"Shortest first, jobs wait less ({policy}).",
             best("mean_wait_seconds", policy, _SHORTEST),
             best("mean_wait_seconds", policy, _FIRST_COME),
@@ -153,7 +155,7 @@ def _claims() -> list[Claim]:
         for policy in _POLICIES
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             f"... at nearly the same price ({policy}; taken as: within 2 %).",
             best("price", policy, _SHORTEST),
             best("price", policy, _FIRST_COME),
@@ -162,51 +164,51 @@ def _claims() -> list[Claim]:
         for policy in _POLICIES
     ]
     claims += [
-        Claim(
+        PublishedClaim(
             "Waits predicted too long raise the price (figure 6.16).",
             mean("price", "0 % wrong", _OVER),
             mean("price", "30 % wrong", _OVER),
         ),
-        Claim(
+        PublishedClaim(
             "... and shorten the wait.",
             mean("mean_wait_seconds", "30 % wrong", _OVER),
             mean("mean_wait_seconds", "0 % wrong", _OVER),
         ),
-        Claim(
+        PublishedClaim(
             "... to none at all in the end (taken as: less than 1 s).",
             mean("mean_wait_seconds", "100 % wrong", _OVER),
             1.0,
         ),
-        Claim(
+        PublishedClaim(
             "Waits predicted too short lengthen the wait (figure 6.17).",
             mean("mean_wait_seconds", "0 % wrong", _UNDER),
             mean("mean_wait_seconds", "30 % wrong", _UNDER),
         ),
-        Claim(
+        PublishedClaim(
             "... and do not change the price (taken as: within 0.1 %).",
             mean("price", "100 % wrong", _UNDER),
             mean("price", "0 % wrong", _UNDER),
             factor=1.001,
         ),
-        Claim(
+        PublishedClaim(
             "Short jobs taken for long ones hardly change LJW's price (figure 6.18; taken as: "
             "50 % of them change it by 2 % at most).",
             mean("price", "runtimes over", _RUNTIMES, 50.0),
             mean("price", "runtimes over", _RUNTIMES, 0.0),
             factor=1.02,
         ),
-        Claim(
+        PublishedClaim(
             "... but lengthen the wait.",
             mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 0.0),
             mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 50.0),
         ),
-        Claim(
+        PublishedClaim(
             "Long jobs taken for short ones raise the price.",
             mean("price", "runtimes under", _RUNTIMES, 0.0),
             mean("price", "runtimes under", _RUNTIMES, 50.0),
             factor=1.0 / 1.05,
         ),
-        Claim(
+        PublishedClaim(
             "... and shorten the wait.",
             mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 50.0),
             mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 0.0),

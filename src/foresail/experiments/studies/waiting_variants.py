@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import Case, Claim, Mean, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.registry import register
 
 _VARIANTS: Final = (
@@ -67,16 +67,16 @@ def waiting_variants(parameters: VariantParameters) -> Study:
         for minutes in parameters.short_minutes:
             here = replace(base, short_seconds=60.0 * minutes)
             cases += [
-                Case(_POLICIES, minutes, variant, seed, VariantRun(here, variant))
+                GridPoint(_POLICIES, minutes, variant, seed, VariantRun(here, variant))
                 for variant in _VARIANTS
             ]
             cases += [
-                Case(_POLICIES, minutes, variant, seed, VariantRun(here, variant, model, base))
+                GridPoint(_POLICIES, minutes, variant, seed, VariantRun(here, variant, model, base))
                 for model in parameters.models
                 for variant in (f"waits by {model}", f"combined, {model}")
             ]
         cases += [
-            Case(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
+            GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
             for model in parameters.models
             for hours in (0.25, 1.0, 4.0, 12.0, 24.0)
         ]
@@ -110,24 +110,24 @@ def waiting_variants(parameters: VariantParameters) -> Study:
     )
 
 
-def _claims(models: tuple[str, ...], minutes: tuple[float, ...]) -> list[Claim]:
+def _claims(models: tuple[str, ...], minutes: tuple[float, ...]) -> list[PublishedClaim]:
     def mean(measure: str, system: str, *x: float) -> Mean:
         return Mean(measure, system, _POLICIES, x)
 
     claims = [
-        Claim(
+        PublishedClaim(
             "For t of 15 minutes trials cost about what runtimes 10 % off do (figure 7.4; taken "
             "as: 10 % more on demand).",
             mean("rented_to_fixed", "speculative", 15.0),
             mean("rented_to_fixed", "runtimes 10 % off", 15.0),
             factor=1.10,
         ),
-        Claim(
+        PublishedClaim(
             "... and less for smaller t (taken as: less above the oracle's cost).",
             mean("dearer", "speculative", min(minutes)),
             mean("dearer", "speculative", max(minutes)),
         ),
-        Claim(
+        PublishedClaim(
             "Trials on machines that may be taken back cost less than those on demand.",
             mean("rented_to_fixed", "speculative, spot"),
             mean("rented_to_fixed", "speculative"),
@@ -136,26 +136,26 @@ def _claims(models: tuple[str, ...], minutes: tuple[float, ...]) -> list[Claim]:
     for model in models:
         if model != "linear":
             claims += [
-                Claim(
+                PublishedClaim(
                     f"A model's MCC is 0.25 or more ({model}; figure 7.5).",
                     0.25,
                     Mean("correlation", model, _MODELS),
                 ),
-                Claim(
+                PublishedClaim(
                     f"... and falls with the threshold b ({model}).",
                     Mean("correlation", model, _MODELS, (24.0,)),
                     Mean("correlation", model, _MODELS, (0.25,)),
                 ),
             ]
         claims += [
-            Claim(
+            PublishedClaim(
                 f"Combined with trials, the on-demand cost is within 4 % of the oracle's ({model}; "
                 "figure 7.7).",
                 mean("rented_to_fixed", f"combined, {model}", 15.0),
                 mean("rented_to_fixed", "oracle", 15.0),
                 factor=1.04,
             ),
-            Claim(
+            PublishedClaim(
                 f"... and the wait within 13 % (figure 7.8; {model}).",
                 mean("mean_wait_seconds", f"combined, {model}", 15.0),
                 mean("mean_wait_seconds", "oracle", 15.0),

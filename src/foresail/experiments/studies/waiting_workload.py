@@ -11,7 +11,14 @@ import numpy as np
 
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import Case, Claim, Mean, Measure, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+)
 from foresail.model.registry import register
 
 _JOBS: Final = Measure("jobs", "jobs below", "share")
@@ -126,40 +133,44 @@ def waiting_workload(parameters: WorkloadParameters) -> Study:
     )
 
 
-def _cases(trace: waiting.Trace, called: str, seed: int) -> list[Case]:
-    cases = [Case(_MEANS, None, called, seed, Means(trace))]
+def _cases(trace: waiting.Trace, called: str, seed: int) -> list[GridPoint]:
+    cases = [GridPoint(_MEANS, None, called, seed, Means(trace))]
     for group, limits in _LIMITS.items():
         of, unit = ("gaps", 1.0) if group == _GAPS else ("runtimes", 60.0)
         systems = {called: False, f"{_EXPONENTIAL}, {called}": True}
         cases += [
-            Case(group, limit, system, seed, Below(trace, of, limit * unit, exponential))
+            GridPoint(group, limit, system, seed, Below(trace, of, limit * unit, exponential))
             for system, exponential in systems.items()
             for limit in limits
         ]
     return cases
 
 
-def _claims() -> list[Claim]:
+def _claims() -> list[PublishedClaim]:
     year, exponential = waiting.YEAR, f"{_EXPONENTIAL}, {waiting.YEAR}"
 
     def jobs(group: str, limit: float, system: str = year) -> Mean:
         return Mean("jobs", system, group, (limit,))
 
     return [
-        Claim("90 % of gaps are below a second (taken as: 85 % or more).", 0.85, jobs(_GAPS, 1.0)),
-        Claim("... far more than of exponential ones.", jobs(_GAPS, 1.0, exponential), 0.5),
-        Claim("60 % of jobs run for less than three minutes.", 0.59, jobs(_RUNTIMES, 3.0)),
-        Claim(
+        PublishedClaim(
+            "90 % of gaps are below a second (taken as: 85 % or more).", 0.85, jobs(_GAPS, 1.0)
+        ),
+        PublishedClaim(
+            "... far more than of exponential ones.", jobs(_GAPS, 1.0, exponential), 0.5
+        ),
+        PublishedClaim("60 % of jobs run for less than three minutes.", 0.59, jobs(_RUNTIMES, 3.0)),
+        PublishedClaim(
             "... far more than of exponential ones.",
             jobs(_RUNTIMES, 3.0, exponential),
             jobs(_RUNTIMES, 3.0),
             factor=0.5,
         ),
-        Claim("96 % run for less than six hours.", 0.955, jobs(_RUNTIMES, 360.0)),
-        Claim(
+        PublishedClaim("96 % run for less than six hours.", 0.955, jobs(_RUNTIMES, 360.0)),
+        PublishedClaim(
             "... and do little of the work (taken as: less than half).",
             Mean("work", year, _RUNTIMES, (360.0,)),
             0.5,
         ),
-        Claim("0.11 % run for longer than 96 hours.", 0.998, jobs(_RUNTIMES, 5760.0)),
+        PublishedClaim("0.11 % run for longer than 96 hours.", 0.998, jobs(_RUNTIMES, 5760.0)),
     ]

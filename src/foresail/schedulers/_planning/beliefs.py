@@ -16,9 +16,9 @@ from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.kernels.limited_mean import fill_limited_means
-from foresail.kernels.scenarios import fill_quantiles
 from foresail.model.distribution import Distribution
+from foresail.schedulers.kernels.limited_mean import fill_limited_means
+from foresail.schedulers.kernels.scenarios import fill_quantiles
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def in_pieces(belief: Distribution) -> Distribution:
             return belief
 
 
-class Beliefs:
+class RuntimeBeliefs:
     """The beliefs of some jobs, each about the runtime on the nodes it likes best."""
 
     def __init__(self, beliefs: Sequence[Distribution]) -> None:

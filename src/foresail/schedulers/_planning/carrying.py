@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.filling import densities, filled, improved
-from foresail.schedulers._planning.problem import Choice, Problem
-from foresail.schedulers._planning.solving import Hint, Solved
+from foresail.schedulers._planning.problem import PlanChoice, Problem
+from foresail.schedulers._planning.solving import Hint, SolvedChoice
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +41,31 @@ class Carried:
     prices: Mapping[int, Floats]
     gap: float
 
+    def plain(self) -> dict[str, Any]:
+        """Plain values that ``carried_of`` makes the same of."""
+        return {
+            "now": self.now,
+            "starts": self.starts,
+            "stopped": sorted(self.stopped),
+            "prices": {str(union): prices.tolist() for union, prices in self.prices.items()},
+            "gap": self.gap,
+        }
 
-def carried_from(demands: Demands, solved: Solved, now: float, slot_seconds: float) -> Carried:
+
+def carried_of(plain: Mapping[str, Any]) -> Carried:
+    """What was handed on, from plain values."""
+    return Carried(
+        plain["now"],
+        plain["starts"],
+        frozenset(plain["stopped"]),
+        {int(union): np.array(prices) for union, prices in plain["prices"].items()},
+        plain["gap"],
+    )
+
+
+def carried_from(
+    demands: Demands, solved: SolvedChoice, now: float, slot_seconds: float
+) -> Carried:
     """What a cycle hands on."""
     choice, prices = solved.choice, solved.prices
     planned = choice.planned.tolist()
@@ -73,7 +97,7 @@ def hint_from(carried: Carried, demands: Demands, problem: Problem) -> Hint:
     starts = np.array([carried.starts.get(job_id, np.inf) for job_id in jobs])
     order = np.lexsort((-densities(problem), starts))
     stopped = np.array([each.job.job_id in carried.stopped for each in demands.victims], np.bool_)
-    nothing = replace(Choice.nothing(problem), stopped=stopped)
+    nothing = replace(PlanChoice.nothing(problem), stopped=stopped)
     choice = improved(problem, filled(problem, order, problem.worth, nothing))
     if not carried.prices:
         return Hint(choice, None, 0.0)

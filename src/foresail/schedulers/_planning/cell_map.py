@@ -13,7 +13,7 @@ from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.schedulers._placing import Places
+from foresail.schedulers._placing import NodesByPreference
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class CellMap:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster: Final = cluster
-        self.named: Final = Places(cluster)
+        self.named: Final = NodesByPreference(cluster)
         self.has_nodes: Final = any(partition.nodes for partition in cluster.partitions)
         self.nodes: Final = {
             node.name: node for partition in cluster.partitions for node in partition.nodes

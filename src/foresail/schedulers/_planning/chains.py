@@ -22,7 +22,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.beliefs import Beliefs, as_point
+from foresail.schedulers._planning.beliefs import RuntimeBeliefs, as_point
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import (
     Fall,
@@ -41,7 +41,7 @@ _NOTHING: Final = Point(0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claim:
+class ChainWorth:
     """What a job is worth to a deadline further on.
 
     Parameters
@@ -55,22 +55,22 @@ class Claim:
     fall: Fall
     rest: Distribution
 
-    def times(self, factor: float) -> Claim:
+    def times(self, factor: float) -> ChainWorth:
         """The same, worth so much more or less."""
-        return Claim(self.fall.times(factor), self.rest)
+        return ChainWorth(self.fall.times(factor), self.rest)
 
     def until_done(self, belief: Distribution, slowdown: float) -> Distribution:
         """Seconds from this job's start, where it runs so much longer, until then."""
         return _in_turn(belief, slowdown, self.rest)
 
 
-def claims_of(view: ClusterView, parameters: PlanAheadParameters) -> dict[str, list[Claim]]:
+def claims_of(view: ClusterView, parameters: PlanAheadParameters) -> dict[str, list[ChainWorth]]:
     """The claims on those pending and running jobs that a deadline waits for, by job id."""
     blocked = {each.job.job_id: each for each in view.blocked}
     known = [(each.job.job_id, each.prediction) for each in view.pending]
     known += [(each.job.job_id, each.prediction) for each in view.running]
     beliefs = {job_id: _planned(belief, parameters) for job_id, belief in known}
-    claims: dict[str, list[Claim]] = {}
+    claims: dict[str, list[ChainWorth]] = {}
     for goal in view.blocked:
         if not isinstance(goal.job.value, DeadlineValue):
             continue
@@ -79,14 +79,14 @@ def claims_of(view: ClusterView, parameters: PlanAheadParameters) -> dict[str, l
         for name in leading:
             chain = _in_turn(beliefs[name], 1.0, rests[name])
             fall = fall_of(replace(goal, prediction=chain), parameters)
-            claim = Claim(fall.times(1.0 / len(leading)), rests[name])
+            claim = ChainWorth(fall.times(1.0 / len(leading)), rests[name])
             claims.setdefault(name, []).append(claim)
     return claims
 
 
 def claimed_worth(
     beliefs: Sequence[Distribution],
-    claims: Sequence[Sequence[Claim]],
+    claims: Sequence[Sequence[ChainWorth]],
     slowdown: float,
     now: float,
     parameters: PlanAheadParameters,
@@ -110,7 +110,7 @@ def claimed_worth(
             claim.until_done(beliefs[job], slowdown) for job, claim in zip(at, flat, strict=True)
         ]
         falls = [claim.fall for claim in flat]
-        of_claims = worth_of_falls(Beliefs(wholes), falls, 1.0, now, parameters)
+        of_claims = worth_of_falls(RuntimeBeliefs(wholes), falls, 1.0, now, parameters)
         np.add.at(worth, at, of_claims * rather_earlier(parameters))
     return worth
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from foresail.schedulers._planning.beliefs import longest_seconds
 from foresail.schedulers._planning.carrying import (
     Carried,
     carried_from,
+    carried_of,
     hint_from,
     moved_on,
 )
@@ -31,10 +33,10 @@ from foresail.schedulers._planning.fairness import Ledger
 from foresail.schedulers._planning.filling import filled, needed_now
 from foresail.schedulers._planning.overflow import charged, within_risk
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import Choice, Problem, value_of
-from foresail.schedulers._planning.scenarios import Futures, best_in_futures
-from foresail.schedulers._planning.solving import Effort, Solved, solve_problem
-from foresail.schedulers._reserving import Admission
+from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
+from foresail.schedulers._planning.scenarios import DrawnFutures, best_in_futures
+from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
+from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
 
 
@@ -42,8 +44,13 @@ class PlanAhead:
     """Chooses starts, now and later, of all waiting jobs together by their expected value.
 
     It begins each cycle with the plan and the prices of the last one. The same views one after the
-    other get the same decisions, unless the time limit cuts a plan short. ``last`` says what the
+    <<<<<<< HEAD
+    other get the same decisions, on fast machines and slow ones. ``last`` says what the
     last decision cost; None if nobody waited.
+    =======
+    other get the same decisions, unless the time limit cuts a plan short. ``last`` says what the
+    last decision cost; None if no job waited.
+    >>>>>>> w-names
 
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
@@ -55,10 +62,10 @@ class PlanAhead:
         self._carried: tuple[Carried, ...] = ()
         find_solver(parameters.solver)
         self._ledger = Ledger(parameters)
-        self._admission: Admission | None = None
+        self._admission: CapacityAdmission | None = None
         if parameters.reservations != "off":
             alignment = Alignment(parameters.reservations)
-            self._admission = Admission(alignment, parameters.cycle_seconds)
+            self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
 
     def reserve(
         self, pending: PendingJob, now: float, cluster: Cluster
@@ -77,6 +84,20 @@ class PlanAhead:
         """Keep to what was promised before a run was interrupted."""
         if self._admission is not None:
             self._admission.take_over(promised, cluster)
+
+    def memory(self) -> Mapping[str, Any]:
+        """What it hands from one cycle to the next, and what users have had."""
+        return {
+            "carried": [each.plain() for each in self._carried],
+            "accounts": self._ledger.plain() if self.parameters.keeps_accounts else None,
+        }
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Go on from what was handed on before a run was interrupted."""
+        self._places = CellMap(cluster)
+        self._carried = tuple(map(carried_of, memory["carried"]))
+        if memory["accounts"] is not None:
+            self._ledger.restore(memory["accounts"])
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The estimate whose expiry a correction answers: the longest runtime believed possible."""
@@ -102,7 +123,7 @@ class PlanAhead:
         carried = carried_from(demands, solved, view.now, slot_seconds)
         self._carried = (carried,) if earlier is None else (earlier, carried)
         if self.parameters.scenarios:
-            futures = Futures(view, demands, self._places, self.parameters)
+            futures = DrawnFutures(view, demands, self._places, self.parameters)
             choice = futures.choice(best_in_futures(demands, futures, choice))
         decision = self._decision(view, demands, choice)
         if self.parameters.keeps_accounts:
@@ -146,14 +167,14 @@ class PlanAhead:
         factors = self._ledger.factors([each.job for each in view.pending])
         return demands_of(view, self._places, self.parameters, factors)
 
-    def solved(self, demands: Demands, earlier: Carried | None = None) -> Solved:
+    def solved(self, demands: Demands, earlier: Carried | None = None) -> SolvedChoice:
         """The best choice that is found, from scratch or from what an earlier cycle handed on."""
         risk = self.parameters.overflow_risk
         if risk is None:
             return self._solved(demands, demands.problem, earlier)
         return within_risk(demands, self._solved(demands, charged(demands, risk), earlier), risk)
 
-    def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> Solved:
+    def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> SolvedChoice:
         parameters = self.parameters
         if parameters.placing == "in_order":
             return self._one_by_one(demands, problem)
@@ -166,7 +187,7 @@ class PlanAhead:
         hint = None if earlier is None else partial(hint_from, earlier, demands)
         return solve_problem(problem, effort, hint)
 
-    def _one_by_one(self, demands: Demands, problem: Problem) -> Solved:
+    def _one_by_one(self, demands: Demands, problem: Problem) -> SolvedChoice:
         """Each job the best that those before it have left: by kind, then by arrival.
 
         Jobs that a deadline waits for go with those that have one.
@@ -176,11 +197,11 @@ class PlanAhead:
             for each, claims in zip(demands.pending, demands.claims, strict=True)
         ]
         order = np.argsort(queue, kind="stable")
-        choice = filled(problem, order, problem.worth, Choice.nothing(problem))
+        choice = filled(problem, order, problem.worth, PlanChoice.nothing(problem))
         value = value_of(problem, choice)
-        return Solved(choice, value, np.inf, value)
+        return SolvedChoice(choice, value, np.inf, value)
 
-    def _decision(self, view: ClusterView, demands: Demands, choice: Choice) -> Decision:
+    def _decision(self, view: ClusterView, demands: Demands, choice: PlanChoice) -> Decision:
         places, pending = self._places, demands.pending
         now = [job for job in choice.planned.tolist() if choice.slot[job] == 0]
         groups = choice.group[now]

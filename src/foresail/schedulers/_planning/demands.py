@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from foresail.model.distribution import Distribution
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._planning.beliefs import Beliefs, as_point
+from foresail.schedulers._planning.beliefs import RuntimeBeliefs, as_point
 from foresail.schedulers._planning.cell_map import CellMap, Space, membership, unions_of
-from foresail.schedulers._planning.chains import Claim, claimed_worth, claims_of
+from foresail.schedulers._planning.chains import ChainWorth, claimed_worth, claims_of
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import Problem
 from foresail.schedulers._planning.valuing import (
@@ -58,7 +58,7 @@ class Demands:
     victims: Sequence[RunningJob]
     spaces: Sequence[Space]
     falls: Sequence[Fall]
-    claims: Sequence[Sequence[Claim]]
+    claims: Sequence[Sequence[ChainWorth]]
     held: Floats
     running_on: Floats
     victim_at: NDArray[np.int64]
@@ -137,7 +137,7 @@ def _curves(
     group_job: NDArray[np.int64],
     spaces: Sequence[Space],
     falls: Sequence[Fall],
-    claims: Sequence[Sequence[Claim]],
+    claims: Sequence[Sequence[ChainWorth]],
     now: float,
     parameters: PlanAheadParameters,
 ) -> tuple[Floats, Floats]:
@@ -149,7 +149,7 @@ def _curves(
     for slowdown in np.unique(slowdowns).tolist():
         groups = np.flatnonzero(slowdowns == slowdown)
         jobs, back = np.unique(group_job[groups], return_inverse=True)
-        beliefs = Beliefs([pending[job].prediction for job in jobs])
+        beliefs = RuntimeBeliefs([pending[job].prediction for job in jobs])
         held = beliefs.still_running(slowdown, offsets)
         held[:, 0] = 1.0
         held *= np.array([pending[job].job.cpus for job in jobs])[:, np.newaxis]
@@ -188,7 +188,7 @@ def _running(
         held[at] = places.held(each.job, each.placement)
     for slowdown in np.unique(slowdowns).tolist():
         group = np.flatnonzero(slowdowns == slowdown)
-        beliefs = Beliefs([_belief(view.running[int(at)], parameters) for at in group])
+        beliefs = RuntimeBeliefs([_belief(view.running[int(at)], parameters) for at in group])
         probability[group] = beliefs.still_running(slowdown, offsets, elapsed[group])
     ends = np.array([each.expected_end_seconds - view.now for each in view.running])
     outlived = probability[:, 0] == 0.0
@@ -203,7 +203,7 @@ def running_left(
     """Seconds that running jobs have left at the levels of their beliefs; shapes (running, n)."""
     slowdowns = np.array([_slowdown(each, places) for each in view.running])
     elapsed = np.array([max(each.elapsed_seconds(view.now), 0.0) for each in view.running])
-    beliefs = Beliefs([_belief(each, parameters) for each in view.running])
+    beliefs = RuntimeBeliefs([_belief(each, parameters) for each in view.running])
     totals = beliefs.quantiles(levels, elapsed / slowdowns) * slowdowns[:, np.newaxis]
     ends = np.array([each.expected_end_seconds - view.now for each in view.running])
     left: Floats = totals - elapsed[:, np.newaxis]

@@ -1,16 +1,16 @@
 """Shares and budgets as value: what users have had lately, and how much less jobs are worth for it.
 
-A job is worth 1 / (1 + had / share) of its worth: half for whoever had just a fair share. It falls
-more slowly than the 2 ** -(had / share) of Slurm's priorities, under which, among many users, the
-deadlines of one who has much would soon weigh less than others' jobs without any.
+A job is worth 1 / (1 + had / share) of its worth: half for a user that had just a fair share. It
+falls more slowly than the 2 ** -(had / share) of Slurm's priorities, under which, among many users,
+the deadlines of one who has much would soon weigh less than others' jobs without any.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import astuple, dataclass
+from typing import Any, Final
 
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
@@ -18,7 +18,7 @@ from foresail.schedulers._planning.parameters import PlanAheadParameters, shares
 
 _HOUR_SECONDS: Final = 3600.0
 _FORGOTTEN: Final = 1e-9
-"""Whoever has had less than this share of all, and has no job, is forgotten."""
+"""A user that has had less than this share of all, and has no job, is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Holding:
 
 
 class Ledger:
-    """What everybody has had of the cluster, in cpu seconds that count for less the older they are.
+    """What each user has had of the cluster, in cpu seconds that count for less the older they are.
 
     It learns from the views that a scheduler is shown, and from what that starts. A job that is
     gone since the last view is charged until its expected end, or until now if that is earlier.
@@ -44,6 +44,17 @@ class Ledger:
         self._had: dict[str, float] = {}
         self._holdings: dict[str, _Holding] = {}
         self._now = -math.inf
+
+    def plain(self) -> dict[str, Any]:
+        """Plain values for ``restore``."""
+        holdings = {job_id: astuple(held) for job_id, held in self._holdings.items()}
+        return {"had": dict(self._had), "holdings": holdings, "now": self._now}
+
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Know what another one knew, and nothing else."""
+        self._had = dict(plain["had"])
+        self._holdings = {job_id: _Holding(*held) for job_id, held in plain["holdings"].items()}
+        self._now = plain["now"]
 
     def note(self, view: ClusterView) -> None:
         """Charge what was held since the last view; the same view again changes nothing."""
@@ -91,11 +102,11 @@ class Ledger:
         return {job_id: factors[name] for job_id, name in waiting.items()}
 
     def name_of(self, job: Job) -> str:
-        """Whose share a job takes from; jobs of nobody are those of one."""
+        """The user whose share a job takes from; jobs without a user are those of one."""
         return (job.user if self._parameters.fair_by == "user" else job.group) or ""
 
     def _left_of_budget(self, name: str) -> float:
-        """What is left of somebody's budget, as a share of it; 1 where there are no budgets."""
+        """What is left of a user's budget, as a share of it; 1 where there are no budgets."""
         budget = self._parameters.budget_cpu_hours
         if budget is None:
             return 1.0

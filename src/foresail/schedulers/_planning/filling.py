@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.plan_filling import fill_plan
-from foresail.schedulers._planning.problem import Choice, Problem, left_by, value_of
+from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, value_of
+from foresail.schedulers.kernels.plan_filling import fill_plan
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -18,7 +18,7 @@ Booleans = NDArray[np.bool_]
 _ROUNDING: Final = 1e-7
 
 
-def filled(problem: Problem, order: Integers, scores: Floats, given: Choice) -> Choice:
+def filled(problem: Problem, order: Integers, scores: Floats, given: PlanChoice) -> PlanChoice:
     """Give the jobs of ``order`` in turn their best fitting option instead of what they have."""
     group, slot = given.group.copy(), given.slot.copy()
     fill_plan(
@@ -32,7 +32,7 @@ def filled(problem: Problem, order: Integers, scores: Floats, given: Choice) -> 
         group,
         slot,
     )
-    return Choice(group, slot, given.stopped)
+    return PlanChoice(group, slot, given.stopped)
 
 
 def best_of_groups(problem: Problem, scores: Floats) -> Floats:
@@ -48,9 +48,9 @@ def densities(problem: Problem) -> Floats:
     return best_of_groups(problem, problem.worth.max(axis=1, initial=0.0) / held)
 
 
-def greedy(problem: Problem) -> Choice:
-    """The better of two plans: by density, and by worth; nobody is stopped."""
-    nothing = Choice.nothing(problem)
+def greedy(problem: Problem) -> PlanChoice:
+    """The better of two plans: by density, and by worth; no job is stopped."""
+    nothing = PlanChoice.nothing(problem)
     by_worth = best_of_groups(problem, problem.worth.max(axis=1, initial=0.0))
     plans = [
         improved(problem, filled(problem, _descending(by), problem.worth, nothing))
@@ -59,18 +59,18 @@ def greedy(problem: Problem) -> Choice:
     return max(plans, key=lambda plan: value_of(problem, plan))
 
 
-def priced(problem: Problem, reduced: Floats, stopped: Booleans) -> Choice:
+def priced(problem: Problem, reduced: Floats, stopped: Booleans) -> PlanChoice:
     """A plan by prices: each job in order of its gain over what its resources are worth."""
     order = _descending(best_of_groups(problem, reduced.max(axis=1, initial=-np.inf)))
-    nothing = replace(Choice.nothing(problem), stopped=stopped)
+    nothing = replace(PlanChoice.nothing(problem), stopped=stopped)
     wanted = np.where(problem.worth > 0.0, reduced, 0.0)
     return improved(problem, filled(problem, order, wanted, nothing))
 
 
-def improved(problem: Problem, choice: Choice) -> Choice:
+def improved(problem: Problem, choice: PlanChoice) -> PlanChoice:
     """No worse: starts moved to where they are worth more, and others given what is left.
 
-    Nobody is stopped for nothing.
+    No job is stopped for nothing.
     """
     planned = choice.planned
     order = planned[np.argsort(choice.slot[planned], kind="stable")]
@@ -84,19 +84,19 @@ def _descending(by: Floats) -> Integers:
     return np.argsort(-by, kind="stable")
 
 
-def _spared(problem: Problem, choice: Choice) -> Choice:
+def _spared(problem: Problem, choice: PlanChoice) -> PlanChoice:
     """The same without stopping those whose cpus are not needed in any slot."""
     return replace(choice, stopped=_needed(problem, left_by(problem, choice), choice.stopped))
 
 
-def needed_now(problem: Problem, choice: Choice) -> Booleans:
+def needed_now(problem: Problem, choice: PlanChoice) -> Booleans:
     """Who must be stopped for those who start now; others can still be stopped later.
 
-    To stop them already would waste what they might yet finish, and free what nobody is to have.
+    To stop them already would waste what they might yet finish, and free what no job is to have.
     """
     later = choice.slot > 0
     group, slot = np.where(later, -1, choice.group), np.where(later, -1, choice.slot)
-    left = left_by(problem, Choice(group, slot, choice.stopped))
+    left = left_by(problem, PlanChoice(group, slot, choice.stopped))
     now = replace(problem, victim_credit=problem.victim_credit[:, :, :1])
     return _needed(now, left[:, :1], choice.stopped)
 
@@ -111,7 +111,7 @@ def _needed(problem: Problem, left: Floats, stopped: Booleans) -> Booleans:
     return needed
 
 
-def in_order_of_arrival(problem: Problem, choice: Choice) -> Choice:
+def in_order_of_arrival(problem: Problem, choice: PlanChoice) -> PlanChoice:
     """The same, but of jobs that differ in nothing the earlier arrival starts first."""
     alike: dict[tuple[bytes, ...], list[int]] = {}
     for job in range(problem.jobs):
@@ -128,4 +128,4 @@ def in_order_of_arrival(problem: Problem, choice: Choice) -> Choice:
             group[jobs] = slot[jobs] = -1
             for job, (start, which) in zip(jobs, options, strict=False):
                 group[job], slot[job] = problem.first_group[job] + which, start
-    return Choice(group, slot, choice.stopped)
+    return PlanChoice(group, slot, choice.stopped)

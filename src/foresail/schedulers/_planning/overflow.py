@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.overflow import add_running, fill_within_risk
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.filling import best_of_groups, densities
-from foresail.schedulers._planning.problem import Choice, Problem, value_of
-from foresail.schedulers._planning.solving import Solved
+from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
+from foresail.schedulers._planning.solving import SolvedChoice
+from foresail.schedulers.kernels.overflow import add_running, fill_within_risk
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,7 +63,7 @@ def charged(demands: Demands, risk: float) -> Problem:
     )
 
 
-def within_risk(demands: Demands, solved: Solved, risk: float) -> Solved:
+def within_risk(demands: Demands, solved: SolvedChoice, risk: float) -> SolvedChoice:
     """The plan with jobs moved, or left out, that would exceed the risk, and others filled in.
 
     Its probability to overdraw a set of places in a slot, with running jobs, is at most the risk.
@@ -76,11 +76,11 @@ def within_risk(demands: Demands, solved: Solved, risk: float) -> Solved:
     by_density = np.argsort(-densities(problem), kind="stable")
     best = best_of_groups(problem, problem.worth.max(axis=1, initial=0.0))
     by_worth = np.argsort(-best, kind="stable")
-    nobody = np.zeros_like(plan.stopped)
+    none = np.zeros_like(plan.stopped)
     plans = [
         _filled(demands, plan.stopped, [(planned, kept), (by_density, problem.worth)], risk),
-        _filled(demands, nobody, [(by_density, problem.worth)], risk),
-        _filled(demands, nobody, [(by_worth, problem.worth)], risk),
+        _filled(demands, none, [(by_density, problem.worth)], risk),
+        _filled(demands, none, [(by_worth, problem.worth)], risk),
     ]
     choice = max(plans, key=lambda each: value_of(problem, each))
     value = value_of(problem, choice)
@@ -92,30 +92,18 @@ def _filled(
     stopped: NDArray[np.bool_],
     rounds: Sequence[tuple[Integers, Floats]],
     risk: float,
-) -> Choice:
+) -> PlanChoice:
     """A plan from jobs in some order with the scores of their options, round by round."""
     problem = demands.problem
-    asked = Asked.of(demands, stopped)
-    choice = replace(Choice.nothing(problem), stopped=stopped)
+    asked = AskedRows.of(demands, stopped)
+    choice = replace(PlanChoice.nothing(problem), stopped=stopped)
     for order, score in rounds:
         asked.fill(problem, order[choice.group[order] < 0], score, risk, choice)
     return choice
 
 
-def overflow_probability(demands: Demands, choice: Choice) -> Floats:
-    """Probability of every row to be asked for more than it has; shape (rows, slots)."""
-    problem = demands.problem
-    asked = Asked.of(demands, choice.stopped)
-    only = np.zeros_like(problem.worth)
-    only[choice.group[choice.planned], choice.slot[choice.planned]] = 1.0
-    asked.fill(problem, choice.planned, only, 1.0, Choice.nothing(problem))
-    rows = np.arange(asked.most.size)
-    left: Floats = 1.0 - asked.cumulative[rows, :, asked.most]
-    return left
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskedRows:
     """What rows are asked for in every slot, as probabilities.
 
     Parameters
@@ -131,7 +119,7 @@ class Asked:
     units: Floats
 
     @classmethod
-    def of(cls, demands: Demands, stopped: NDArray[np.bool_]) -> Asked:
+    def of(cls, demands: Demands, stopped: NDArray[np.bool_]) -> AskedRows:
         """By the running jobs, without those that are stopped."""
         problem = demands.problem
         total = problem.capacity[:, 0] + demands.held.T @ demands.running_on[:, 0]
@@ -144,7 +132,7 @@ class Asked:
         return cls(cumulative, most, units)
 
     def fill(
-        self, problem: Problem, order: Integers, score: Floats, risk: float, choice: Choice
+        self, problem: Problem, order: Integers, score: Floats, risk: float, choice: PlanChoice
     ) -> None:
         """Give jobs their best option within the risk; changes the choice, and what is asked."""
         held = np.ascontiguousarray(problem.consumption[:, 0])

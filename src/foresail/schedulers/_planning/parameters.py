@@ -48,9 +48,10 @@ class PlanAheadParameters:
         How long after its submission a job without a deadline is worth nothing.
     leftover_value
         What a job is worth that has lost its worth, as a share of ``best_effort_value``: it is run
-        on nodes that nobody else wants. 0: never.
+        on nodes that no other job wants. 0: never.
     cycle_seconds, solver_share
-        How often the scheduler is asked, and for what share of that it may plan.
+        How often the scheduler is asked, and for what share of that it may plan: as much work as a
+        usual machine does in that time.
     relative_gap
         When a plan is good enough: by what share of its value the best one may be better.
     solver
@@ -78,7 +79,7 @@ class PlanAheadParameters:
     shares
         Shares of those who have more or less than one: ``[alice:3,bob:0.5]``.
     share_half_life_seconds
-        How long ago what somebody has had counts for half.
+        How long ago what a user has had counts for half.
     """
 
     window_slots: int = 24

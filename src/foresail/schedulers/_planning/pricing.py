@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,12 +11,19 @@ from numpy.typing import NDArray
 
 from foresail.milp.solver import GrowingSolver, Relaxation, relative_gap
 from foresail.schedulers._planning.filling import best_of_groups
-from foresail.schedulers._planning.problem import Choice, Problem
+from foresail.schedulers._planning.problem import PlanChoice, Problem
 from foresail.schedulers._planning.program import column_entries, program_of
+from foresail.schedulers._planning.work import (
+    Budget,
+    iterations_within,
+    of_pricing,
+    of_solving,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_SHARE: Final = 0.5
 _ROUNDS: Final = 30
 _JOBS_A_ROUND: Final = 1000
 _OPTIONS_A_JOB: Final = 3
@@ -52,7 +58,7 @@ def prices_by(problem: Problem, of_rows: Floats, stopped: Floats) -> Prices:
 
 
 def prices(
-    problem: Problem, solver: GrowingSolver, plans: Sequence[Choice], gap: float, seconds: float
+    problem: Problem, solver: GrowingSolver, plans: Sequence[PlanChoice], gap: float, budget: Budget
 ) -> Prices | None:
     """Solve the linear program over ever more options, until its bound is as good as it gets.
 
@@ -64,26 +70,29 @@ def prices(
         Their options are the first ones.
     gap
         Stop as near to the bound as this share of the program's objective.
-    seconds
-        Stop after these.
+    budget
+        Of which half is spent on this at most.
 
     Returns
     -------
     Prices or None
-        None if the time did not do for the first solve.
+        None if that did not do for the first solve.
     """
-    until = time.perf_counter() + seconds
+    to_leave = (1.0 - _SHARE) * budget.left
     taken = np.zeros(problem.worth.shape, np.bool_)
     for plan in plans:
         taken[plan.group[plan.planned], plan.slot[plan.planned]] = True
     groups, slots = np.nonzero(taken)
-    relaxation = solver.relaxation(program_of(problem, groups, slots))
+    program = program_of(problem, groups, slots)
+    rows, entries = program.size.rows, program.size.entries
+    relaxation = solver.relaxation(program)
     best: Prices | None = None
     for _ in range(_ROUNDS):
-        left = until - time.perf_counter()
-        if left <= 0.0:
+        left = budget.left - to_leave
+        if left <= 0.0 or budget.is_spent:
             break
-        found = relaxation.solve(left)
+        found = relaxation.solve(iterations_within(left, rows), budget.guard_seconds)
+        budget.spend(of_solving(entries, rows, found.iterations) + of_pricing(problem))
         if found.prices is None or found.values is None:
             break
         of_rows = np.maximum(found.prices[problem.jobs :], 0.0).reshape(problem.capacity.shape)
@@ -99,15 +108,17 @@ def prices(
         if not groups.size:
             break
         taken[groups, slots] = True
-        _add(relaxation, problem, groups, slots)
+        entries += _add(relaxation, problem, groups, slots)
     return best
 
 
-def _add(relaxation: Relaxation, problem: Problem, groups: Integers, slots: Integers) -> None:
+def _add(relaxation: Relaxation, problem: Problem, groups: Integers, slots: Integers) -> int:
+    """Let the program know of more options; how many entries they have."""
     rows, columns, values = column_entries(problem, groups, slots)
     starts = np.searchsorted(columns, np.arange(groups.size + 1))
     worth = problem.worth[groups, slots]
     relaxation.add_columns(worth, np.ones(groups.size), starts, rows, values)
+    return values.size
 
 
 def _wanted(problem: Problem, gain: Floats, taken: NDArray[np.bool_]) -> tuple[Integers, Integers]:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.plan_filling import NOT_PLANNED, take_all
+from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, take_all
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -72,7 +72,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class PlanChoice:
     """A group and a slot for each job (-1: not planned), and the running jobs that are stopped."""
 
     group: Integers
@@ -80,8 +80,8 @@ class Choice:
     stopped: Booleans
 
     @classmethod
-    def nothing(cls, problem: Problem) -> Choice:
-        """Nobody starts, nobody is stopped."""
+    def nothing(cls, problem: Problem) -> PlanChoice:
+        """No job starts, none is stopped."""
         empty = np.full(problem.jobs, NOT_PLANNED, np.int64)
         return cls(empty, empty.copy(), np.zeros(problem.victim_cost.size, np.bool_))
 
@@ -91,7 +91,7 @@ class Choice:
         return np.flatnonzero(self.group != NOT_PLANNED)
 
 
-def value_of(problem: Problem, choice: Choice) -> float:
+def value_of(problem: Problem, choice: PlanChoice) -> float:
     """What a choice is worth."""
     at = choice.planned
     worth = problem.worth[choice.group[at], choice.slot[at]].sum()
@@ -104,7 +104,7 @@ def room_with(problem: Problem, stopped: Booleans) -> Floats:
     return room
 
 
-def left_by(problem: Problem, choice: Choice) -> Floats:
+def left_by(problem: Problem, choice: PlanChoice) -> Floats:
     """What a choice leaves of every row in every slot; shape (rows, slots)."""
     left = room_with(problem, choice.stopped)
     take_all(choice.group, choice.slot, problem.group_set, problem.consumption, problem.cover, left)
@@ -112,7 +112,7 @@ def left_by(problem: Problem, choice: Choice) -> Floats:
 
 
 def fitting(problem: Problem) -> Problem:
-    """The same with worth 0 for options that do not fit even alone, with everybody stopped.
+    """The same with worth 0 for options that do not fit even alone, with every job stopped.
 
     No choice loses by it, and the bound of the linear program, which would take a part of such an
     option, gains.

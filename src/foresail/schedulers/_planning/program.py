@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program, ProgramBuilder
-from foresail.schedulers._planning.problem import Choice, Problem
+from foresail.schedulers._planning.problem import PlanChoice, Problem
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,17 +55,17 @@ def program_of(problem: Problem, groups: Integers, slots: Integers) -> Program:
     return builder.build()
 
 
-def values_of(problem: Problem, groups: Integers, slots: Integers, choice: Choice) -> Floats:
+def values_of(problem: Problem, groups: Integers, slots: Integers, choice: PlanChoice) -> Floats:
     """A choice among these options as values of the program's columns."""
     job = problem.group_job[groups]
     chosen = (choice.group[job] == groups) & (choice.slot[job] == slots)
     return np.concatenate((choice.stopped.astype(np.float64), chosen.astype(np.float64)))
 
 
-def choice_of(problem: Problem, groups: Integers, slots: Integers, values: Floats) -> Choice:
+def choice_of(problem: Problem, groups: Integers, slots: Integers, values: Floats) -> PlanChoice:
     """The choice that values of the program's columns mean."""
     victims = problem.victim_cost.size
-    choice = Choice.nothing(problem)
+    choice = PlanChoice.nothing(problem)
     chosen = np.flatnonzero(values[victims:] > 0.5)
     job = problem.group_job[groups[chosen]]
     choice.group[job] = groups[chosen]

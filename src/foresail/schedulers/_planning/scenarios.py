@@ -15,17 +15,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.plan_filling import NOT_PLANNED
-from foresail.kernels.scenarios import add_worth, carry_out
 from foresail.model.distribution import Distribution
 from foresail.model.view import ClusterView
-from foresail.schedulers._planning.beliefs import Beliefs
+from foresail.schedulers._planning.beliefs import RuntimeBeliefs
 from foresail.schedulers._planning.cell_map import CellMap
 from foresail.schedulers._planning.demands import Demands, running_left
 from foresail.schedulers._planning.filling import best_of_groups, densities
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import Choice, room_with
+from foresail.schedulers._planning.problem import PlanChoice, room_with
 from foresail.schedulers._planning.valuing import Fall
+from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
+from foresail.schedulers.kernels.scenarios import add_worth, carry_out
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,7 +42,7 @@ _ERRORS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class ListedPlan:
     """A plan as a list: jobs in the order in which they are to start, and the group of each.
 
     Parameters
@@ -60,7 +60,7 @@ class Listed:
     stopped: Booleans
 
 
-class Futures:
+class DrawnFutures:
     """Runtimes of all jobs in drawn futures, and what plans are worth there.
 
     Equal views give equal futures. Each job's runtimes are spread evenly over its belief (a Latin
@@ -87,14 +87,14 @@ class Futures:
         self._least: Final = np.full(len(claims), leftover)
         self._least[further] = 0.0
         self._rest: Final = np.zeros((count, len(claims)))
-        beliefs = Beliefs([rest for _, _, rest in claims if rest is not None])
+        beliefs = RuntimeBeliefs([rest for _, _, rest in claims if rest is not None])
         self._rest[:, further] = beliefs.quantiles(_levels(random, len(further), count)).T
-        beliefs = Beliefs([each.prediction for each in demands.pending])
+        beliefs = RuntimeBeliefs([each.prediction for each in demands.pending])
         self.runtimes: Final = beliefs.quantiles(_levels(random, len(demands.pending), count)).T
         levels = _levels(random, len(view.running), count)
         self._running_ends: Final = running_left(view, places, parameters, levels).T
 
-    def starts(self, plan: Listed) -> Floats:
+    def starts(self, plan: ListedPlan) -> Floats:
         """When every job starts, seconds from now; infinity for never; shape (futures, jobs)."""
         demands, problem = self._demands, self._demands.problem
         goes_on = np.ones(demands.held.shape[0], np.bool_)
@@ -113,37 +113,37 @@ class Futures:
         )
         return starts
 
-    def worth(self, plan: Listed) -> Floats:
+    def worth(self, plan: ListedPlan) -> Floats:
         """What every job is worth in every future; shape (futures, jobs)."""
         ends = self.starts(plan) + self.runtimes * self._slowdown(plan)
         worth = np.zeros(ends.shape)
         add_worth(self._claim_job, self._falls, self._rest, self._least, ends, worth)
         return worth
 
-    def values(self, plan: Listed) -> Floats:
+    def values(self, plan: ListedPlan) -> Floats:
         """What a plan is worth in every future, less what stopping jobs costs; shape (futures,)."""
         cost = self._demands.problem.victim_cost[plan.stopped].sum()
         worth: Floats = self.worth(plan).sum(axis=1) - cost
         return worth
 
-    def choice(self, plan: Listed) -> Choice:
+    def choice(self, plan: ListedPlan) -> PlanChoice:
         """The plan by slots: who starts now, and the others in the middle one of their starts."""
         slots, slot_seconds = self._slots
         starts = np.median(self.starts(plan), axis=0)
         slot = np.where(starts > 0.0, np.maximum(np.round(starts / slot_seconds), 1.0), 0.0)
         planned = (plan.group >= 0) & (slot < slots)
-        return Choice(
+        return PlanChoice(
             np.where(planned, plan.group, NOT_PLANNED),
             np.where(planned, slot, NOT_PLANNED).astype(np.int64),
             plan.stopped,
         )
 
-    def _slowdown(self, plan: Listed) -> Floats:
+    def _slowdown(self, plan: ListedPlan) -> Floats:
         slowdowns = np.array([space.slowdown for space in self._demands.spaces])
         return np.where(plan.group >= 0, slowdowns[np.maximum(plan.group, 0)], 1.0)
 
 
-def best_in_futures(demands: Demands, futures: Futures, choice: Choice) -> Listed:
+def best_in_futures(demands: Demands, futures: DrawnFutures, choice: PlanChoice) -> ListedPlan:
     """The plan worth most in the mean: the program's, others in simple orders, and neighbours.
 
     Parameters
@@ -177,7 +177,7 @@ def _is_better(values: Floats, than: Floats) -> bool:
     return bool(more.mean() > least)
 
 
-def listed(demands: Demands, choice: Choice) -> Listed:
+def listed(demands: Demands, choice: PlanChoice) -> ListedPlan:
     """A plan by slots as a list; who is not planned follows, the most worth per cpu first."""
     problem = demands.problem
     planned = choice.planned
@@ -189,7 +189,7 @@ def listed(demands: Demands, choice: Choice) -> Listed:
     others = others[(choice.group[others] < 0) & (likes[others] >= 0)]
     others = others[: max(_MOST_JOBS - first.size, 0)]
     group[others] = likes[others]
-    return Listed(np.concatenate((first, others)), group, choice.stopped)
+    return ListedPlan(np.concatenate((first, others)), group, choice.stopped)
 
 
 def _liked(demands: Demands) -> Integers:
@@ -204,7 +204,7 @@ def _liked(demands: Demands) -> Integers:
     return liked
 
 
-def _in_simple_orders(demands: Demands, plan: Listed) -> Iterator[Listed]:
+def _in_simple_orders(demands: Demands, plan: ListedPlan) -> Iterator[ListedPlan]:
     """The same jobs by worth per cpu, by worth, by deadline and by arrival."""
     problem = demands.problem
     worth = best_of_groups(problem, problem.worth.max(axis=1, initial=0.0))
@@ -216,7 +216,7 @@ def _in_simple_orders(demands: Demands, plan: Listed) -> Iterator[Listed]:
         yield replace(plan, order=order)
 
 
-def _neighbours(demands: Demands, plan: Listed) -> Iterator[Listed]:
+def _neighbours(demands: Demands, plan: ListedPlan) -> Iterator[ListedPlan]:
     """Each of the first jobs to the front, one place back, and in its other sets of places."""
     problem, order = demands.problem, plan.order
     for at in range(min(order.size, _FIRST)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import numpy as np
 
-from foresail.kernels.plan_search import Plan, Question, search_plan
-from foresail.schedulers._planning.problem import Choice, Problem, left_by, value_of
+from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, value_of
+from foresail.schedulers._planning.work import Budget, of_searching
+from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
 _LEGS: Final = 4
 _CHANGES: Final = 1000
@@ -17,11 +17,10 @@ _MOST_CHANGES: Final = 2000
 _ROUNDING: Final = 1e-6
 
 
-def searched(problem: Problem, choice: Choice, enough: float, until: float) -> Choice:
+def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget) -> PlanChoice:
     """The best of several searches from a plan, which is never worth less than it.
 
-    They are as long as the problem is large, and the same whenever it is asked: only if time runs
-    out, some are left out.
+    They are as long as the problem is large; when the budget is spent, some are left out.
 
     Parameters
     ----------
@@ -29,10 +28,10 @@ def searched(problem: Problem, choice: Choice, enough: float, until: float) -> C
         The question, and the plan to begin with.
     enough
         A value at which to stop.
-    until
-        Begin no more searches after this moment of ``time.perf_counter``.
+    budget
+        Begin no more searches once it is spent.
     """
-    ask = Question(
+    ask = SearchProblem(
         problem.first_group,
         problem.group_set,
         problem.consumption,
@@ -46,11 +45,14 @@ def searched(problem: Problem, choice: Choice, enough: float, until: float) -> C
     best = choice
     changes = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _MOST_CHANGES)
     for seed in range(_LEGS):
-        if best_value >= enough or time.perf_counter() > until:
+        if best_value >= enough or budget.is_spent:
             break
-        plan = Plan(choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy())
+        budget.spend(of_searching(problem, changes))
+        plan = SearchedPlan(
+            choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy()
+        )
         search_plan(ask, plan, begin, enough, changes, changes // 2, seed)
-        found = Choice(plan.group, plan.slot, plan.stopped)
+        found = PlanChoice(plan.group, plan.slot, plan.stopped)
         value = value_of(problem, found)
         if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:
             best, best_value = found, value

@@ -1,8 +1,8 @@
 """The best choice that is found in time: greedy, prices, greedy on prices, search, a small program.
 
-Every step stops by a count or at a gap, so that the same question gets the same answer. The time
-limit only keeps a cycle from being late: it is looked at between steps and given to the solver, and
-where it cuts something short, the answer depends on how quick the machine is.
+Every step stops by a count, at a gap or when the work of a cycle is spent
+(``foresail.schedulers._planning.work``), so that the same question gets the same answer on every
+machine. Only where the clock ends what has become a disaster, the answer depends on it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from foresail.schedulers._planning.filling import (
     priced,
 )
 from foresail.schedulers._planning.pricing import Prices, prices, prices_by
-from foresail.schedulers._planning.problem import Choice, Problem, fitting, value_of
+from foresail.schedulers._planning.problem import PlanChoice, Problem, fitting, value_of
 from foresail.schedulers._planning.program import choice_of, program_of, values_of
 from foresail.schedulers._planning.searching import searched
+from foresail.schedulers._planning.work import Budget, nodes_within, of_looking, of_pricing
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_FOR_PRICES: Final = 0.5
 _LEAST_SECONDS: Final = 1e-3
 _NOTHING_LEFT: Final = 1e-4
 _NEARLY_AS_GOOD: Final = 1.1
@@ -45,7 +45,7 @@ _LEVELS: Final = (0.5, 0.999)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solved:
+class SolvedChoice:
     """A choice, and how good it is known to be.
 
     Parameters
@@ -60,14 +60,14 @@ class Solved:
         Of planning without a solver, of the linear programs and planning by their prices, of
         searching, and of the last program.
     prices
-        What a cpu is worth in every row and slot; None if nobody asked.
+        What a cpu is worth in every row and slot; None if it was not asked.
     priced_gap
         How far the plan was from the bound in the cycle in which the prices were new.
     failure
         What the solver said when it failed; empty if it did not.
     """
 
-    choice: Choice
+    choice: PlanChoice
     value: float
     bound: float
     greedy_value: float
@@ -94,7 +94,7 @@ class Hint:
     ``gap`` is how near the plan was to the bound when the prices were new; 0 if there are none.
     """
 
-    choice: Choice
+    choice: PlanChoice
     prices: Floats | None
     gap: float
 
@@ -108,7 +108,7 @@ class Effort:
     solver_name
         A registered solver; one that cannot add columns is given a program without prices.
     seconds
-        When to stop at the latest.
+        How much work to spend.
     relative_gap
         When a choice is good enough, as a share of its value.
     most_options
@@ -123,7 +123,7 @@ class Effort:
 
 def solve_problem(
     asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None = None
-) -> Solved:
+) -> SolvedChoice:
     """The best choice that is found.
 
     Parameters
@@ -146,9 +146,11 @@ class _Attempt:
     ) -> None:
         self._solver = _ready_solver(effort.solver_name)
         self._began = time.perf_counter()
+        self._budget = Budget(effort.seconds)
         self._effort = effort
         self._hint = hint
         self._problem = fitting(asked)
+        self._budget.spend(of_looking(asked))
         self._best = greedy(self._problem)
         self._value = self._greedy_value = value_of(self._problem, self._best)
         self._plans = [self._best]
@@ -159,7 +161,7 @@ class _Attempt:
         self._columns = self._rows = 0
         self._failure = ""
 
-    def solved(self) -> Solved:
+    def solved(self) -> SolvedChoice:
         """The answer, step by step, until it is good enough."""
         target = self._effort.relative_gap
         marks = [self._began, time.perf_counter()]
@@ -168,12 +170,12 @@ class _Attempt:
             (self._by_search, target),
             (self._by_program, target),
         ):
-            if relative_gap(self._value, self._bound) > enough and self._left() > 0.0:
+            if relative_gap(self._value, self._bound) > enough and not self._budget.is_spent:
                 step()
             marks.append(time.perf_counter())
         seconds = np.diff(marks).tolist()
         gap = relative_gap(self._value, self._bound)
-        return Solved(
+        return SolvedChoice(
             choice=in_order_of_arrival(self._problem, self._best),
             value=self._value,
             bound=max(self._bound, self._value),
@@ -189,11 +191,7 @@ class _Attempt:
             failure=self._failure,
         )
 
-    def _left(self) -> float:
-        """Seconds until the answer is due."""
-        return self._began + self._effort.seconds - time.perf_counter()
-
-    def _offer(self, choice: Choice) -> None:
+    def _offer(self, choice: PlanChoice) -> None:
         value = value_of(self._problem, choice)
         self._plans.append(choice)
         if value > self._value + _NOTHING_LEFT * 1e-5 * abs(self._value):
@@ -212,6 +210,7 @@ class _Attempt:
             self._offer(hint.choice)
             if hint.prices is not None:
                 stopped = hint.choice.stopped.astype(np.float64)
+                self._budget.spend(of_pricing(self._problem))
                 self._price(prices_by(self._problem, hint.prices, stopped))
                 self._priced_gap = hint.gap if hint.gap <= _FAR else 0.0
         enough = max(0.5 * self._effort.relative_gap, _NEARLY_AS_GOOD * (self._priced_gap or 0.0))
@@ -220,9 +219,9 @@ class _Attempt:
         if not self._solver.capabilities.column_addition:
             return
         growing = cast("GrowingSolver", self._solver)
-        gap, seconds = 0.1 * self._effort.relative_gap, _FOR_PRICES * self._left()
+        gap = 0.1 * self._effort.relative_gap
         try:
-            found = prices(self._problem, growing, self._plans, gap, seconds)
+            found = prices(self._problem, growing, self._plans, gap, self._budget)
         except RuntimeError as error:
             self._fail(error)
         else:
@@ -231,8 +230,7 @@ class _Attempt:
                 self._priced_gap = None
 
     def _by_search(self) -> None:
-        until = self._began + self._effort.seconds
-        self._offer(searched(self._problem, self._best, self._bound, until))
+        self._offer(searched(self._problem, self._best, self._bound, self._budget))
 
     def _by_program(self) -> None:
         problem = self._problem
@@ -246,7 +244,11 @@ class _Attempt:
         program = program_of(problem, groups, slots)
         self._columns, self._rows = program.size.columns, program.size.rows
         start = values_of(problem, groups, slots, self._best)
-        limits = Limits(max(self._left(), _LEAST_SECONDS), self._effort.relative_gap)
+        limits = Limits(
+            max(self._budget.guard_seconds, _LEAST_SECONDS),
+            self._effort.relative_gap,
+            nodes_within(self._budget.left, program.size.entries),
+        )
         try:
             answer = self._solver.solve(program, limits, start)
         except RuntimeError as error:
@@ -281,7 +283,7 @@ def _ready_solver(name: str) -> Solver:
 
 
 def _options(
-    problem: Problem, score: Floats, plan: Choice, missing: float
+    problem: Problem, score: Floats, plan: PlanChoice, missing: float
 ) -> tuple[Integers, Integers]:
     """The plan's options, and all that could be in a better one.
 

@@ -20,7 +20,7 @@ from foresail.model.errors import InputError
 from foresail.model.reservation import Rejection
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, RunningJob
-from foresail.schedulers._planning.beliefs import Beliefs, longest_seconds
+from foresail.schedulers._planning.beliefs import RuntimeBeliefs, longest_seconds
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 
 Floats = NDArray[np.float64]
@@ -50,14 +50,14 @@ class Fall:
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Fall):
+class StandInValue(Fall):
     """Any other value function, beside the fall that stands for it where only falls will do."""
 
     job_id: str
     value: ValueFunction
     factor: float
 
-    def times(self, factor: float) -> Told:
+    def times(self, factor: float) -> StandInValue:
         """The same, worth so much more or less."""
         return replace(self, full=self.full * factor, factor=self.factor * factor)
 
@@ -100,7 +100,7 @@ def fall_of(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) ->
     end = begin + parameters.best_effort_horizon_seconds
     if value is None:
         return Fall(worth, begin, end)
-    told = Told(worth, begin, end, job.job_id, value, worth)
+    told = StandInValue(worth, begin, end, job.job_id, value, worth)
     return replace(told, full=told.at(begin))
 
 
@@ -113,7 +113,7 @@ def _counts_late(belief: Distribution, allowed: float, parameters: PlanAheadPara
 
 
 def expected_worth(
-    beliefs: Beliefs,
+    beliefs: RuntimeBeliefs,
     falls: Sequence[Fall],
     slowdown: float,
     now: float,
@@ -139,7 +139,7 @@ def rather_earlier(parameters: PlanAheadParameters) -> Floats:
 
 
 def worth_of_falls(
-    beliefs: Beliefs,
+    beliefs: RuntimeBeliefs,
     falls: Sequence[Fall],
     slowdown: float,
     now: float,
@@ -160,7 +160,7 @@ def worth_of_falls(
         worth[straight] = 1.0 - lost[straight] / width[straight, np.newaxis]
     worth = full[:, np.newaxis] * np.maximum(worth, 0.0)
     worth = np.where(worth < _WORTHLESS * full[:, np.newaxis], 0.0, worth)
-    told = [at for at, fall in enumerate(falls) if isinstance(fall, Told)]
+    told = [at for at, fall in enumerate(falls) if isinstance(fall, StandInValue)]
     if told:
         levels = np.tile((np.arange(_QUANTILES) + 0.5) / _QUANTILES, (len(falls), 1))
         runtimes = beliefs.quantiles(levels) * slowdown
@@ -172,7 +172,7 @@ def worth_of_falls(
 
 def _mean_worth(fall: Fall, runtimes: Floats, starts: Floats) -> Floats:
     """Mean of a told value over equally likely runtimes, by start."""
-    assert isinstance(fall, Told)
+    assert isinstance(fall, StandInValue)
     ends = starts[:, np.newaxis] + runtimes
     different, back = np.unique(ends, return_inverse=True)
     worth = np.array([fall.at(end) for end in different.tolist()])

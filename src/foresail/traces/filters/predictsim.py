@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import Choice
+from foresail.traces.filtering import FilterChoice
 
 CHOICES: Final = (
-    Choice("drop_wider_than_machine"),
-    Choice("fill_processors"),
-    Choice("drop_no_runtime"),
-    Choice("drop_no_request"),
-    Choice("clip_runtime_to_request"),
-    Choice("drop_negative_submit"),
+    FilterChoice("drop_wider_than_machine"),
+    FilterChoice("fill_processors"),
+    FilterChoice("drop_no_runtime"),
+    FilterChoice("drop_no_request"),
+    FilterChoice("clip_runtime_to_request"),
+    FilterChoice("drop_negative_submit"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    choices: tuple[Choice, ...]
+    choices: tuple[FilterChoice, ...]
 
 
 @register("filter", "predictsim")

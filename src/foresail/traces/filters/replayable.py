@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import Choice
+from foresail.traces.filtering import FilterChoice
 
 CHOICES: Final = (
-    Choice("fill_processors"),
-    Choice("drop_no_runtime"),
-    Choice("drop_wider_than_machine"),
+    FilterChoice("fill_processors"),
+    FilterChoice("drop_no_runtime"),
+    FilterChoice("drop_wider_than_machine"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Replayable:
-    choices: tuple[Choice, ...]
+    choices: tuple[FilterChoice, ...]
 
 
 @register("filter", "replayable")

@@ -47,7 +47,7 @@ def cut(user: Integers, week: Integers) -> Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ResampledJobs:
     """Jobs drawn, in no particular order; every array has shape (drawn jobs,).
 
     Parameters
@@ -74,7 +74,7 @@ def draw(
     copies: float,
     run_weeks: float,
     random: np.random.Generator,
-) -> Placed:
+) -> ResampledJobs:
     """Draw jobs for so many weeks.
 
     Parameters
@@ -112,7 +112,7 @@ def draw(
     length = blocks.begins[user_of, source_week + 1] - begin
     within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     block = np.repeat(np.arange(length.size), length)
-    return Placed(
+    return ResampledJobs(
         job=blocks.jobs[begin[block] + within],
         week=target_week[block],
         block=block,

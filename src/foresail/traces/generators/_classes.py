@@ -47,7 +47,7 @@ def _first_centres(values: Floats, clusters: int, random: np.random.Generator) -
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnJobs:
     """Jobs drawn from classes; every array has shape (jobs,).
 
     Parameters
@@ -65,9 +65,9 @@ class Drawn:
     of_class: Integers
     source: Integers
 
-    def first(self, count: int) -> Drawn:
+    def first(self, count: int) -> DrawnJobs:
         """Only so many."""
-        return Drawn(*(getattr(self, name)[:count] for name in self.__slots__))
+        return DrawnJobs(*(getattr(self, name)[:count] for name in self.__slots__))
 
 
 class JobClasses:
@@ -108,10 +108,10 @@ class JobClasses:
         """How many classes there are."""
         return int(self._size.size)
 
-    def draw(self, jobs: int, random: np.random.Generator) -> Drawn:
+    def draw(self, jobs: int, random: np.random.Generator) -> DrawnJobs:
         """Jobs, each of a class drawn by its share of the source."""
         kind = random.choice(self.count, jobs, p=self._size / self._size.sum())
-        return Drawn(
+        return DrawnJobs(
             runtime_seconds=self.draw_runtimes(kind, random),
             width=self._draw_widths(kind, random),
             of_class=kind,

@@ -108,14 +108,14 @@ class GridmixParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class GridmixSizes:
     """Runtimes (seconds) and widths (nodes) of jobs; shape (jobs,)."""
 
     runtime_seconds: Floats
     width: Integers
 
 
-Draw = Callable[[int, np.random.Generator], Sizes]
+Draw = Callable[[int, np.random.Generator], GridmixSizes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,11 @@ def log_normal_sizes(
 ) -> Draw:
     """Log-normal runtimes of this mean, widths evenly from narrowest to widest."""
 
-    def draw(count: int, random: np.random.Generator) -> Sizes:
+    def draw(count: int, random: np.random.Generator) -> GridmixSizes:
         normal = random.standard_normal(count)
         runtime = mean_seconds * np.exp(log_deviation * normal - log_deviation**2 / 2.0)
-        return Sizes(runtime, random.integers(parameters.narrowest, parameters.widest + 1, count))
+        return GridmixSizes(
+            runtime, random.integers(parameters.narrowest, parameters.widest + 1, count)
+        )
 
     return draw

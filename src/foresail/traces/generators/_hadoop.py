@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.traces.generators._gridmix import Draw, GridmixParameters, Sizes
+from foresail.traces.generators._gridmix import Draw, GridmixParameters, GridmixSizes
 from foresail.traces.generators._limits import require_positive
 from foresail.traces.generators._swim_population import draw_bytes
 
@@ -45,11 +45,11 @@ class HadoopParameters(GridmixParameters):
 def hadoop_sizes(parameters: HadoopParameters, source: str | None, built_in: str) -> Draw:
     """Sizes of jobs of a SWIM sample, or of the built-in quantiles of this name."""
 
-    def draw(count: int, random: np.random.Generator) -> Sizes:
+    def draw(count: int, random: np.random.Generator) -> GridmixSizes:
         moved = draw_bytes(source, built_in, count, random)
         tasks = np.ceil(moved / parameters.bytes_per_task)
         width = np.clip(tasks, parameters.narrowest, parameters.widest).astype(np.int64)
         runtime = parameters.startup_seconds + moved / (width * parameters.bytes_per_second)
-        return Sizes(np.minimum(runtime, parameters.longest_seconds), width)
+        return GridmixSizes(np.minimum(runtime, parameters.longest_seconds), width)
 
     return draw

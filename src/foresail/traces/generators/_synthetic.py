@@ -15,7 +15,7 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generators import _population as population
 from foresail.traces.generators._achieved import achieved, of_classes
 from foresail.traces.generators._arrivals import draw_arrivals
-from foresail.traces.generators._classes import Drawn, Fit, JobClasses
+from foresail.traces.generators._classes import DrawnJobs, Fit, JobClasses
 from foresail.traces.generators._demands import (
     draw_slacks,
     preferred_racks,
@@ -126,7 +126,7 @@ class Synthetic:
 
     workload: Workload
     classes: JobClasses
-    drawn: Drawn
+    drawn: DrawnJobs
     factor: Floats
 
 
@@ -219,21 +219,21 @@ def _draw(
     classes: JobClasses,
     scale: float,
     random: np.random.Generator,
-) -> Drawn:
+) -> DrawnJobs:
     """Jobs whose work is near the load: of some draws, the first within 0.5 %, or the nearest."""
     wished = parameters.load * parameters.nodes * parameters.seconds
     count = _jobs_of_run(parameters)
     if count is not None and parameters.part == "history":
         count = max(round(count * parameters.history_hours / parameters.hours), 1)
 
-    def once() -> Drawn:
+    def once() -> DrawnJobs:
         if count is None:
             drawn = _enough(classes, scale, wished, random)
         else:
             drawn = classes.draw(count, random)
         return replace(drawn, runtime_seconds=drawn.runtime_seconds * scale)
 
-    def distance(drawn: Drawn) -> float:
+    def distance(drawn: DrawnJobs) -> float:
         return abs(float(np.sum(drawn.width * drawn.runtime_seconds)) / wished - 1.0)
 
     nearest = once()
@@ -244,7 +244,9 @@ def _draw(
     return nearest
 
 
-def _enough(classes: JobClasses, scale: float, wished: float, random: np.random.Generator) -> Drawn:
+def _enough(
+    classes: JobClasses, scale: float, wished: float, random: np.random.Generator
+) -> DrawnJobs:
     """As many jobs as bring the sum of their work nearest to what is wished, at least two."""
     drawn = classes.draw(256, random)
     while True:
@@ -252,10 +254,10 @@ def _enough(classes: JobClasses, scale: float, wished: float, random: np.random.
         if sums[-1] >= wished:
             return drawn.first(max(int(np.argmin(np.abs(sums - wished))) + 1, 2))
         more = classes.draw(drawn.width.size, random)
-        drawn = Drawn(
+        drawn = DrawnJobs(
             *(
                 np.concatenate([getattr(drawn, name), getattr(more, name)])
-                for name in Drawn.__slots__
+                for name in DrawnJobs.__slots__
             )
         )
 
@@ -263,7 +265,7 @@ def _enough(classes: JobClasses, scale: float, wished: float, random: np.random.
 def _workload(
     parameters: SyntheticParameters,
     source: population.SourceJobs,
-    drawn: Drawn,
+    drawn: DrawnJobs,
     submit: Floats,
     slo: NDArray[np.bool_],
     slack: Floats,

@@ -47,7 +47,7 @@ class LublinParameters:
         ``combined`` (the model's single class), ``batch``, ``interactive``, or ``both``.
     users
         Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where
-        jobs are independent and belong to nobody.
+        jobs are independent and belong to no user.
     activity_exponent
         Zipf exponent of the users' activity.
     runtime_log_deviation

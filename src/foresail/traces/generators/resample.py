@@ -146,7 +146,7 @@ def _weeks(parameters: ResampleParameters, jobs: int, weeks: int) -> int:
 
 def _rows(
     jobs: pl.DataFrame,
-    placed: bootstrap.Placed,
+    placed: bootstrap.ResampledJobs,
     when: NDArray[np.float64],
     order: NDArray[np.int64],
 ) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.delimited import read_delimited, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 _REQUESTS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _COLUMNS: Final = (
@@ -115,7 +115,7 @@ def _nodes_beside(log: Path) -> Path | None:
 def _node_table(path: Path, notes: Notes) -> pl.DataFrame:
     of_nodes = Notes(path, notes.strict)
     parts = []
-    for chunk in read_delimited(Source(path), of_nodes, _NODE_COLUMNS):
+    for chunk in read_delimited(LogFile(path), of_nodes, _NODE_COLUMNS):
         numbers = _NODE_COLUMNS[1:4]
         table = with_numbers(chunk, numbers, of_nodes, required=numbers)
         parts.append(

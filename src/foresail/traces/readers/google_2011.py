@@ -26,7 +26,7 @@ from foresail.traces.readers._google import (
     with_event_names,
 )
 from foresail.traces.reading import LINE, Notes, Sample
-from foresail.traces.source import Source, head
+from foresail.traces.source import LogFile, head
 
 _ENDINGS: Final = (".csv",)
 _ORIGIN_UNIX_SECONDS: Final = 1_304_290_800.0 - 600.0
@@ -144,7 +144,7 @@ def _chunks(
     fields = head(file).partition(b"\n")[0].count(b",") + 1
     header = layout[:-1] if layout is _TASK_USAGE and fields == len(layout) - 1 else layout
     known = tuple(name for name in columns if name in header)
-    for chunk in read_delimited(Source(file, notes.advance), notes, known, header=header):
+    for chunk in read_delimited(LogFile(file, notes.advance), notes, known, header=header):
         absent = [name for name in columns if name not in known]
         whole = chunk.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
         yield (with_event_names(whole, _EVENTS, notes) if "type" in columns else whole).select(

@@ -30,7 +30,7 @@ from foresail.traces.readers._google import (
     with_event_names,
 )
 from foresail.traces.reading import LINE, Notes, Sample
-from foresail.traces.source import Source, head
+from foresail.traces.source import LogFile, head
 
 _ENDINGS: Final = (".json", ".csv", ".parquet")
 _ORIGIN_UNIX_SECONDS: Final = 1_556_694_000.0 - 600.0
@@ -203,7 +203,7 @@ def _chunks(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.Dat
 
 
 def _parquet(file: Path, fields: dict[str, str], notes: Notes) -> pl.DataFrame:
-    content = b"".join(Source(file, notes.advance).blocks())
+    content = b"".join(LogFile(file, notes.advance).blocks())
     with parquet_of(file):
         table = _flat(pl.read_parquet(io.BytesIO(content)))
         known = _names(table.columns, fields, file)
@@ -228,7 +228,7 @@ def _csv(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.DataFr
     first = head(file).decode("utf-8-sig", errors="replace").partition("\n")[0]
     known = _names([name.strip().strip('"') for name in first.split(",")], fields, file)
     wanted = [at for at in known.values() if at is not None]
-    for chunk in read_delimited(Source(file, notes.advance), notes, wanted):
+    for chunk in read_delimited(LogFile(file, notes.advance), notes, wanted):
         chosen = [
             (pl.lit(None, pl.String) if at is None else pl.col(at)).alias(name)
             for name, at in known.items()
@@ -252,7 +252,7 @@ def _json_lines(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl
     paths = {name: tuple(field.split(".")) for name, field in fields.items()}
     kinds = dict.fromkeys(paths, pl.String()) | {LINE: pl.Int64()}
     rows: list[tuple[Any, ...]] = []
-    for number, line in enumerate(_lines(Source(file, notes.advance)), start=1):
+    for number, line in enumerate(_lines(LogFile(file, notes.advance)), start=1):
         if not line.strip():
             continue
         found = _parsed(line)
@@ -282,7 +282,7 @@ def _text(found: Any, path: tuple[str, ...]) -> str | None:
     return None if found is None else str(found)
 
 
-def _lines(source: Source) -> Iterator[bytes]:
+def _lines(source: LogFile) -> Iterator[bytes]:
     rest = b""
     for block in source.blocks():
         whole, newline, after = (rest + block).rpartition(b"\n")

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.kernels import swf_text
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
+from foresail.traces.kernels import swf_text
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
-from foresail.traces.source import Source
+from foresail.traces.source import LogFile
 
 FIELDS: Final = (
     "job number",
@@ -214,9 +214,17 @@ class _Log:
         wrong = np.flatnonzero(block.kinds != swf_text.GOOD)
         if not wrong.size:
             return
+        first = self._malformed(block, text, int(wrong[0]))
         if self._notes.strict or (wrong[0] == 0 and not self._first_job_seen):
-            raise self._malformed(block, text, int(wrong[0]))
-        self._notes.repair("dropped_malformed_line", int(wrong.size))
+            raise first
+        self._notes.repair(
+            "dropped_malformed_line",
+            int(wrong.size),
+            line=first.line,
+            field=first.field,
+            value=first.value,
+            expected=first.expected,
+        )
 
     def _malformed(self, block: swf_text.Block, text: bytes, row: int) -> InputError:
         """What is wrong with a job line."""
@@ -280,7 +288,7 @@ class _Log:
         return raw.filter(~burst)
 
 
-def _whole_lines(source: Source) -> Iterator[bytes]:
+def _whole_lines(source: LogFile) -> Iterator[bytes]:
     rest = b""
     for block in source.blocks():
         end = block.rfind(b"\n") + 1
@@ -383,7 +391,7 @@ def _machines_beside(log: Path) -> Path | None:
 def _machines(path: Path) -> pl.DataFrame:
     """Nodes table of a machine list."""
     rows = []
-    lines = b"".join(Source(path).blocks()).decode("utf-8", errors="replace").splitlines()
+    lines = b"".join(LogFile(path).blocks()).decode("utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, start=1):
         words = line.split("\t")
         if not line.strip():

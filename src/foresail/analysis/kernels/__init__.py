@@ -1,0 +1,1 @@
+"""Compiled measures of workloads."""

@@ -1,0 +1,296 @@
+"""The conformance suite of cluster adapters: ``check_cluster`` on anything registered, or not."""
+
+from __future__ import annotations
+
+import math
+import select
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Self
+
+from foresail.checks.rules import Make, Rule, demand, require_conformity
+from foresail.live.cluster_plugin import ClusterPlugin
+from foresail.model.adapter import ClusterAdapter, ClusterTrial
+from foresail.model.decision import Placement, Preempt, Start
+from foresail.model.errors import InputError
+from foresail.model.event import Ended, Event
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.registry import Entry
+
+_PATIENCE_SECONDS: Final = 10.0
+_QUIET_SECONDS: Final = 0.2
+_SOON_SECONDS: Final = 0.3
+_LONG_SECONDS: Final = 60.0
+
+
+def check_cluster(entry: Entry, parameters: Any = None) -> None:
+    """Apply every rule that cluster adapters must keep to a registered one.
+
+    Parameters
+    ----------
+    entry
+        The plug-in, as ``foresail.model.registry.find`` gives it.
+    parameters
+        A record of its parameters; its defaults if not given.
+
+    Raises
+    ------
+    NonconformityError
+        If it breaks a rule; the message lists every broken one.
+    """
+    record = entry.parameters() if parameters is None else parameters
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = count()
+
+        def trial() -> ClusterTrial:
+            plugin: ClusterPlugin = entry.build(record)
+            return plugin.trial(Path(folder) / str(next(numbers)))
+
+        check_adapter(entry.name, trial)
+
+
+def check_adapter(name: str, trial: Callable[[], ClusterTrial]) -> None:
+    """Apply every rule to an adapter that need not be registered; ``trial`` makes it afresh.
+
+    Raises
+    ------
+    NonconformityError
+        If it breaks a rule; the message lists every broken one.
+    """
+    require_conformity(f"cluster {name!r}", trial, RULES)
+
+
+def starts_once(make: Make) -> None:
+    """A start is carried out once, though it is handed over twice and after its end again."""
+    trial = make()
+    with _Driver(trial) as driver:
+        start = trial.start_of(_SOON_SECONDS)
+        driver.carry_out(start, start)
+        driver.wait_for(1)
+        driver.carry_out(start)
+        driver.wait_quietly()
+        begun = trial.times_begun(start.job_id)
+    demand(begun == 1, f"the job began {begun} times")
+
+
+def reports_every_end_once(make: Make) -> None:
+    """Every start ends in exactly one report, which is of this attempt and not of the future."""
+    trial = make()
+    with _Driver(trial) as driver:
+        starts = [trial.start_of(seconds) for seconds in (0.0, _SOON_SECONDS, 0.0, 0.1)]
+        for start in starts:  # one after the other: the cluster may be as small as one job
+            driver.carry_out(start)
+            driver.wait_for(1)
+        driver.wait_quietly()
+        ended = [(each.job_id, each.attempt) for each in driver.outcomes]
+        expected = [(start.job_id, start.attempt) for start in starts]
+        demand(ended == expected, f"of {expected} it reports {ended}")
+        because = {str(each.ended_because) for each in driver.outcomes}
+        demand(because == {"completed"}, f"they ended {because}")
+
+
+def takes_its_time(make: Make) -> None:
+    """A job runs as long as it takes, and is reported when it has ended."""
+    trial = make()
+    with _Driver(trial) as driver:
+        driver.carry_out(trial.start_of(_SOON_SECONDS))
+        began = driver.now
+        driver.wait_for(1)
+        seconds = driver.now - began
+        demand(seconds >= 0.9 * _SOON_SECONDS, f"{_SOON_SECONDS} s took {seconds:.3f} s")
+
+
+def stops_what_it_is_to_stop(make: Make) -> None:
+    """Where it preempts, an attempt is stopped, and the next one of its job can start."""
+    trial = make()
+    with _Driver(trial) as driver:
+        if not driver.adapter.capabilities.preempts:
+            return
+        long = trial.start_of(_LONG_SECONDS)
+        driver.carry_out(long)
+        driver.wait_quietly()
+        driver.carry_out(Preempt(long.job_id, attempt=2))
+        driver.wait_quietly()
+        demand(not driver.outcomes, "another attempt than the running one was to be stopped")
+        driver.carry_out(Preempt(long.job_id))
+        driver.wait_for(1)
+        driver.carry_out(Preempt(long.job_id), replace(long, attempt=2))
+        driver.wait_quietly()
+        driver.carry_out(Preempt(long.job_id, attempt=2))
+        driver.wait_for(1)
+        ended = [(each.attempt, each.ended_because) for each in driver.outcomes]
+        expected = [(1, EndedBecause.PREEMPTED), (2, EndedBecause.PREEMPTED)]
+        demand(ended == expected, f"it reports {ended}")
+
+
+def loses_nothing(make: Make) -> None:
+    """After it was closed, the next one finds all again: nothing is lost and nothing runs twice."""
+    trial = make()
+    now = 0.0
+    for seconds, was_handed_over in ((0.0, True), (3 * _SOON_SECONDS, True), (0.0, False)):
+        start = trial.start_of(seconds)
+        with _Driver(trial, now) as driver:
+            if was_handed_over:
+                driver.carry_out(start)
+                driver.leave()
+            now = driver.now
+        if seconds == 0.0 and was_handed_over:  # it ends with no driver there
+            now = _later(driver)
+        with _Driver(trial, now) as driver:
+            driver.resume(start)
+            driver.carry_out(start)
+            driver.wait_for(1)
+            driver.wait_quietly()
+            now = driver.now
+        begun = trial.times_begun(start.job_id)
+        demand(begun == 1, f"the job began {begun} times")
+
+
+def repeats_nothing_of_another(make: Make) -> None:
+    """What runs by itself is not started again for a driver without a log, and is reported."""
+    trial = make()
+    start = trial.start_of(0.0)
+    for _ in range(2):
+        with _Driver(trial) as driver:
+            if driver.leads_time:
+                return
+            driver.carry_out(start)
+            driver.wait_for(1)
+    begun = trial.times_begun(start.job_id)
+    demand(begun == 1, f"the job began {begun} times")
+
+
+def refuses_what_it_cannot(make: Make) -> None:
+    """What its capabilities do not declare is refused with a sentence."""
+    trial = make()
+    with _Driver(trial) as driver:
+        can = driver.adapter.capabilities
+        start = trial.start_of(0.0)
+        placed = replace(start, placement=Placement((("all", 1),), (("node-1", 1),)))
+        for declared, instruction in ((can.places, placed), (can.preempts, Preempt("none"))):
+            if declared:
+                continue
+            try:
+                driver.adapter.carry_out(instruction, driver.now)
+            except InputError as error:
+                demand(str(error), "the refusal says nothing")
+            else:
+                demand(False, f"{type(instruction).__name__} is not refused")
+        demand(trial.times_begun(start.job_id) == 0, "it starts what it refuses")
+
+
+def knows_its_history_in_order(make: Make) -> None:
+    """What it knows of earlier runs is in order of their ends."""
+    with _Driver(make()) as driver:
+        times = [each.time for each in driver.adapter.history()]
+        demand(times == sorted(times), "it is not")
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    starts_once,
+    reports_every_end_once,
+    takes_its_time,
+    stops_what_it_is_to_stop,
+    loses_nothing,
+    repeats_nothing_of_another,
+    refuses_what_it_cannot,
+    knows_its_history_in_order,
+)
+
+
+class _Driver:
+    """Drives an adapter for a while: by the clock, or by its own time if it has no descriptor.
+
+    To be read: ``adapter``, ``now``, ``leads_time`` (it is the adapter's own), ``outcomes`` (as
+    they were reported). What still runs at the end is stopped, if it can be.
+    """
+
+    def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
+        self.adapter: ClusterAdapter = trial.connect()
+        self.outcomes: list[Outcome] = []
+        self.leads_time = self.adapter.wake_descriptor is None
+        self.now = not_before if self.leads_time else time.time()
+        self._running: dict[tuple[str, int], Start] = {}
+        self._last_seconds = -math.inf
+        self._ends_awaited = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.adapter.capabilities.preempts:
+            for start in self._running.values():
+                self.adapter.carry_out(Preempt(start.job_id, attempt=start.attempt), self.now)
+        self.adapter.close()
+
+    def leave(self) -> None:
+        """Let run what runs."""
+        self._running.clear()
+
+    def carry_out(self, *instructions: Start | Preempt) -> None:
+        """Hand over instructions."""
+        for instruction in instructions:
+            if isinstance(instruction, Start) and not self._has_ended(instruction):
+                self._running[instruction.job_id, instruction.attempt] = instruction
+            self.adapter.carry_out(instruction, self.now)
+
+    def resume(self, start: Start) -> None:
+        """Have it find again what was started before."""
+        self._running[start.job_id, start.attempt] = start
+        self._take(self.adapter.resume([start], self.now))
+
+    def wait_for(self, ends: int) -> None:
+        """Wait until so many more attempts have been reported as ended than were waited for."""
+        self._ends_awaited += ends
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while len(self.outcomes) < self._ends_awaited:
+            demand(time.monotonic() < end, f"no end is reported in {_PATIENCE_SECONDS:g} s")
+            self._look(_PATIENCE_SECONDS)
+
+    def wait_quietly(self) -> None:
+        """Look for reports a while longer."""
+        end, until = time.monotonic() + _QUIET_SECONDS, self.now + _QUIET_SECONDS
+        while time.monotonic() < end and self.now < until:
+            self._look(_QUIET_SECONDS)
+
+    def _look(self, seconds: float) -> None:
+        """Wait for reports, at most so long, and take them."""
+        descriptor = self.adapter.wake_descriptor
+        if descriptor is None:
+            self.now = max(self.now, min(self.adapter.next_seconds, self.now + seconds))
+        else:
+            wait = min(seconds, max(0.0, self.adapter.next_seconds - time.time()))
+            select.select([descriptor], [], [], wait)
+            self.now = max(self.now, time.time())
+        self._take(self.adapter.reports(self.now))
+
+    def _take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            demand(event.time <= self.now, f"it reports an event {event.time - self.now} s ahead")
+            demand(event.time >= self._last_seconds, "it reports an event after a later one")
+            self._last_seconds = event.time
+            if not isinstance(event, Ended):
+                continue
+            outcome = event.outcome
+            key = outcome.job_id, outcome.attempt
+            demand(key in self._running, f"the end of {key} is reported, which does not run")
+            del self._running[key]
+            times = (outcome.start_seconds, outcome.end_seconds, event.time)
+            demand(tuple(sorted(times)) == times, f"start, end and report at {times}")
+            self.outcomes.append(outcome)
+
+    def _has_ended(self, start: Start) -> bool:
+        return any(
+            (each.job_id, each.attempt) == (start.job_id, start.attempt) for each in self.outcomes
+        )
+
+
+def _later(driver: _Driver) -> float:
+    """Let some time pass in which nothing drives the cluster."""
+    if not driver.leads_time:
+        time.sleep(_SOON_SECONDS)
+    return driver.now + _SOON_SECONDS

@@ -1,0 +1,243 @@
+"""The options of ``simulate`` and ``compare`` that say what is run, as scenarios."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
+
+if TYPE_CHECKING:
+    from foresail.scenario.learned_before import LearnedBefore
+    from foresail.scenario.scenario import Scenario
+    from foresail.simulator.conditions import Outage
+    from foresail.traces.workload import Workload
+
+
+def _todays_conventions(word: str) -> str:
+    return todays_name("--conventions", word)
+
+
+ConventionsName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--conventions",
+        callback=_todays_conventions,
+        help="Order of things at equal times: standard, predictsim.",
+    ),
+]
+EnforceLimits: TypeAlias = Annotated[
+    bool, typer.Option("--enforce-limits", help="End jobs at their requested time.")
+]
+Events: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--events",
+        metavar="FILE",
+        help="Write the event log, for foresail explain; with several policies, FILE-1, FILE-2 ...",
+    ),
+]
+OnNodes: TypeAlias = Annotated[
+    bool, typer.Option("--on-nodes", help="Place tasks on the workload's own nodes.")
+]
+Cycle: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--cycle", metavar="SECONDS", help="Ask the scheduler once in so many seconds alone."
+    ),
+]
+StartDelay: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--start-delay",
+        metavar="SECONDS",
+        help="What a job runs on is held so long, on average, before an attempt runs.",
+    ),
+]
+Noise: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--noise",
+        metavar="SIGMA",
+        help="Runtimes vary by a log-normal factor of mean 1 and this sigma.",
+    ),
+]
+Outages: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--outages",
+        metavar="SECONDS,SECONDS",
+        help="With --on-nodes: mean time a node is up between failures, and mean time to repair.",
+    ),
+]
+ConditionsSeed: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--conditions-seed",
+        min=0,
+        help="Seed of delays, noise and outages [0]; the same for every policy.",
+    ),
+]
+LearnFrom: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--learn-from",
+        metavar="PATH",
+        help="Predictors learn before the first job: from a log, the file of foresail predict "
+        "train, or the directory or event log of an earlier run.",
+    ),
+]
+EngineName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="compiled-replay or event-engine [the quickest that can do what is asked].",
+    ),
+]
+
+_OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
+
+
+@dataclass(frozen=True)
+class ScenarioOptions:
+    """The options as given; None where they were not."""
+
+    conventions: str
+    enforce_limits: bool
+    events: Path | None
+    on_nodes: bool
+    cycle: float | None
+    start_delay: float | None
+    noise: float | None
+    outages: str | None
+    conditions_seed: int | None
+    learn_from: Path | None
+    engine: str | None
+
+    def scenarios(self, policies: Sequence[str], plugins: Sequence[Path] | None) -> list[Scenario]:
+        """A scenario per policy, without its workload; refuses all that can be before it is read.
+
+        Raises
+        ------
+        InputError
+            If a value is out of range, options do not go together, or a file cannot be read.
+        UnknownNameError
+            If there are no such conventions, engine, or part of a policy.
+        """
+        from foresail.control.policy import parse_policy
+        from foresail.model.conventions import CONVENTIONS
+        from foresail.model.registry import load_plugin
+        from foresail.scenario.engines import engine_of
+        from foresail.scenario.scenario import Scenario
+        from foresail.simulator.conditions import ClusterConditions
+
+        for plugin in plugins or []:
+            load_plugin(plugin)
+        if self.conventions not in CONVENTIONS:
+            raise UnknownNameError("conventions", self.conventions, CONVENTIONS)
+        self._require_effect()
+        conditions = ClusterConditions(
+            cycle_seconds=self.cycle,
+            start_delay_seconds=self.start_delay or 0.0,
+            runtime_noise=self.noise or 0.0,
+            seed=self.conditions_seed or 0,
+        )
+        parsed = [parse_policy(text) for text in policies]
+        for policy in parsed:
+            policy.build()
+        asked = [
+            Scenario(
+                workload=None,
+                policy=policy,
+                place="nodes" if self.on_nodes else "processors",
+                conventions=CONVENTIONS[self.conventions],
+                conditions=conditions,
+                enforce_limits=self.enforce_limits,
+                event_log=self._event_log(number, len(parsed)),
+                learned_before=None,
+                engine=self.engine,
+            )
+            for number, policy in enumerate(parsed, start=1)
+        ]
+        learned_before = None if self.learn_from is None else _learned_before(self.learn_from)
+        scenarios = [replace(each, learned_before=learned_before) for each in asked]
+        for each in scenarios:
+            engine_of(each)
+        return scenarios
+
+    def of(self, workload: Workload, scenario: Scenario) -> Scenario:
+        """The scenario of a workload; outages go on until its last job is submitted.
+
+        Raises
+        ------
+        InputError
+            If there are to be outages, and the workload has no nodes.
+        """
+        return replace(
+            scenario,
+            workload=workload,
+            conditions=replace(scenario.conditions, outages=self._outages(workload)),
+        )
+
+    def _require_effect(self) -> None:
+        if self.outages is not None:
+            _mean_times(self.outages)
+            if not self.on_nodes:
+                raise InputError("only with --on-nodes", field="--outages", value=self.outages)
+        elif self.conditions_seed is not None and not (self.start_delay or self.noise):
+            raise InputError(
+                "there is nothing to draw",
+                field="--conditions-seed",
+                value=self.conditions_seed,
+                expected="--start-delay, --noise or --outages with it",
+            )
+
+    def _event_log(self, number: int, policies: int) -> Path | None:
+        if self.events is None or policies == 1:
+            return self.events
+        return self.events.with_stem(f"{self.events.stem}-{number}")
+
+    def _outages(self, workload: Workload) -> tuple[Outage, ...]:
+        if self.outages is None:
+            return ()
+        from foresail.scenario.scenario import nodes_of
+        from foresail.simulator.conditions import random_outages
+
+        last = workload.jobs["submit_seconds"]
+        horizon = float(last[-1]) if len(last) else 0.0
+        means = _mean_times(self.outages)
+        return random_outages(nodes_of(workload), horizon, *means, self.conditions_seed or 0)
+
+
+def _mean_times(text: str) -> tuple[float, float]:
+    """Mean seconds up and down."""
+    try:
+        between, repair = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(
+            "not a pair of numbers", field="--outages", value=text, expected=_OUTAGES
+        ) from error
+    if not (0.0 < between < float("inf") and 0.0 < repair < float("inf")):
+        raise InputError("out of range", field="--outages", value=text, expected=_OUTAGES)
+    return between, repair
+
+
+def _learned_before(path: Path) -> LearnedBefore:
+    from foresail.cli._replaying import load
+    from foresail.live.run_directory import RunDirectory
+    from foresail.scenario.learned_before import EarlierRun, HistoryWorkload, SavedState
+
+    if (path / "run.json").is_file():
+        return EarlierRun(RunDirectory.open(path).events)
+    if path.suffix == ".jsonl":
+        return EarlierRun(path)
+    if path.is_file() and zipfile.is_zipfile(path):
+        return SavedState(path)
+    return HistoryWorkload(load(path, None, None, None, strict=None, filters=None))

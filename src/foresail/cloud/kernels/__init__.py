@@ -1,0 +1,1 @@
+"""Compiled packing of jobs onto machines, shared by waiting and purchasing."""

@@ -1,0 +1,1 @@
+"""Compiled stacks of demand."""

@@ -1,0 +1,1 @@
+"""Compiled availability of transient machines."""

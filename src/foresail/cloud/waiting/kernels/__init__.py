@@ -1,0 +1,1 @@
+"""Compiled simulation of waiting policies."""

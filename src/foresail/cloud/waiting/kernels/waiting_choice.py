@@ -1,0 +1,143 @@
+"""The choice of a waiting policy for one job: the fixed machine, the queue, or a rented one."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, part
+
+START: Final = 0
+WAIT: Final = 1
+RENT: Final = 2
+SPECULATE: Final = 3
+
+_HOUR: Final = 3600.0
+
+
+class WaitingRules(NamedTuple):
+    """What a waiting policy is set to.
+
+    Parameters
+    ----------
+    short_seconds
+        A job that is believed to run for less is rented a machine; 0: none is.
+    waiting_seconds
+        A job that is believed to wait longer is rented one.
+    patience_seconds
+        A job that has waited for so long is rented one; 0: none waits.
+    speculation_seconds
+        A job that finds no fixed machine free is first tried on a rented one for so long; 0: none.
+    conserving
+        1: a job that finds a fixed machine free takes it, whatever is believed of it.
+    weighing
+        1: a job is rented a machine where waiting is expected to cost more.
+    untried_seconds
+        A job that is believed to run for so long is not tried.
+    """
+
+    short_seconds: float
+    waiting_seconds: float
+    patience_seconds: float
+    speculation_seconds: float
+    conserving: int
+    weighing: int
+    untried_seconds: float
+
+
+class DelayCosts(NamedTuple):
+    """What one job has to win or lose, in money per hour.
+
+    Parameters
+    ----------
+    rent
+        Price of the rented machine it would get.
+    own
+        What its share of a fixed machine costs in addition to what is paid anyway: 0 for machines
+        that are owned.
+    delay
+        What an hour's delay of the job is worth.
+    """
+
+    rent: float
+    own: float
+    delay: float
+
+
+@part
+def mean_up_to(quantiles: NDArray[np.float64], limit: float) -> float:
+    """Expected value of a wait that ends at a limit."""
+    total = 0.0
+    for k in range(quantiles.size):
+        total += min(quantiles[k], limit)
+    return total / quantiles.size
+
+
+@part
+def waiting_gain(
+    delay_costs: DelayCosts,
+    runtime_seconds: float,
+    waits: NDArray[np.float64],
+    patience_seconds: float,
+) -> float:
+    """Money that a job is expected to save by waiting, up to its patience, instead of renting.
+
+    Renting costs the price of the runtime. Waiting costs the delay, and in the end the fixed
+    machine or, for a wait beyond the patience, the rented one after all.
+    """
+    late = 0
+    for k in range(waits.size):
+        if waits[k] > patience_seconds:
+            late += 1
+    in_time = 1.0 - late / waits.size
+    saved = in_time * (delay_costs.rent - delay_costs.own) * runtime_seconds
+    return (saved - delay_costs.delay * mean_up_to(waits, patience_seconds)) / _HOUR
+
+
+@bare_kernel
+def choose(
+    rules: WaitingRules,
+    delay_costs: DelayCosts,
+    fits: bool,
+    runtime_seconds: float,
+    waits: NDArray[np.float64],
+) -> int:
+    """Where a job goes on arrival.
+
+    ``fits``: a fixed machine is free for it. ``runtime_seconds`` is what is believed of its
+    runtime, ``waits`` are quantiles of its believed wait (seconds, ascending).
+    """
+    if rules.conserving == 1 and fits:
+        return START
+    if runtime_seconds < rules.short_seconds:
+        return RENT
+    if rules.speculation_seconds > 0.0 and not fits and runtime_seconds < rules.untried_seconds:
+        return SPECULATE
+    return choose_again(rules, delay_costs, fits, runtime_seconds, waits)
+
+
+@bare_kernel
+def choose_again(
+    rules: WaitingRules,
+    delay_costs: DelayCosts,
+    fits: bool,
+    runtime_seconds: float,
+    waits: NDArray[np.float64],
+) -> int:
+    """As ``choose``, for a job that turned out to be a long one when it was tried."""
+    if rules.conserving == 1 and fits:
+        return START
+    if mean_up_to(waits, np.inf) > rules.waiting_seconds:
+        return RENT
+    if fits:
+        return START
+    if rules.patience_seconds <= 0.0:
+        return RENT
+    if (
+        rules.weighing == 1
+        and waiting_gain(delay_costs, runtime_seconds, waits, rules.patience_seconds) < 0.0
+    ):
+        return RENT
+    return WAIT

@@ -1,1 +1,0 @@
-"""Real clusters: what carries out instructions and reports events."""

@@ -1,0 +1,81 @@
+"""Schedulers from outside: what one does instead of deciding is told with its name and its file."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from pathlib import PurePath
+
+from foresail.model.decision import Decision, Refusal
+from foresail.model.errors import ForesailError, InputError
+from foresail.model.protocols import Scheduler
+
+_OWN = "foresail."
+
+
+def decided(scheduler: Scheduler, decision: object, now: float) -> Decision:
+    """What the scheduler returned, if it is a decision.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    if isinstance(decision, Decision):
+        return decision
+    raise InputError(
+        f"{_named(scheduler)} decides nothing that can be read at {now:g} s",
+        field="decide",
+        value=decision,
+        expected="a Decision, which may be empty",
+    )
+
+
+def blamed(scheduler: Scheduler, error: Exception, now: float) -> Exception:
+    """The error itself if the scheduler is one of ours; else one that says whose it is, and where.
+
+    Parameters
+    ----------
+    scheduler
+        What was asked.
+    error
+        Raised by its decision, or by checking that.
+    now
+        Seconds from the workload's origin.
+    """
+    if isinstance(error, ForesailError) or type(scheduler).__module__.startswith(_OWN):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if each.filename == _file_of(scheduler)]
+    where = f" in line {own[-1].lineno}" if own else ""
+    return InputError(
+        f"{_named(scheduler)} fails at {now:g} s{where}: {type(error).__name__}: {error}",
+        field="decide",
+        expected="a Decision whose starts are of pending jobs, each with a Placement",
+    )
+
+
+def nothing_started(scheduler: Scheduler, jobs: int, first: Refusal | None) -> InputError:
+    """The error of a scheduler that started no job at all.
+
+    ``first`` is the first of its decisions that was refused.
+    """
+    did = "" if first is None else f"; it would have started job {first.job_id!r}: {first.sentence}"
+    return InputError(
+        f"{_named(scheduler)} started none of {jobs:,} jobs{did}",
+        field="decide",
+        expected="a scheduler that starts jobs for which there is room",
+    )
+
+
+def _named(scheduler: Scheduler) -> str:
+    name = type(scheduler).__qualname__
+    file = _file_of(scheduler)
+    return f"the scheduler {name}" + (f" of {PurePath(file).name}" if file else "")
+
+
+def _file_of(scheduler: Scheduler) -> str:
+    try:
+        return inspect.getsourcefile(type(scheduler)) or ""
+    except TypeError:
+        return ""

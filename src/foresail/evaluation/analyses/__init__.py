@@ -1,0 +1,1 @@
+"""Analyses of a workload that replay predictions; found by name as those of ``analysis`` are."""

@@ -1,0 +1,128 @@
+"""Which quantities are predicted better than the runtime, and how fast predictions get good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+import polars as pl
+
+from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.prediction_errors import error_histogram, error_shares
+from foresail.evaluation.analyses._predictability import PredictabilityParameters
+from foresail.evaluation.replaying import evaluate
+from foresail.evaluation.tables import learning_curve
+from foresail.model.registry import register
+from foresail.model.words import percent
+from foresail.traces.quantities import quantity
+from foresail.traces.workload import Workload
+
+TITLE: Final = "Is use more predictable than runtime?"
+_QUANTITIES: Final = ("runtime", "cpu", "memory", "cpu_time", "memory_time")
+_FEWEST: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePredictabilityParameters(PredictabilityParameters):
+    """Parameters of the analysis ``usage_predictability``."""
+
+    most_jobs: int = 50_000
+
+
+@register("analysis", "usage_predictability", parameters=UsagePredictabilityParameters)
+class UsagePredictability:
+    """Errors of estimates from history per quantity, and by week from an empty history on.
+
+    Spec section 10, W18 (dissertation, figures 5.2 and 5.3).
+    """
+
+    section: ClassVar[str] = "5.1"
+
+    def __init__(self, parameters: UsagePredictabilityParameters) -> None:
+        self._parameters = parameters
+
+    def examine(self, workload: Workload) -> Finding | Unavailable:
+        """Errors per quantity over the jobs that used more than none of it."""
+        first = workload.with_jobs(workload.jobs.head(self._parameters.most_jobs))
+        ran = np.isfinite(quantity(first, "runtime"))
+        usable = [name for name in _QUANTITIES if ((quantity(first, name) > 0) & ran).any()]
+        if not set(usable) - {"runtime"}:
+            reason = "No job's use of cpu or memory is known."
+            return Unavailable("usage_predictability", TITLE, reason)
+        scalars: dict[str, float] = {}
+        errors, weeks = [], []
+        for name in usable:
+            evaluation = evaluate(first, self._parameters.predictor, quantity=name)
+            estimate = evaluation.jobs["predicted"].to_numpy()
+            actual = evaluation.jobs["actual"].to_numpy()
+            shares = error_shares(estimate, actual)
+            if not shares.jobs:
+                continue
+            said = pl.lit(name.replace("_", " ")).alias("quantity")
+            errors.append(error_histogram(estimate, actual).with_columns(said))
+            weeks.append(_weeks(learning_curve(evaluation)).with_columns(said))
+            scalars |= {
+                f"{name}_within_factor_2": shares.within_factor_two,
+                f"{name}_in_tail": shares.tail,
+            }
+        if not errors:
+            return Unavailable("usage_predictability", TITLE, "Nothing was predicted.")
+        by_week = pl.concat(weeks)
+        within = ", ".join(
+            f"{percent(scalars[f'{name}_within_factor_2'])} of {name.replace('_', ' ')}"
+            for name in usable
+            if f"{name}_within_factor_2" in scalars
+        )
+        verdict = f"Estimates within a factor of two: {within}."
+        histogram = Plot(
+            kind="line",
+            table="errors",
+            x="bucket_percent",
+            y="share",
+            x_label="(estimate − use) ÷ use, %; the last point is all above 95 %",
+            y_label="share of jobs",
+            alternative=verdict,
+            series="quantity",
+            y_kind="share",
+        )
+        curve = Plot(
+            kind="line",
+            table="weeks",
+            x="week",
+            y="within_factor_two",
+            x_label="week from an empty history",
+            y_label="share within a factor of two",
+            alternative=_learning(by_week),
+            series="quantity",
+            y_kind="share",
+        )
+        notes = [f"Estimates of the predictor {self._parameters.predictor}, per task."]
+        if len(first) < len(workload):
+            notes.append(f"The first {len(first):,} jobs.")
+        return Finding(
+            name="usage_predictability",
+            title=TITLE,
+            verdict=verdict,
+            scalars=scalars,
+            tables={"errors": pl.concat(errors), "weeks": by_week},
+            plots=(histogram, curve) if by_week.height else (histogram,),
+            notes=tuple(notes),
+        )
+
+
+def _weeks(curve: pl.DataFrame) -> pl.DataFrame:
+    """Weeks with enough jobs for a share to mean something."""
+    return curve.filter(pl.col("jobs") >= _FEWEST).select(
+        pl.col("stretch").alias("week"), "jobs", "within_factor_two"
+    )
+
+
+def _learning(weeks: pl.DataFrame) -> str:
+    runtime = weeks.filter(pl.col("quantity") == "runtime")["within_factor_two"].to_numpy()
+    if runtime.size < 2:
+        return "The log is too short to see how predictions get better."
+    return (
+        f"Runtimes within a factor of two: {percent(float(runtime[0]))} in the first week, "
+        f"{percent(float(np.mean(runtime[1:])))} in the later ones."
+    )

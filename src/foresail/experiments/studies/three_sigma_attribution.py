@@ -1,0 +1,133 @@
+"""Study ``3sigma-attribution``: what each of 3Sigma's techniques gives, by deadline slack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_SYSTEMS: Final = (
+    *("3sigma", "3sigma-no-dist", "3sigma-no-oe", "3sigma-no-adapt"),
+    *("point-perfect", "point-real"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-attribution``.
+
+    Parameters
+    ----------
+    slack_percents
+        Slacks of the deadlines, each for all jobs of a run.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {
+        **three_sigma.QUICK,
+        "seeds": "3",
+        "slack_percents": "[20,60,140]",
+    }
+    QUICK_MINUTES: ClassVar[float] = 5.0
+    FULL_MINUTES: ClassVar[float] = 240.0
+
+    slack_percents: tuple[float, ...] = tuple(range(20, 200, 20))
+
+
+@register("study", "3sigma-attribution", parameters=AttributionParameters)
+def attribution(parameters: AttributionParameters) -> Study:
+    """What each of 3Sigma's techniques gives, over deadline slack (figure 4.8)."""
+    cases = [
+        case
+        for slack in parameters.slack_percents
+        for case in cases_of(parameters, _setting(parameters, slack), named(*_SYSTEMS))
+    ]
+    tightest, loosest = min(parameters.slack_percents), max(parameters.slack_percents)
+    return Study(
+        title="What does each of 3Sigma's techniques give?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.8",
+        axis="deadline slack (%)",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(cases),
+        claims=(*_claims(tightest), *_slack_claims(tightest, loosest)),
+        notes=three_sigma.NOTES,
+    )
+
+
+def _setting(parameters: AttributionParameters, slack: float) -> TrialSetting:
+    workload = three_sigma.recipe(parameters, "deadline", f",slack_percent={slack:g}")
+    return TrialSetting(workload, three_sigma.history_of(workload), "DEADLINE-n", slack)
+
+
+def _misses(system: str, *x: float) -> Mean:
+    return Mean(three_sigma.MISSES.name, system, x=x)
+
+
+def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
+    return (
+        PublishedClaim(
+            "Handling over-estimates alone misses fewer deadlines than PointRealEst "
+            "(3SigmaNoDist).",
+            _misses("3sigma-no-dist"),
+            _misses("point-real"),
+        ),
+        PublishedClaim(
+            "Without distributions more deadlines are missed than with them (3SigmaNoDist against "
+            "3Sigma).",
+            _misses("3sigma"),
+            _misses("3sigma-no-dist"),
+        ),
+        PublishedClaim(
+            "Distributions alone drop misses to the level of PointPerfEst (3SigmaNoOE; taken as: "
+            "within 3 points).",
+            _misses("3sigma-no-oe"),
+            _misses("point-perfect"),
+            margin=0.03,
+        ),
+        PublishedClaim(
+            "Distributions alone miss fewer deadlines than PointRealEst (3SigmaNoOE).",
+            _misses("3sigma-no-oe"),
+            _misses("point-real"),
+        ),
+        PublishedClaim(
+            "Blind over-estimate handling misses fewest at the smallest slack (3SigmaNoAdapt "
+            "against 3Sigma).",
+            _misses("3sigma-no-adapt", tightest),
+            _misses("3sigma", tightest),
+        ),
+        PublishedClaim(
+            "Blind over-estimate handling costs best-effort goodput (3SigmaNoAdapt against "
+            "3Sigma).",
+            Mean(three_sigma.BEST_EFFORT.name, "3sigma-no-adapt"),
+            Mean(three_sigma.BEST_EFFORT.name, "3sigma"),
+        ),
+        PublishedClaim(
+            "3Sigma misses at least 60 % fewer deadlines than PointRealEst.",
+            _misses("3sigma"),
+            _misses("point-real"),
+            factor=0.4,
+        ),
+    )
+
+
+def _slack_claims(tightest: float, loosest: float) -> tuple[PublishedClaim, ...]:
+    return tuple(
+        claim
+        for system in ("3sigma", "point-perfect", "point-real")
+        for claim in (
+            PublishedClaim(
+                f"Misses fall with slack ({system}).",
+                _misses(system, loosest),
+                _misses(system, tightest),
+            ),
+            PublishedClaim(
+                f"Best-effort goodput falls with slack ({system}).",
+                Mean(three_sigma.BEST_EFFORT.name, system, x=(loosest,)),
+                Mean(three_sigma.BEST_EFFORT.name, system, x=(tightest,)),
+            ),
+        )
+    )

@@ -1,0 +1,153 @@
+"""Study ``3sigma-end-to-end``: 3Sigma against points, perfect knowledge and strict priority."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_IDEAL: Final = "ideal cluster"
+_REAL: Final = "emulated real cluster"
+
+_TABLE_4_2: Final = {
+    "3sigma": 0.2875,
+    "point-perfect": 0.6784,
+    "point-real": 2.025,
+    "prio": 1.853,
+}
+"""Published difference of the share of deadlines missed, real against simulated, in points."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndToEndParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-end-to-end``.
+
+    Parameters
+    ----------
+    start_delay_seconds, runtime_noise
+        Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of
+        the logarithm of the runtime.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = three_sigma.QUICK
+    QUICK_MINUTES: ClassVar[float] = 2.0
+    FULL_MINUTES: ClassVar[float] = 15.0
+
+    hours: float = 2.0
+    start_delay_seconds: float = 3.0
+    runtime_noise: float = 0.03
+
+
+@register("study", "3sigma-end-to-end", parameters=EndToEndParameters)
+def end_to_end(parameters: EndToEndParameters) -> Study:
+    """3Sigma against point estimates, perfect knowledge and strict priority (figure 4.6)."""
+    systems = named(*three_sigma.MAIN)
+    cases = [
+        case for setting in _settings(parameters) for case in cases_of(parameters, setting, systems)
+    ]
+    return Study(
+        title="Do distributions of runtimes keep more deadlines than single estimates?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.6",
+        axis="",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(cases),
+        claims=(*_claims(), *_transfer_claims()),
+        notes=three_sigma.NOTES,
+    )
+
+
+def _settings(parameters: EndToEndParameters) -> list[TrialSetting]:
+    workload = three_sigma.recipe(parameters)
+    history = three_sigma.history_of(workload)
+    return [
+        TrialSetting(workload, history, _IDEAL),
+        TrialSetting(
+            workload,
+            history,
+            _REAL,
+            start_delay_seconds=parameters.start_delay_seconds,
+            runtime_noise=parameters.runtime_noise,
+        ),
+    ]
+
+
+def _claims() -> tuple[PublishedClaim, ...]:
+    def misses(system: str) -> Mean:
+        return Mean(three_sigma.MISSES.name, system, _IDEAL)
+
+    return (
+        PublishedClaim(
+            "3Sigma misses at least 60 % fewer deadlines than PointRealEst (published: 18 % of "
+            "deadlines are missed by PointRealEst, 4.0 times as many as by 3Sigma).",
+            misses("3sigma"),
+            misses("point-real"),
+            factor=0.4,
+        ),
+        PublishedClaim(
+            "3Sigma misses fewer deadlines than PointRealEst.",
+            misses("3sigma"),
+            misses("point-real"),
+        ),
+        PublishedClaim(
+            "3Sigma nearly matches PointPerfEst in deadlines missed (taken as: within 3 points).",
+            misses("3sigma"),
+            misses("point-perfect"),
+            margin=0.03,
+        ),
+        PublishedClaim(
+            "3Sigma misses fewer deadlines than Prio (published: Prio 12 %, 2.3 times as many).",
+            misses("3sigma"),
+            misses("prio"),
+        ),
+        PublishedClaim(
+            "Prio misses fewer deadlines than PointRealEst (12 % against 18 %).",
+            misses("prio"),
+            misses("point-real"),
+        ),
+        PublishedClaim(
+            "Goodput of PointRealEst is lower than that of 3Sigma (by 5.4 %).",
+            Mean(three_sigma.GOODPUT.name, "point-real", _IDEAL),
+            Mean(three_sigma.GOODPUT.name, "3sigma", _IDEAL),
+        ),
+        PublishedClaim(
+            "More work of jobs with deadlines gets done in time than under PointRealEst (36 %).",
+            Mean(three_sigma.SLO_GOODPUT.name, "point-real", _IDEAL),
+            Mean(three_sigma.SLO_GOODPUT.name, "3sigma", _IDEAL),
+        ),
+        PublishedClaim(
+            "Best-effort goodput is much worse under Prio than under PointRealEst.",
+            Mean(three_sigma.BEST_EFFORT.name, "prio", _IDEAL),
+            Mean(three_sigma.BEST_EFFORT.name, "point-real", _IDEAL),
+        ),
+        PublishedClaim(
+            "3Sigma completes fewer best-effort jobs than PointPerfEst.",
+            Mean(three_sigma.BEST_EFFORT_JOBS.name, "3sigma", _IDEAL),
+            Mean(three_sigma.BEST_EFFORT_JOBS.name, "point-perfect", _IDEAL),
+        ),
+        PublishedClaim(
+            "Best-effort latency is similar for all (taken as: 3Sigma's within 10 % of "
+            "PointRealEst's).",
+            Mean(three_sigma.LATENCY.name, "3sigma", _IDEAL),
+            Mean(three_sigma.LATENCY.name, "point-real", _IDEAL),
+            factor=1.1,
+        ),
+    )
+
+
+def _transfer_claims() -> tuple[PublishedClaim, ...]:
+    """What is missed on a real cluster differs from a simulation by no more than published."""
+    return tuple(
+        PublishedClaim(
+            f"On the real cluster {system} misses {points:g} points more or fewer than simulated "
+            "(table 4.2; taken as: at most so many more).",
+            Mean(three_sigma.MISSES.name, system, _REAL),
+            Mean(three_sigma.MISSES.name, system, _IDEAL),
+            margin=points / 100.0,
+        )
+        for system, points in _TABLE_4_2.items()
+    )

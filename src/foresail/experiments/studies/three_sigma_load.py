@@ -1,0 +1,99 @@
+"""Study ``3sigma-load``: deadlines and best-effort work as the load grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-load``.
+
+    Parameters
+    ----------
+    loads
+        Offered loads, half of each from jobs with deadlines.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "loads": "[1,1.4,1.6]"}
+    QUICK_MINUTES: ClassVar[float] = 3.0
+    FULL_MINUTES: ClassVar[float] = 60.0
+
+    loads: tuple[float, ...] = (1.0, 1.2, 1.4, 1.6)
+
+
+@register("study", "3sigma-load", parameters=LoadParameters)
+def load(parameters: LoadParameters) -> Study:
+    """Deadlines and best-effort work as the load grows (figure 4.10)."""
+    cases = [
+        case
+        for each in parameters.loads
+        for case in cases_of(parameters, _setting(parameters, each), named(*three_sigma.MAIN))
+    ]
+    return Study(
+        title="What happens as the load grows?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.10",
+        axis="offered load",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(cases),
+        claims=_claims(min(parameters.loads), max(parameters.loads)),
+        notes=three_sigma.NOTES,
+    )
+
+
+def _setting(parameters: LoadParameters, each: float) -> TrialSetting:
+    workload = three_sigma.recipe(parameters, "e2e", f",load={each:g}")
+    return TrialSetting(workload, three_sigma.history_of(workload), "E2E-LOAD", each)
+
+
+def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
+    def misses(system: str, *x: float) -> Mean:
+        return Mean(three_sigma.MISSES.name, system, x=x)
+
+    def best_effort(system: str, *x: float) -> Mean:
+        return Mean(three_sigma.BEST_EFFORT.name, system, x=x)
+
+    return (
+        *(
+            PublishedClaim(
+                f"More deadlines are missed at a higher load ({system}).",
+                misses(system, least),
+                misses(system, most),
+            )
+            for system in three_sigma.MAIN
+        ),
+        *(
+            PublishedClaim(
+                f"3Sigma misses fewer deadlines than {system} over all loads.",
+                misses("3sigma"),
+                misses(system),
+            )
+            for system in ("point-real", "prio")
+        ),
+        PublishedClaim(
+            "3Sigma matches PointPerfEst closely (taken as: within 3 points).",
+            misses("3sigma"),
+            misses("point-perfect"),
+            margin=0.03,
+        ),
+        *(
+            PublishedClaim(
+                f"Best-effort goodput falls with the load ({system}).",
+                best_effort(system, most),
+                best_effort(system, least),
+            )
+            for system in three_sigma.MAIN
+        ),
+        PublishedClaim(
+            "At the highest load 3Sigma does less best-effort work than PointPerfEst.",
+            best_effort("3sigma", most),
+            best_effort("point-perfect", most),
+        ),
+    )

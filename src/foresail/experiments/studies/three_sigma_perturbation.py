@@ -1,0 +1,116 @@
+"""Study ``3sigma-perturbation``: beliefs that are off, narrow or wide, against points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_SMALL_SHIFT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-perturbation``.
+
+    Parameters
+    ----------
+    shift_percents
+        By how much of the runtime beliefs are off on average.
+    spread_percents
+        Standard deviations of beliefs in per cent of the runtime, the narrowest first.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "shift_percents": "[-50,0,50]"}
+    QUICK_MINUTES: ClassVar[float] = 4.0
+    FULL_MINUTES: ClassVar[float] = 60.0
+
+    hours: float = 2.0
+    shift_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+    spread_percents: tuple[float, ...] = (10.0, 20.0, 50.0)
+
+
+@register("study", "3sigma-perturbation", parameters=PerturbationParameters)
+def perturbation(parameters: PerturbationParameters) -> Study:
+    """Beliefs that are off, narrow or wide, against points (figure 4.9)."""
+    workload = three_sigma.recipe(parameters)
+    cases = [
+        case
+        for shift in parameters.shift_percents
+        for case in cases_of(
+            parameters,
+            TrialSetting(workload, None, "perturbed E2E", shift),
+            _policies(parameters, shift),
+        )
+    ]
+    return Study(
+        title="How wrong may a distribution be, and how wide?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.9",
+        axis="mean shift of beliefs (%)",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(cases),
+        claims=_claims(parameters),
+        notes=(
+            *three_sigma.NOTES,
+            "Each job's shift is normal about the target with a deviation of 10 points; beliefs "
+            "are truncated to positive runtimes. The grid and the spreads are chosen; points are "
+            "the same scheduler with the mean alone.",
+        ),
+    )
+
+
+def _policies(parameters: PerturbationParameters, shift: float) -> dict[str, str]:
+    told = f"shift_percent={shift:g},seed={{seed}}"
+    policies = {
+        _system(spread): f"3sigma,perturbed({told},spread_percent={spread:g}),exponential_increment"
+        for spread in parameters.spread_percents
+    }
+    point = f"3sigma(distribution=no),perturbed({told},spread_percent=0)"
+    return {**policies, "point": f"{point},exponential_increment"}
+
+
+def _system(spread: float) -> str:
+    return f"CoV {spread:g} %"
+
+
+def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
+    narrow, wide = _system(parameters.spread_percents[0]), _system(parameters.spread_percents[-1])
+    shifts = parameters.shift_percents
+    small = tuple(shift for shift in shifts if abs(shift) <= _SMALL_SHIFT)
+    large = tuple(shift for shift in shifts if abs(shift) > _SMALL_SHIFT)
+
+    def misses(system: str, *x: float) -> Mean:
+        return Mean(three_sigma.MISSES.name, system, x=x)
+
+    better = tuple(
+        PublishedClaim(
+            f"Distributions miss fewer deadlines than points ({_system(spread)}).",
+            misses(_system(spread)),
+            misses("point"),
+        )
+        for spread in parameters.spread_percents
+    )
+    return (
+        *better,
+        PublishedClaim(
+            "At shift 0 distributions miss half as many deadlines as points.",
+            misses(narrow, 0.0),
+            misses("point", 0.0),
+            factor=0.5,
+        ),
+        PublishedClaim(
+            "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.",
+            misses(narrow, *small),
+            misses(wide, *small),
+        ),
+        PublishedClaim(
+            "At larger shifts wide distributions miss fewer than narrow ones.",
+            misses(wide, *large),
+            misses(narrow, *large),
+        ),
+    )

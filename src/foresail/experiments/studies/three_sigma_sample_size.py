@@ -1,0 +1,95 @@
+"""Study ``3sigma-sample-size``: how many earlier runs a belief has to rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_SAMPLED: Final = {
+    "3sigma": "3sigma,sampled,exponential_increment",
+    "point-real": "3sigma(distribution=no,over_estimates=off),sampled,exponential_increment",
+}
+_ENOUGH: Final = 25
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSizeParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-sample-size``.
+
+    Parameters
+    ----------
+    samples
+        How many samples of its own distribution each job's belief is made of.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "samples": "[5,25,100]"}
+    QUICK_MINUTES: ClassVar[float] = 2.0
+    FULL_MINUTES: ClassVar[float] = 60.0
+
+    samples: tuple[int, ...] = (5, 10, 25, 50, 75, 100)
+
+
+@register("study", "3sigma-sample-size", parameters=SampleSizeParameters)
+def sample_size(parameters: SampleSizeParameters) -> Study:
+    """How many earlier runs a belief has to rest on (figure 4.11)."""
+    cases = []
+    for samples in parameters.samples:
+        sampled = three_sigma.recipe(parameters, "e2e_sample", f",samples={samples}")
+        setting = TrialSetting(sampled, None, "E2E-SAMPLE", samples)
+        cases += cases_of(parameters, setting, _SAMPLED)
+        # The same jobs without samples, which these two do not look at: run once for all sizes.
+        bare = TrialSetting(three_sigma.recipe(parameters), None, "E2E-SAMPLE", samples)
+        cases += cases_of(parameters, bare, named("point-perfect", "prio"))
+    return Study(
+        title="How many earlier runs does a belief have to rest on?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.11",
+        axis="samples of each job's distribution",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(cases),
+        claims=_claims(min(parameters.samples), max(parameters.samples)),
+        notes=three_sigma.NOTES,
+    )
+
+
+def _claims(fewest: int, most: int) -> tuple[PublishedClaim, ...]:
+    def misses(system: str, *x: float) -> Mean:
+        return Mean(three_sigma.MISSES.name, system, x=x)
+
+    return (
+        *(
+            PublishedClaim(
+                f"From 5 to 25 samples fewer deadlines are missed ({system}).",
+                misses(system, _ENOUGH),
+                misses(system, fewest),
+            )
+            for system in _SAMPLED
+        ),
+        PublishedClaim(
+            "With 25 samples 3Sigma has converged to PointPerfEst (taken as: within 3 points).",
+            misses("3sigma", _ENOUGH),
+            misses("point-perfect", _ENOUGH),
+            margin=0.03,
+        ),
+        PublishedClaim(
+            "3Sigma misses fewer deadlines than PointRealEst with any number of samples.",
+            misses("3sigma"),
+            misses("point-real"),
+        ),
+        PublishedClaim(
+            "More samples than 25 change little (taken as: less than 2 points).",
+            misses("3sigma", _ENOUGH),
+            misses("3sigma", most),
+            margin=0.02,
+        ),
+        PublishedClaim(
+            "3Sigma matches PointPerfEst at the sacrifice of best-effort goodput.",
+            Mean(three_sigma.BEST_EFFORT.name, "3sigma"),
+            Mean(three_sigma.BEST_EFFORT.name, "point-perfect"),
+        ),
+    )

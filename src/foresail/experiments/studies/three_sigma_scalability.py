@@ -1,0 +1,84 @@
+"""Study ``3sigma-scalability``: what planning with distributions costs on Google's machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.model.registry import register
+
+_PREDICTION: Final = Measure("prediction_milliseconds_max", "slowest prediction (ms)")
+_SLOWEST: Final = Measure("cycle_milliseconds_max", "slowest cycle (ms)")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
+    """Parameters of ``3sigma-scalability``.
+
+    Parameters
+    ----------
+    jobs_per_hour
+        Rates of submission.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "hours": "0.25", "history_hours": "1"}
+    QUICK_MINUTES: ClassVar[float] = 2.0
+    FULL_MINUTES: ClassVar[float] = 90.0
+
+    nodes: int = 12_583
+    cycle_seconds: float = 2.0
+    jobs_per_hour: tuple[int, ...] = (2000, 3000, 4000)
+
+
+@register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)
+def scalability(parameters: ScalabilityStudyParameters) -> Study:
+    """What planning with distributions costs on a machine of Google's size (figure 4.12)."""
+    cases = [
+        case
+        for rate in parameters.jobs_per_hour
+        for case in cases_of(parameters, _setting(parameters, rate), named("3sigma", "point-real"))
+    ]
+    most = max(parameters.jobs_per_hour)
+    return Study(
+        title="What does planning with distributions cost on 12,583 nodes?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.12",
+        axis="jobs per hour",
+        measures=(
+            *(three_sigma.CYCLE, three_sigma.SLOW_CYCLE, _SLOWEST, _PREDICTION),
+            *(three_sigma.MISSES, three_sigma.GOODPUT),
+        ),
+        drawn=(three_sigma.CYCLE.name, three_sigma.SLOW_CYCLE.name),
+        cases=tuple(cases),
+        claims=(
+            PublishedClaim(
+                "Distributions make cycles only moderately slower than points (taken as: 99 % of "
+                "them within twice as long).",
+                Mean(three_sigma.SLOW_CYCLE.name, "3sigma"),
+                Mean(three_sigma.SLOW_CYCLE.name, "point-real"),
+                factor=2.0,
+            ),
+            PublishedClaim(
+                "Producing a distribution takes 14 ms at most.",
+                Mean(_PREDICTION.name, "3sigma"),
+                14.0,
+            ),
+            PublishedClaim(
+                "At the highest rate a cycle takes less than the cycle's length.",
+                Mean(three_sigma.SLOW_CYCLE.name, "3sigma", x=(most,)),
+                1000.0 * parameters.cycle_seconds,
+            ),
+        ),
+        notes=(
+            *three_sigma.NOTES,
+            "Latencies are those of the machine that ran the study, with as many runs at once as "
+            "it has processors.",
+        ),
+    )
+
+
+def _setting(parameters: ScalabilityStudyParameters, rate: int) -> TrialSetting:
+    workload = three_sigma.recipe(parameters, "scalability", f",jobs_per_hour={rate}")
+    return TrialSetting(workload, three_sigma.history_of(workload), "SCALABILITY-n", float(rate))

@@ -1,0 +1,1 @@
+"""Cluster adapters, a folder each: what carries out instructions and reports events."""

@@ -1,0 +1,221 @@
+"""The local adapter: commands as processes, each with a shim that outlives whatever drives it.
+
+A shim claims its attempt on disk before its command runs, and records the end before it goes. What
+runs, has run and never ran is found out from these, by an adapter that comes later as well.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
+from foresail.live.adapters.local.cpu_slots import CpuSlots, machine_cpus
+from foresail.live.adapters.local.process_spawner import ProcessSpawner
+from foresail.live.cluster_plugin import RunContext
+from foresail.live.jobs_file import CommandJob
+from foresail.model.adapter import Capabilities
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Preempt, Start
+from foresail.model.event import Ended, HistoryOutcome
+from foresail.model.outcome import EndedBecause, Outcome
+
+
+@dataclass(slots=True)
+class _Watched:
+    """An attempt that has not been reported as ended.
+
+    Parameters
+    ----------
+    attempt
+        Which one.
+    start_seconds
+        When it began, as far as that is known.
+    is_stopping
+        Whether it is to be stopped.
+    """
+
+    attempt: Attempt
+    start_seconds: float
+    is_stopping: bool = False
+
+
+class LocalAdapter:
+    """The cpus of this machine for one run.
+
+    Parameters
+    ----------
+    cpus
+        How many the run may use.
+    grace_seconds
+        Time between the gentle and the firm signal to a job that has to end.
+    run
+        The run's commands, and where its files are.
+    """
+
+    capabilities: Final[Capabilities] = Capabilities(preempts=True)
+
+    def __init__(self, cpus: int, grace_seconds: float, run: RunContext) -> None:
+        self.cluster = Cluster.of_processors(cpus)
+        self._grace_seconds = grace_seconds
+        self._run = run
+        self._spawner = ProcessSpawner()
+        self._slots = CpuSlots(cpus, machine_cpus())
+        self._shims = select.epoll()
+        self._watched: dict[str, _Watched] = {}
+        self._by_pidfd: dict[int, str] = {}
+        self._unreported: list[Ended] = []
+        self._latest: dict[str, int] = {}
+
+    @property
+    def next_seconds(self) -> float:
+        """At once if there is something to report already; else it is not known."""
+        return 0.0 if self._unreported else math.inf
+
+    @property
+    def wake_descriptor(self) -> int:
+        """Readable when a shim has gone."""
+        return self._shims.fileno()
+
+    def history(self) -> Sequence[HistoryOutcome]:
+        """None: what ran here in other runs, this machine does not know."""
+        return ()
+
+    def resume(self, running: Sequence[Start], now: float) -> list[Ended]:
+        """Adopt what still runs, say how the rest ended, and begin what never began."""
+        never_began = []
+        for start in running:
+            watched = self._watch(start, now)
+            if watched.attempt.was_begun():
+                self._find_again(watched, now)
+            else:
+                never_began.append(watched)
+        for watched in never_began:  # now that it is known which cpus are held
+            self._run.note(f"{watched.attempt.job_id} was about to start: it is started now")
+            self._begin(watched, now)
+        return self._taken()
+
+    def carry_out(self, instruction: Instruction, now: float) -> None:
+        """Start a command, or have its shim stop it.
+
+        Raises
+        ------
+        InputError
+            If a start names nodes, of which there are none here.
+        """
+        self.capabilities.require(instruction)
+        match instruction:
+            case Start(job_id) if instruction.attempt > self._latest.get(job_id, 0):
+                watched = self._watch(instruction, now)
+                if watched.attempt.was_begun():  # by a driver whose log was lost
+                    self._find_again(watched, now)
+                else:
+                    self._begin(watched, now)
+            case Preempt(job_id):
+                running = self._watched.get(job_id)
+                if running is not None and running.attempt.number == instruction.attempt:
+                    running.is_stopping = True
+                    running.attempt.stop()
+
+    def reports(self, now: float) -> list[Ended]:
+        """How attempts have ended whose shims have gone."""
+        for pidfd, _ in self._shims.poll(0):
+            watched = self._watched[self._by_pidfd.pop(pidfd)]
+            self._shims.unregister(pidfd)
+            watched.attempt.release()
+            self._adopt(watched, now)  # the shim that claimed it, if that was another
+        return self._taken()
+
+    def close(self) -> None:
+        """Let go of spawner and shims, which live on."""
+        self._spawner.close()
+        for watched in self._watched.values():
+            watched.attempt.release()
+        self._shims.close()
+
+    def _taken(self) -> list[Ended]:
+        ended, self._unreported = self._unreported, []
+        return ended
+
+    def _watch(self, start: Start, now: float) -> _Watched:
+        """Note an attempt that is to be reported; no start of it is heeded again."""
+        self._latest[start.job_id] = start.attempt
+        attempt = Attempt(start.job_id, start.attempt, self._run.attempts)
+        watched = self._watched[start.job_id] = _Watched(attempt, now)
+        return watched
+
+    def _find_again(self, watched: _Watched, now: float) -> None:
+        """Wait for an attempt that another adapter began, or report how it ended."""
+        job_id = watched.attempt.job_id
+        claim = watched.attempt.claim()
+        if claim is not None:
+            watched.start_seconds = claim.start_seconds
+            self._slots.hold(job_id, claim.cpus)
+        if self._adopt(watched, now):
+            self._run.note(f"{job_id} is still running: it is waited for")
+
+    def _adopt(self, watched: _Watched, now: float) -> bool:
+        """Wait for the shim that claimed an attempt; report its end if that shim has gone."""
+        pidfd = watched.attempt.adopt()
+        if pidfd is None:
+            self._end(watched, now)
+            return False
+        self._wait_for(watched, pidfd)
+        return True
+
+    def _begin(self, watched: _Watched, now: float) -> None:
+        """Start a shim for an attempt that nothing has claimed."""
+        attempt = watched.attempt
+        job = self._run.commands[attempt.job_id]
+        requested = math.inf if job.requested_seconds is None else job.requested_seconds
+        try:
+            pidfd = attempt.spawn(
+                self._spawner,
+                job.arguments,
+                limit_seconds=requested,
+                grace_seconds=self._grace_seconds,
+                cpus=self._slots.take(job.job_id, job.cpus),
+                directory=job.directory,
+                environment=_environment(job),
+                logs=self._run.logs,
+            )
+        except OSError as error:
+            self._run.note(f"{job.job_id} cannot be started: {error.strerror or error}")
+            status = AttemptStatus(None, now, now, EndedBecause.FAILED)
+            self._report(attempt, status, now)
+            return
+        self._wait_for(watched, pidfd)
+
+    def _wait_for(self, watched: _Watched, pidfd: int) -> None:
+        self._by_pidfd[pidfd] = watched.attempt.job_id
+        self._shims.register(pidfd, select.EPOLLIN)
+        if watched.is_stopping:
+            watched.attempt.stop()
+
+    def _end(self, watched: _Watched, now: float) -> None:
+        """Report an attempt whose shim has gone: as that recorded, or it is lost."""
+        status = watched.attempt.status()
+        if status is None:
+            watched.attempt.clear_remains()
+            status = AttemptStatus(None, watched.start_seconds, now, EndedBecause.LOST)
+        self._report(watched.attempt, status, now)
+
+    def _report(self, attempt: Attempt, status: AttemptStatus, now: float) -> None:
+        job_id = attempt.job_id
+        del self._watched[job_id]
+        self._slots.give_back(job_id)
+        start = min(status.start_seconds, now)  # its clock may differ from the driver's
+        end = min(max(status.end_seconds, start), now)
+        because, code = status.ended_because, status.exit_code
+        outcome = Outcome(job_id, start, end, because, code, attempt.number)
+        self._unreported.append(Ended(now, outcome))
+
+
+def _environment(job: CommandJob) -> Mapping[str, str]:
+    """The daemon's own environment, how many cpus to use, and what the job sets."""
+    cpus = str(job.cpus)
+    return {**os.environ, "FORESAIL_CPUS": cpus, "OMP_NUM_THREADS": cpus, **job.environment}

@@ -1,0 +1,224 @@
+"""Shims: the small process around each attempt that claims it, limits it and records its end.
+
+Shims are forked from a spawner, one process that runs this file as a script without the package
+(``python -I -S job_shim.py``), because forking from something small takes a millisecond and
+starting Python takes ten. A shim outlives spawner and daemon: whatever happens to those, an
+attempt runs at most once, is stopped at its limit, and leaves its exit code behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+_CANNOT_RUN = 127
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_PATIENCE_SECONDS = 1.0
+_BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
+
+
+def state_and_start_ticks(pid: int) -> tuple[str, int]:
+    """State letter of a process, and its start in clock ticks since boot.
+
+    Raises
+    ------
+    OSError
+        If there is no such process.
+    """
+    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib is slow to import
+        fields = stat.read().rpartition(b")")[2].split()
+    return fields[0].decode(), int(fields[19])
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is."""
+    with open("/proc/sys/kernel/random/boot_id") as boot:  # noqa: PTH123
+        return boot.read().strip()
+
+
+def claim(prefix: str, text: str) -> bool:
+    """Make ``prefix.claim`` appear, whole; False if the attempt was claimed before.
+
+    It is not forced to the disk: a crash of the machine that takes the claim takes the command too.
+    """
+    draft = f"{prefix}.claim.{os.getpid()}"
+    _write(draft, text)
+    try:
+        os.link(draft, prefix + ".claim")
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)  # noqa: PTH108
+    return True
+
+
+def record(prefix: str, text: str) -> None:
+    """Make ``prefix.status`` appear, whole, and on disk when this returns."""
+    draft = f"{prefix}.status.{os.getpid()}"
+    _force_to_disk(_write(draft, text))
+    os.rename(draft, prefix + ".status")  # noqa: PTH104
+    _force_to_disk(os.path.dirname(prefix))  # noqa: PTH120
+
+
+def _write(path: str, text: str) -> str:
+    """Write a small file, however long it takes until the disk has room for it."""
+    while True:
+        try:
+            return _write_now(path, text.encode())
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+        time.sleep(_PATIENCE_SECONDS)
+
+
+def _write_now(path: str, content: bytes) -> str:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        if os.write(file, content) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(file)
+    return path
+
+
+def _force_to_disk(path: str) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    os.fsync(file)
+    os.close(file)
+
+
+def _become_command(go: int, request: dict[str, Any]) -> None:
+    """In the child: wait for the word, then turn into the command. Never returns."""
+    command, cpus = request["command"], request["cpus"]
+    try:
+        os.setsid()
+        if os.read(go, 1) != b"!":
+            os._exit(_CANNOT_RUN)
+        if cpus:
+            try:
+                os.sched_setaffinity(0, cpus)
+            except OSError as error:
+                _complain(f"not bound to cpus {cpus}: {error.strerror}")
+        for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored_by_python, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.chdir(request["directory"])
+        os.execvpe(command[0], command, request["environment"])
+    except OSError as error:
+        _complain(f"{error.filename or command[0]}: {error.strerror}")
+    finally:
+        os._exit(_CANNOT_RUN)
+
+
+def _complain(sentence: str) -> None:
+    os.write(2, f"foresail: {sentence}\n".encode())
+
+
+def _signal_group(child: int, number: int) -> None:
+    try:
+        os.killpg(child, number)
+    except ProcessLookupError:  # the child has not made its own session yet, or all have gone
+        return
+
+
+def _wait(child: int, limit: float, grace: float) -> str:
+    """Wait for the command, stopping it at its limit or on request; returns why it ended."""
+    why = "exit"
+    term_at: float | None = time.monotonic() + limit
+    kill_at: float | None = None
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        now = time.monotonic()
+        next_at = min(at for at in (term_at, kill_at, now + 3600.0) if at is not None)
+        caught = signal.sigtimedwait([signal.SIGTERM, signal.SIGCHLD], max(0.0, next_at - now))
+        now = time.monotonic()
+        asked = caught is not None and caught.si_signo == signal.SIGTERM
+        due = term_at is not None and now >= term_at
+        if why == "exit" and (asked or due):
+            why = "stopped" if asked else "limit"
+            term_at, kill_at = None, now + grace
+            _signal_group(child, signal.SIGTERM)
+            _signal_group(child, signal.SIGCONT)
+        elif kill_at is not None and now >= kill_at:
+            kill_at = None
+            _signal_group(child, signal.SIGKILL)
+    return why
+
+
+def keep(prefix: str, request: dict[str, Any]) -> None:
+    """Run one attempt of a job, unless another shim has claimed it.
+
+    ``prefix.claim`` names the boot, this process and the command's by id and start, and appears,
+    whole or not at all, before the command is let loose. ``prefix.status`` holds exit code
+    (negative: ended by that signal), start and end (Unix seconds) and why it ended (exit, limit,
+    stopped).
+    """
+    go_read, go_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go_write)
+        _become_command(go_read, request)
+    os.close(go_read)
+    started = time.time()
+    who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (os.getpid(), child))
+    cpus = ",".join(map(str, request["cpus"])) or "-"
+    if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus}\n"):
+        os.close(go_write)
+        os.waitpid(child, 0)
+        return
+    os.write(go_write, b"!")
+    os.close(go_write)
+    why = _wait(child, request["limit_seconds"], request["grace_seconds"])
+    _signal_group(child, signal.SIGKILL)  # what it left behind, before its id can be used again
+    ended = time.time()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    record(prefix, f"{code} {started!r} {ended!r} {why}\n")
+
+
+def _become_shim(request: dict[str, Any]) -> None:
+    """In a child of the spawner: leave its session and its streams, and keep. Never returns."""
+    try:
+        os.setsid()
+        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        for number, path, flags in (
+            (0, os.devnull, os.O_RDONLY),
+            (1, request["output"], append),
+            (2, request["errors"], append),
+        ):
+            file = os.open(path, flags, 0o644)
+            os.dup2(file, number)
+            os.close(file)
+        keep(request["prefix"], request)
+    finally:
+        os._exit(0)
+
+
+def serve() -> None:
+    """The spawner: fork a shim for every line of JSON on standard input, and say its process id.
+
+    A shim that has ended is reaped only when the next request comes: until then its id is its
+    own, and a descriptor can be opened for it. Ends with its input, that is, with the adapter.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    for line in sys.stdin.buffer:
+        _reap()
+        child = os.fork()
+        if child == 0:
+            _become_shim(json.loads(line))
+        os.write(1, f"{child}\n".encode())
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,260 @@
+"""The daemon: the one loop by the clock, for any cluster, with facts durable in their order.
+
+Facts are made durable in the order in which they must survive. An accepted job is on disk before
+the controller hears of it; a step of the controller is on disk before its instructions are carried
+out, each of which the cluster carries out once. Whenever the daemon is killed, the next one finds
+out what is true from its log and from the cluster.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import time
+from collections.abc import Container, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+from foresail.control.loop import Controller
+from foresail.live.history import RunHistory
+from foresail.live.interrupts import Interrupts
+from foresail.live.learned import LearnedFile
+from foresail.live.observer import Observer
+from foresail.live.run_log import RunLog
+from foresail.live.submissions import Submissions
+from foresail.model.adapter import ClusterAdapter
+from foresail.model.decision import Instruction, Preempt, Start, Withdraw
+from foresail.model.event import Ended, EstimateExpired, Event, Tick
+from foresail.model.outcome import EndedBecause, Outcome
+
+MOST_LOSSES: Final = 3
+"""A job whose attempts were lost so many times is given up as failed."""
+
+_LONGEST_WAIT_SECONDS: Final = 60.0
+
+
+class UnixClock:
+    """Unix time that never goes backwards."""
+
+    def __init__(self, not_before: float) -> None:
+        self._last = not_before
+
+    def now(self) -> float:
+        """Seconds; at least those of the call before."""
+        self._last = max(self._last, time.time())
+        return self._last
+
+
+class Daemon:
+    """Drives one run on a cluster, from where its log ends.
+
+    Parameters
+    ----------
+    controller, log
+        As they were recovered.
+    adapter
+        The cluster.
+    source
+        Where jobs come from.
+    history, learned
+        What later runs are to know of this one.
+    observer
+        Shows what happens.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        log: RunLog,
+        adapter: ClusterAdapter,
+        source: Submissions,
+        history: RunHistory,
+        learned: LearnedFile,
+        observer: Observer,
+    ) -> None:
+        self.controller = controller
+        self.jobs = log.jobs
+        self._log = log
+        self._adapter = adapter
+        self._source = source
+        self._history = history
+        self._learned = learned
+        self._observer = observer
+        self._clock = UnixClock(self.jobs.now)
+        self._poll = select.poll()
+        self._polled: int | None = None
+        self._stopping = False
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Ids of the jobs that are not done with."""
+        return tuple(pending.job.job_id for pending in self.controller.pending)
+
+    def work(self) -> None:
+        """Run until nothing is left to do, or until drained or stopped by signals.
+
+        The first SIGINT drains (nothing new starts, what runs runs to its end); a second one, or a
+        SIGTERM, stops what runs too, which counts as not done.
+        """
+        with closing(self._log), closing(self._adapter), Interrupts() as interrupts:
+            self._poll.register(interrupts.descriptor, select.POLLIN)
+            if self._adapter.wake_descriptor is not None:
+                self._poll.register(self._adapter.wake_descriptor, select.POLLIN)
+            self._poll_source()
+            now = self._clock.now()
+            self._step(now, self._opening_events(now))
+            while not self._is_finished():
+                ready = {each for each, _ in self._poll.poll(self._timeout_seconds() * 1000.0)}
+                now = self._clock.now()
+                self._step(now, self._events(ready, interrupts, now))
+                self._learned.keep_if_due(self.controller.predictor)
+            self._learned.keep(self.controller.predictor)
+
+    def _is_finished(self) -> bool:
+        if self.controller.running:
+            return False
+        return self.controller.draining or (self._source.descriptor is None and not self.jobs.ticks)
+
+    def _poll_source(self) -> None:
+        """Wait for the source as long as something may come from it."""
+        descriptor = self._source.descriptor
+        if descriptor == self._polled:
+            return
+        if self._polled is not None:
+            self._poll.unregister(self._polled)
+        if descriptor is not None:
+            self._poll.register(descriptor, select.POLLIN)
+        self._polled = descriptor
+
+    def _step(self, now: float, events: Sequence[Event]) -> None:
+        """Hand events to the controller and carry out its answer."""
+        if events:
+            instructions = self.controller.step(now, events)
+            for event in events:
+                if isinstance(event, Ended):
+                    job = self.jobs.submitted[event.outcome.job_id]
+                    self._observer.ended(job, event.outcome)
+                    self._history.add(now, job, event.outcome)
+            for instruction in instructions:
+                self._carry_out(instruction, now)
+        self._observer.refreshed(self.controller, self.jobs)
+
+    def _carry_out(self, instruction: Instruction, now: float) -> None:
+        """Hand over what is for the cluster; the times to report at are in the log's fold."""
+        match instruction:
+            case Start(job_id):
+                self._observer.started(self.jobs.submitted[job_id], instruction.attempt)
+                self._adapter.carry_out(instruction, now)
+            case Preempt():
+                self._adapter.carry_out(instruction, now)
+            case Withdraw(job_id, because):
+                self._observer.withdrawn(self.jobs.submitted[job_id], because)
+
+    def _opening_events(self, now: float) -> list[Event]:
+        """What happened before this daemon came."""
+        events: list[Event] = []
+        if self.jobs.submitted:
+            self._history.catch_up(self.jobs)
+        elif not self._learned.knew_before:  # or it would be learned twice
+            events += (*self._adapter.history(), *self._history.latest())
+        if self.controller.draining:
+            self.controller.reopen()
+        running = [
+            Start(job_id, running.placement, running.attempt)
+            for job_id, running in self.controller.running.items()
+        ]
+        events += self._within_run(self._adapter.resume(running, now), now)
+        events += self._source.earlier(self.jobs.submitted, now)
+        events.append(Tick(now))
+        return events
+
+    def _events(
+        self, ready: Container[int | None], interrupts: Interrupts, now: float
+    ) -> list[Event]:
+        """What has happened, with these descriptors readable."""
+        events = self._within_run(self._adapter.reports(now), now)
+        if self._polled in ready:
+            events += self._source.arrived(now)
+            self._poll_source()
+        if interrupts.descriptor in ready:
+            interrupts.taken()
+        if interrupts.count:
+            events += self._interrupted(interrupts.count, now)
+        events += self._expired(events, now)
+        if any(time <= now for time in self.jobs.ticks.values()):
+            events.append(Tick(now))
+        return events
+
+    def _timeout_seconds(self) -> float:
+        expected = (*self.jobs.wakes.values(), *self.jobs.ticks.values())
+        next_seconds = min((self._adapter.next_seconds, *expected))
+        wait = min(
+            next_seconds - time.time(), self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS
+        )
+        return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
+
+    def _within_run(self, events: Iterable[Event], now: float) -> list[Event]:
+        """What the cluster reports, as this run has it: by its clock, and with its patience."""
+        return [self._ended(each, now) if isinstance(each, Ended) else each for each in events]
+
+    def _ended(self, event: Ended, now: float) -> Ended:
+        outcome = event.outcome
+        earliest = self.controller.running[outcome.job_id].start_seconds
+        start = max(outcome.start_seconds, earliest)
+        because = outcome.ended_because
+        if because is EndedBecause.LOST:
+            because = self._after_loss(outcome)
+        lived = replace(
+            outcome,
+            start_seconds=min(start, now),
+            end_seconds=min(max(outcome.end_seconds, start), now),
+            ended_because=because,
+        )
+        return Ended(now, lived)
+
+    def _after_loss(self, outcome: Outcome) -> EndedBecause:
+        """A lost job runs again, unless it was lost too often."""
+        job_id = outcome.job_id
+        losses = 1 + sum(
+            past.job.job_id == job_id and past.outcome.ended_because is EndedBecause.LOST
+            for past in self.jobs.past
+        )
+        if losses < MOST_LOSSES:
+            self._observer.note(f"{job_id} was lost while it ran: it is run again")
+            return EndedBecause.LOST
+        self._observer.note(f"{job_id} was lost {losses} times: it is given up")
+        return EndedBecause.FAILED
+
+    def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
+        ended = {event.outcome.job_id for event in events if isinstance(event, Ended)}
+        due = [job_id for job_id, at in self.jobs.wakes.items() if at <= now]
+        return [EstimateExpired(now, job_id) for job_id in due if job_id not in ended]
+
+    def _interrupted(self, count: int, now: float) -> list[Event]:
+        """Drain after one interrupt, and stop what runs after two."""
+        events: list[Event] = []
+        running = self.controller.running
+        if not self.controller.draining:
+            self._observer.note(
+                f"draining: nothing new is started, {len(running)} running; "
+                "once more to stop those too"
+            )
+            self.controller.drain()
+            self._source.close()
+            self._poll_source()
+            events.append(Tick(now))
+        if count >= 2 and not self._stopping:
+            self._stopping = True
+            self._stop_all(now)
+        return events
+
+    def _stop_all(self, now: float) -> None:
+        """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""
+        running = self.controller.running
+        if not self._adapter.capabilities.preempts:
+            self._observer.note(f"this cluster stops no jobs: {len(running)} are waited for")
+            return
+        self._observer.note(f"stopping {len(running)} running jobs")
+        for job_id, each in running.items():
+            self._adapter.carry_out(Preempt(job_id, each.attempt), now)

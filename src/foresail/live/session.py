@@ -1,0 +1,173 @@
+"""A session of a run: one daemon from the lock to the schedule table."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from foresail.control.beginning import controller_of, manifest_of
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.live.cluster_plugin import ClusterPlugin, RunContext
+from foresail.live.daemon import Daemon
+from foresail.live.history import RunHistory
+from foresail.live.learned import LearnedFile, recall
+from foresail.live.observer import Observer
+from foresail.live.recovery import recover
+from foresail.live.run_directory import RunDirectory
+from foresail.live.schedule_table import table_of_run
+from foresail.live.submissions import LineInput, Submissions
+from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import NeedsTruth
+from foresail.model.short_form import part_of
+from foresail.record.log import EventLog
+from foresail.traces.schedule import Schedule, ScheduleMeta
+from foresail.traces.schedule_file import write_schedule
+
+_TIMES = ("submit_seconds", "start_seconds", "end_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """How a run stands when a session ends.
+
+    Parameters
+    ----------
+    ended
+        The last outcome of every job that is done with, by id.
+    withdrawn
+        Why jobs will never run, by id.
+    left
+        Ids of jobs that a resumed session would still run.
+    refused_lines
+        Lines of standard input that were no jobs.
+    schedule
+        What happened; times in seconds from the first submission.
+    """
+
+    ended: dict[str, Outcome]
+    withdrawn: dict[str, str]
+    left: tuple[str, ...]
+    refused_lines: int
+    schedule: Schedule
+
+    def count(self, because: EndedBecause) -> int:
+        """How many jobs ended for this reason."""
+        return sum(outcome.ended_because is because for outcome in self.ended.values())
+
+    @property
+    def exit_status(self) -> int:
+        """0 all completed, 1 some did not, 2 input was refused, 130 interrupted with work left."""
+        if self.left:
+            return 130
+        if self.withdrawn or self.count(EndedBecause.COMPLETED) < len(self.ended):
+            return 1
+        return 2 if self.refused_lines else 0
+
+
+def require_usable(policy: str) -> str:
+    """The canonical short form of a policy that can run real commands.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or knows the future.
+    UnknownNameError
+        If there is no such scheduler, predictor, correction or parameter.
+    """
+    parsed = parse_policy(policy)
+    if isinstance(parsed.build()[1], NeedsTruth):
+        raise InputError(
+            "this predictor has to be told how long jobs will run",
+            field="policy",
+            value=policy,
+            expected="one that learns, for commands that have not run yet",
+        )
+    return parsed.text
+
+
+def supervise(
+    run: RunDirectory, observer: Observer, lines: LineInput | None = None
+) -> SessionResult:
+    """Work on a run, new or begun by an earlier daemon, until it is done or interrupted.
+
+    Leaves ``schedule.parquet`` in the run directory.
+
+    Raises
+    ------
+    InputError
+        If another supervisor is at work, or what an earlier one left cannot be used.
+    """
+    with run.locked():
+        run.drop_incomplete_line()
+        settings = run.settings()
+        policy = parse_policy(settings.policy)
+        source = Submissions(run, lines, observer.note)
+        cluster: ClusterPlugin = part_of("cluster", settings.cluster).build()
+        context = RunContext(run.attempts, run.logs, source.commands, observer.note)
+        adapter = cluster.connect(context)
+
+        def build(log: EventLog) -> Controller:
+            return controller_of(policy, adapter.cluster, teach=partial(recall, run), log=log)
+
+        inputs = {settings.source: settings.source_sha256}
+        manifest = manifest_of(policy, adapter.cluster, inputs=inputs)
+        controller, log = recover(run.events, manifest, build)
+        path = None if settings.history is None else Path(settings.history)
+        history = RunHistory(path, observer.note)
+        learned = LearnedFile(run, observer.note)
+        daemon = Daemon(controller, log, adapter, source, history, learned, observer)
+        daemon.work()
+        schedule = _schedule(daemon, run, policy.text)
+        write_schedule(schedule, run.schedule)
+        return SessionResult(
+            ended=dict(daemon.jobs.ended),
+            withdrawn=dict(daemon.jobs.withdrawn),
+            left=daemon.left,
+            refused_lines=source.refused_lines,
+            schedule=schedule,
+        )
+
+
+def require_linux() -> None:
+    """Commands are supervised with what only Linux has.
+
+    Raises
+    ------
+    InputError
+        On any other system.
+    """
+    if sys.platform != "linux":
+        raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
+
+
+def _schedule(daemon: Daemon, run: RunDirectory, policy: str) -> Schedule:
+    users = {job.job_id: job.user for job in run.jobs()}
+    table = table_of_run(daemon.jobs).with_columns(
+        pl.col("job_id").replace_strict(users, return_dtype=pl.String).alias("user")
+    )
+    origin = min((job.submit_seconds for job in daemon.jobs.submitted.values()), default=0.0)
+    controller = daemon.controller
+    counters = controller.counters
+    return Schedule(
+        jobs=table.with_columns(pl.col(name) - origin for name in _TIMES),
+        meta=ScheduleMeta(
+            policy=policy,
+            processors=controller.cluster.total.cpus,
+            workload=run.settings().source,
+            conventions=controller.conventions.name,
+            counters={
+                "passes": counters.passes,
+                "corrections": counters.corrections,
+                "refusals": counters.refusals,
+                "delayed_heads": counters.delayed_heads,
+                "never_started": len(daemon.left) + len(daemon.jobs.withdrawn),
+            },
+            manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
+        ),
+    )

@@ -1,0 +1,94 @@
+"""The jobs of a run as they are accepted: those it began with, and lines that arrive later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from foresail.live.jobs_file import CommandJob, InvalidJobs, JobLines
+from foresail.live.run_directory import RunDirectory
+from foresail.model.event import Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class LineInput:
+    """Jobs that arrive as lines while the run goes on: a descriptor, and what checks the lines."""
+
+    descriptor: int
+    reader: JobLines
+
+
+class Submissions:
+    """A source of events: accepted jobs, each on disk before it is reported.
+
+    Parameters
+    ----------
+    run
+        Where accepted jobs are kept.
+    lines
+        Where further jobs come from, if any do.
+    note
+        Is given a sentence for every line that is refused.
+    """
+
+    def __init__(
+        self, run: RunDirectory, lines: LineInput | None, note: Callable[[str], None]
+    ) -> None:
+        self.commands = {job.job_id: job for job in run.jobs()}
+        self.refused_lines = 0
+        self._run = run
+        self._lines = lines
+        self._note = note
+        self._line_count = 0
+        self._unfinished_line = b""
+
+    @property
+    def descriptor(self) -> int | None:
+        """Readable when there may be further jobs; None once there will be none."""
+        return None if self._lines is None else self._lines.descriptor
+
+    def close(self) -> None:
+        """Accept no more."""
+        self._lines = None
+
+    def earlier(self, known: Container[str], now: float) -> list[Submitted]:
+        """The jobs accepted before, but for those of known ids."""
+        return [
+            Submitted(now, job.specification(now))
+            for job_id, job in self.commands.items()
+            if job_id not in known
+        ]
+
+    def arrived(self, now: float) -> list[Submitted]:
+        """Accept what has arrived.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written down.
+        """
+        if self._lines is None:
+            return []
+        content = os.read(self._lines.descriptor, 1 << 16)
+        *whole, rest = (self._unfinished_line + content).split(b"\n")
+        if not content:
+            whole, rest = [*whole, rest], b""
+        self._unfinished_line = rest
+        reader = self._lines.reader
+        jobs = [job for line in whole if (job := self._accepted(line, reader)) is not None]
+        if not content:
+            self.close()
+        if jobs:
+            self._run.add_jobs(jobs)
+            self.commands.update((job.job_id, job) for job in jobs)
+        return [Submitted(now, job.specification(now)) for job in jobs]
+
+    def _accepted(self, line: bytes, reader: JobLines) -> CommandJob | None:
+        self._line_count += 1
+        try:
+            return reader.line(line.decode(errors="replace"), self._line_count)
+        except InvalidJobs as error:
+            self.refused_lines += 1
+            self._note(str(error))
+            return None

@@ -1,0 +1,141 @@
+"""What a cluster is to whatever drives it: it takes instructions and reports what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Preempt, Start
+from foresail.model.errors import InputError
+from foresail.model.event import Event, HistoryOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a cluster can do. It is declared; what it cannot do is refused before a run begins.
+
+    Parameters
+    ----------
+    places
+        Tasks run on the nodes that a start names; else the cluster chooses among those it has.
+    preempts
+        A running attempt is stopped when that is instructed.
+    holds
+        A job can be kept from starting though it was handed over already.
+    starts_later
+        A start may be handed over before its time.
+    confirms_starts
+        A start is reported when it has come about, which may be later than it was instructed.
+    changes_nodes
+        Nodes may come, change and go.
+    """
+
+    places: bool = False
+    preempts: bool = False
+    holds: bool = False
+    starts_later: bool = False
+    confirms_starts: bool = False
+    changes_nodes: bool = False
+
+    def require(self, instruction: Instruction) -> None:
+        """Refuse an instruction that takes what was not declared.
+
+        Raises
+        ------
+        InputError
+            If it does.
+        """
+        match instruction:
+            case Start(job_id, placement) if placement.tasks_by_node and not self.places:
+                raise InputError(
+                    f"job {job_id} cannot be started on nodes of the scheduler's choice: "
+                    "this cluster chooses them itself"
+                )
+            case Preempt(job_id) if not self.preempts:
+                raise InputError(f"job {job_id} cannot be stopped: this cluster stops no jobs")
+            case _:
+                pass
+
+
+class ClusterAdapter(Protocol):
+    """A cluster, real or simulated, as the controller's instructions reach it.
+
+    Whatever drives it hands over what the controller instructs, after it is durable where that
+    matters, and hands the controller what the cluster reports. An adapter decides nothing.
+    """
+
+    @property
+    def cluster(self) -> Cluster:
+        """What there is to run on."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
+
+    def history(self) -> Sequence[HistoryOutcome]:
+        """What it knows of jobs of earlier runs, in order of their ends."""
+        ...
+
+    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
+        """Find again what an earlier driver had started, as its log tells.
+
+        What still runs is waited for, what has ended meanwhile is reported, and what never began,
+        though that was instructed, is begun.
+        """
+        ...
+
+    def carry_out(self, instruction: Instruction, now: float) -> None:
+        """Do what is instructed, once: a start is known by its job and its attempt.
+
+        One that was carried out before changes nothing; what an earlier driver started (and has
+        lost its log of) does not start again, and its end is reported. A preemption of an attempt
+        that does not run changes nothing. Times to report at (``WakeAt``, ``TickAt``) are for the
+        cluster only where it keeps the clock.
+
+        Raises
+        ------
+        InputError
+            If that takes what its capabilities do not declare.
+        """
+        ...
+
+    def reports(self, now: float) -> Sequence[Event]:
+        """What has happened since this was asked before, in order; none of it is later than now."""
+        ...
+
+    @property
+    def next_seconds(self) -> float:
+        """When it has something to report, where that is known; else inf."""
+        ...
+
+    @property
+    def wake_descriptor(self) -> int | None:
+        """A file descriptor that is readable when there may be something to report, if any."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds open; what runs on a real cluster runs on."""
+        ...
+
+
+class ClusterTrial(Protocol):
+    """A cluster to try an adapter on, and jobs for it.
+
+    Adapters without a descriptor are driven by their own time, all others by the clock.
+    """
+
+    def connect(self) -> ClusterAdapter:
+        """An adapter to it: of the first driver, or of one that comes after another has gone."""
+        ...
+
+    def start_of(self, seconds: float) -> Start:
+        """The start of a new job, which runs so long unless it is stopped."""
+        ...
+
+    def times_begun(self, job_id: str) -> int:
+        """How often the job has begun in fact."""
+        ...

@@ -1,0 +1,222 @@
+"""What is free in every partition and on every named node, and what a placement takes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement
+from foresail.model.job import Job
+from foresail.model.resources import Resources
+
+_ROUNDING = 1e-9
+"""Share of a place's total that repeated additions of fractions may have lost."""
+
+_PARTITION: Final = "partition"
+_NODE: Final = "node"
+
+Claim: TypeAlias = tuple[dict[str, Resources], str, Resources]
+"""The account of partitions or of nodes, a name in it, and an amount."""
+
+
+class Misplacement(StrEnum):
+    """The kinds of placement that cannot be."""
+
+    NO_SUCH_PLACE = "no_such_place"
+    NOT_WHOLE = "not_whole"
+    NO_ROOM = "no_room"
+
+
+class FreeResources:
+    """What is free, by partition and by node.
+
+    Nodes are accounted where a placement names them; partitions always are. Where a node is down,
+    its partition has less room, even for placements that name no nodes. A job of one stage
+    holds its request once per task; a job of several holds ``Job.total`` in one partition.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
+        self._largest = [p.total for p in cluster.partitions]
+        self._rooms = Counter(  # the smallest places known: one task never spans two of them
+            total
+            for p in cluster.partitions
+            for total in ([node.total for node in p.nodes] or [p.total])
+        )
+        self._partitions = {p.name: p.total for p in cluster.partitions}
+        self._nodes = {name: node.total for name, (_, node) in self._home.items()}
+        self._down: dict[str, Resources] = {}
+        self._most_tasks: dict[tuple[float, float, float], float] = {}
+        self._is_shown = False
+
+    def copy(self) -> FreeResources:
+        """An independent account with the same amounts free."""
+        self._is_shown = True
+        twin = object.__new__(FreeResources)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def free_by_partition(self) -> Mapping[str, Resources]:
+        """Unused resources by partition name, as they are now.
+
+        What is returned never changes; so it is with ``free_by_node``.
+        """
+        self._is_shown = True
+        return MappingProxyType(self._partitions)
+
+    def free_by_node(self) -> Mapping[str, Resources]:
+        """Unused resources by node name, of nodes that are up, in the cluster's order."""
+        self._is_shown = True
+        return MappingProxyType(self._nodes)
+
+    def _before_change(self) -> None:
+        """Leave to others what they have been shown."""
+        if self._is_shown:
+            self._partitions = dict(self._partitions)
+            self._nodes = dict(self._nodes)
+            self._down = dict(self._down)
+            self._is_shown = False
+
+    def close(self, node: str) -> None:
+        """Take a node out: nothing can be placed there until it is opened again.
+
+        Raises
+        ------
+        KeyError
+            If there is no such node; so does ``open``.
+        """
+        partition, known = self._home[node]
+        if node in self._down:
+            return
+        self._before_change()
+        self._down[node] = self._nodes.pop(node) - known.total
+        self._partitions[partition] -= known.total
+
+    def open(self, node: str) -> None:
+        """Put a node back."""
+        partition, known = self._home[node]
+        if node not in self._down:
+            return
+        self._before_change()
+        free = {**self._nodes, node: self._down.pop(node) + known.total}
+        self._nodes = {name: free[name] for name in self._home if name in free}
+        self._partitions[partition] += known.total
+
+    def take(self, job: Job, placement: Placement) -> None:
+        """Hold what the job needs there; that it fits is for the caller to have checked."""
+        self._before_change()
+        for account, name, amount in self._claims(job, placement):
+            account[name] -= amount
+
+    def give_back(self, job: Job, placement: Placement) -> None:
+        """Release what the job held there."""
+        self._before_change()
+        for account, name, amount in self._claims(job, placement):
+            account[name] += amount
+
+    def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        """Why the job cannot be placed like this now, as kind and sentence; None if it can."""
+        return (
+            self._unknown_place(placement)
+            or self._broken_gang(job, placement)
+            or self._lack_of_room(job, placement)
+        )
+
+    def could_hold(self, job: Job) -> bool:
+        """Whether the empty cluster has room for all of the job's tasks at once."""
+        if len(job.stages) > 1:
+            return any(job.total.fits_in(total) for total in self._largest)
+        request = job.stages[0].request
+        amounts = (request.cpus, request.memory_bytes, request.gpus)
+        most = self._most_tasks.get(amounts)
+        if most is None:
+            rooms = self._rooms.items()
+            most = sum(count * _tasks_within(request, room) for room, count in rooms)
+            self._most_tasks[amounts] = most
+        return most >= job.tasks
+
+    def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
+        for name, _ in placement.tasks_by_partition:
+            if name not in self._partitions:
+                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_PARTITION} {name!r}"
+        for name, _ in placement.tasks_by_node:
+            if name not in self._home:
+                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_NODE} {name!r}"
+        return None
+
+    def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        tasks = job.tasks
+        places = placement.tasks_by_partition
+        if len(places) == 1 and places[0][1] == tasks > 0 and not placement.tasks_by_node:
+            return None  # as nearly all are
+        partitions = dict(placement.tasks_by_partition)
+        nodes = dict(placement.tasks_by_node)
+        counts = [*placement.tasks_by_partition, *placement.tasks_by_node]
+        if any(count <= 0 for _, count in counts):
+            return Misplacement.NOT_WHOLE, "a place is given no tasks"
+        if len(partitions) + len(nodes) < len(counts):
+            return Misplacement.NOT_WHOLE, "a place is named twice"
+        placed = sum(partitions.values())
+        if placed != tasks:
+            return Misplacement.NOT_WHOLE, f"{placed} of its {tasks} tasks are placed"
+        if len(job.stages) > 1 and len(counts) > 1:
+            return Misplacement.NOT_WHOLE, "a job of several stages stays in one partition"
+        if nodes:
+            by_partition = dict.fromkeys(partitions, 0)
+            for node, count in nodes.items():
+                partition = self._home[node][0]
+                by_partition[partition] = by_partition.get(partition, 0) + count
+            if by_partition != partitions:
+                return Misplacement.NOT_WHOLE, "its nodes and its partitions disagree"
+        return None
+
+    def _lack_of_room(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        for account, name, amount in self._claims(job, placement):
+            free = account[name]
+            if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
+                kind = _PARTITION if account is self._partitions else _NODE
+                return Misplacement.NO_ROOM, (
+                    f"{kind} {name!r} has {_words(free)} free and the job needs "
+                    f"{_words(amount)} there"
+                )
+        return None
+
+    def _claims(self, job: Job, placement: Placement) -> list[Claim]:
+        """What the job holds at each place of a placement that names each place once."""
+        if len(job.stages) > 1:
+            return [(self._partitions, placement.tasks_by_partition[0][0], job.total)]
+        request = job.stages[0].request
+        places = placement.tasks_by_partition
+        claims = [(self._partitions, name, request * tasks) for name, tasks in places]
+        for name, tasks in placement.tasks_by_node:
+            account = self._down if name in self._down else self._nodes
+            claims.append((account, name, request if tasks == 1 else request * tasks))
+        return claims
+
+
+def _tasks_within(request: Resources, room: Resources) -> float:
+    amounts = (
+        (request.cpus, room.cpus),
+        (request.memory_bytes, room.memory_bytes),
+        (request.gpus, room.gpus),
+    )
+    counts = [math.floor(have / need * (1 + _ROUNDING)) for need, have in amounts if need > 0]
+    return min(counts, default=math.inf)
+
+
+def _fits_but_for_rounding(amount: Resources, free: Resources) -> bool:
+    return amount.fits_in(free + amount * _ROUNDING)
+
+
+def _words(amount: Resources) -> str:
+    words = [f"{amount.cpus:g} cpus"]
+    if amount.memory_bytes:
+        words.append(f"{amount.memory_bytes:g} bytes of memory")
+    if amount.gpus:
+        words.append(f"{amount.gpus:g} gpus")
+    return ", ".join(words)

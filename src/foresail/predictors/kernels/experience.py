@@ -1,0 +1,351 @@
+"""What was seen of one feature-value, in a row of constant length: history, estimators, scores.
+
+A row holds the last values with their times; four estimators (mean of all, median of the last,
+rolling average, mean of the very last few); and panes. A pane is what forgetting acts on: the sum
+of the values, the errors of the estimators' past estimates, and the streaming histogram. Without a
+window there is one. With a window there are two, begun in turn every half window, and the older one
+speaks: it holds what happened since the beginning of the half window before this one, that is, in
+the last half to whole window.
+
+A change of the class is noticed by the ranks that values take among those before them: these are
+uniform while nothing changes, whatever the distribution is, and their cumulative sum (one upwards,
+one downwards, each less a drift of half a standard deviation per value) crosses a level only as
+often as was chosen. The row then begins anew with the values since that sum was last zero.
+
+Source: spec 3sigma-distsched sections 2.3 and 3.1; ambiguities A-5 to A-8.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.kernels.streaming_histogram import (
+    CENTROIDS,
+    COUNT,
+    count_up_to,
+    fade,
+    histogram_columns,
+    insert,
+)
+from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.sorting import first_not_below
+from foresail.predictors.kernels.feature_values import KEY_COLUMNS
+from foresail.predictors.kernels.history_table import TABLE_HEAD
+
+MEAN: Final = 0
+MEDIAN: Final = 1
+ROLLING: Final = 2
+LAST_FEW: Final = 3
+ESTIMATORS: Final = 4
+ESTIMATOR_NAMES: Final = ("mean", "median", "rolling", "recent")
+
+BINS: Final = TABLE_HEAD
+RECENT: Final = TABLE_HEAD + 1
+FEW: Final = TABLE_HEAD + 2
+ALPHA: Final = TABLE_HEAD + 3
+PANES: Final = TABLE_HEAD + 4
+PANE_SECONDS: Final = TABLE_HEAD + 5
+HALF_LIFE_SECONDS: Final = TABLE_HEAD + 6
+ALARM_LEVEL: Final = TABLE_HEAD + 7
+EXPERIENCE_HEAD: Final = TABLE_HEAD + 8
+"""Parameters in the head: bins of a histogram, how many of the last values the median takes and how
+many the mean of the few, the rolling average's weight of the newest, panes (1 or 2), the seconds
+after which a new one begins, the half-life (infinite for none), the level of the cumulative sums
+(infinite for never)."""
+
+LATEST: Final = KEY_COLUMNS
+ROLLING_VALUE: Final = KEY_COLUMNS + 1
+TAKEN: Final = KEY_COLUMNS + 2
+HELD: Final = KEY_COLUMNS + 3
+MEDIAN_VALUE: Final = KEY_COLUMNS + 4
+FEW_MEAN: Final = KEY_COLUMNS + 5
+UPWARDS: Final = KEY_COLUMNS + 6
+DOWNWARDS: Final = KEY_COLUMNS + 7
+UPWARDS_SINCE: Final = KEY_COLUMNS + 8
+DOWNWARDS_SINCE: Final = KEY_COLUMNS + 9
+ALARMS: Final = KEY_COLUMNS + 10
+VALUES: Final = KEY_COLUMNS + 11
+"""A row, behind its key: time of the last value, rolling average, how many values were ever taken,
+how many of the last are held, their median, the mean of the very last few; the cumulative sums of
+ranks and how many values they go back; alarms; then the last values in a ring, their times, the
+same values in ascending order, and the panes."""
+
+EPOCH: Final = 0
+SUM: Final = 1
+ACTUAL: Final = 2
+SCORED: Final = 3
+ERRORS: Final = 4
+HISTOGRAM: Final = ERRORS + ESTIMATORS
+"""A pane: which half window it began with, the sum of its values, the sum of the values whose
+estimates were scored and how many these were, sums of absolute errors, then the histogram."""
+
+_DRIFT: Final = 0.5
+_UNIT: Final = math.sqrt(12.0)
+_LEAST_WEIGHT: Final = 1e-6
+
+
+def row_columns(bins: int, recent: int, panes: int) -> int:
+    """Length of a row."""
+    return VALUES + 3 * recent + panes * (HISTOGRAM + histogram_columns(bins))
+
+
+@part
+def histogram_size(model: NDArray[np.float64]) -> int:
+    """Length of a histogram, with room for one bin more than it keeps."""
+    return CENTROIDS + 2 * (int(model[BINS]) + 1)
+
+
+@part
+def _first_pane(model: NDArray[np.float64]) -> int:
+    """Where in a row its first pane begins."""
+    return VALUES + 3 * int(model[RECENT])
+
+
+@part
+def pane_place(model: NDArray[np.float64], number: int) -> int:
+    """Where in a row one of its panes begins."""
+    return _first_pane(model) + number * (HISTOGRAM + histogram_size(model))
+
+
+@part
+def begin_panes(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
+    """Clear the panes whose time is over."""
+    if model[PANES] < 2.0:
+        return
+    half_window = math.floor(now / model[PANE_SECONDS])
+    for begun in range(half_window, half_window - 2, -1):
+        pane = pane_place(model, begun % 2)
+        if row[pane + EPOCH] != begun:
+            for place in range(pane, pane + HISTOGRAM + histogram_size(model)):
+                row[place] = 0.0
+            row[pane + EPOCH] = begun
+
+
+@bare_kernel
+def speaking_pane(model: NDArray[np.float64], now: float) -> int:
+    """Where in a row the pane begins that beliefs come from; see ``begin_panes``."""
+    if model[PANES] < 2.0:
+        return _first_pane(model)
+    return pane_place(model, (math.floor(now / model[PANE_SECONDS]) - 1) % 2)
+
+
+@part
+def estimate(row: NDArray[np.float64], pane: int, estimator: int) -> float:
+    """An estimator's value; needs a value in the pane that begins at this place."""
+    if estimator == MEAN:
+        return float(row[pane + SUM] / row[pane + HISTOGRAM + COUNT])
+    if estimator == MEDIAN:
+        return float(row[MEDIAN_VALUE])
+    if estimator == ROLLING:
+        return float(row[ROLLING_VALUE])
+    return float(row[FEW_MEAN])
+
+
+@part
+def score(row: NDArray[np.float64], pane: int, estimator: int) -> float:
+    """Normalised mean absolute error: summed errors over summed values; nan before any."""
+    if row[pane + SCORED] == 0.0:
+        return math.nan
+    error = row[pane + ERRORS + estimator]
+    if row[pane + ACTUAL] <= 0.0:
+        return 0.0 if error == 0.0 else math.inf
+    return float(error / row[pane + ACTUAL])
+
+
+@part
+def mark(
+    model: NDArray[np.float64],
+    row: NDArray[np.float64],
+    estimates: NDArray[np.float64],
+    value: float,
+) -> None:
+    """Score the estimates made at a job's submission (nan for none) by what came true."""
+    if math.isnan(estimates[0]):
+        return
+    for number in range(int(model[PANES])):
+        pane = pane_place(model, number)
+        row[pane + ACTUAL] += value
+        row[pane + SCORED] += 1.0
+        for estimator in range(ESTIMATORS):
+            row[pane + ERRORS + estimator] += abs(estimates[estimator] - value)
+
+
+@part
+def take(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+    """Add a value to a row that has aged; panes whose time is over were cleared before."""
+    for number in range(int(model[PANES])):
+        _add(model, row, number, value)
+    _hold(model, row, now, value)
+    row[LATEST] = now
+
+
+@part
+def age(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
+    """Let what was seen count for less, by the time since the last value."""
+    if not math.isfinite(model[HALF_LIFE_SECONDS]) or row[TAKEN] == 0.0:
+        return
+    factor = 0.5 ** (max(now - row[LATEST], 0.0) / model[HALF_LIFE_SECONDS])
+    fade_pane(model, row, factor)
+
+
+@part
+def _add(model: NDArray[np.float64], row: NDArray[np.float64], number: int, value: float) -> None:
+    """Add a value to a pane's sum and histogram."""
+    pane = pane_place(model, number)
+    row[pane + SUM] += value
+    begin = pane + HISTOGRAM
+    insert(row[begin : begin + histogram_size(model)], value, 1.0)
+
+
+@part
+def fade_pane(model: NDArray[np.float64], row: NDArray[np.float64], factor: float) -> None:
+    """Multiply all that the only pane has counted; what is next to nothing then is cleared."""
+    if factor >= 1.0:
+        return
+    pane = _first_pane(model)
+    begin = pane + HISTOGRAM
+    end = begin + histogram_size(model)
+    if row[begin + COUNT] * factor < _LEAST_WEIGHT:
+        for place in range(pane + SUM, end):
+            row[place] = 0.0
+        return
+    for place in range(pane + SUM, begin):
+        row[place] *= factor
+    fade(row[begin:end], factor)
+
+
+@part
+def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+    """Put a value into the ring, drop those that the window has passed, and estimate anew."""
+    size = int(model[RECENT])
+    if model[PANES] == 2.0:
+        oldest = now - 2.0 * model[PANE_SECONDS]
+        while row[HELD] > 0.0 and row[VALUES + size + _oldest_place(model, row)] < oldest:
+            _drop_oldest(model, row)
+    if row[HELD] == 0.0:
+        row[ROLLING_VALUE] = value
+    else:
+        alpha = model[ALPHA]
+        row[ROLLING_VALUE] = alpha * value + (1.0 - alpha) * row[ROLLING_VALUE]
+    if row[HELD] == size:
+        _drop_oldest(model, row)
+    at = int(row[TAKEN]) % size
+    row[VALUES + at] = value
+    row[VALUES + size + at] = now
+    row[TAKEN] += 1.0
+    _add_in_order(model, row, int(row[HELD]), value)
+    row[HELD] += 1.0
+    _estimate(model, row)
+
+
+@part
+def _oldest_place(model: NDArray[np.float64], row: NDArray[np.float64]) -> int:
+    """Where in the ring the oldest of the held values is."""
+    return (int(row[TAKEN]) - int(row[HELD])) % int(model[RECENT])
+
+
+@part
+def ring_place(model: NDArray[np.float64], row: NDArray[np.float64], i: int) -> int:
+    """Where in the ring the ``i``-th of the held values is, the oldest first."""
+    return (_oldest_place(model, row) + i) % int(model[RECENT])
+
+
+@part
+def _drop_oldest(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+    """Hold the oldest value no longer."""
+    value = row[VALUES + _oldest_place(model, row)]
+    ordered, held = _ordered_place(model), int(row[HELD])
+    first = first_not_below(row[ordered : ordered + held], held, value)
+    for i in range(ordered + first, ordered + held - 1):
+        row[i] = row[i + 1]
+    row[HELD] -= 1.0
+
+
+@part
+def _ordered_place(model: NDArray[np.float64]) -> int:
+    """Where in a row the held values are in ascending order."""
+    return VALUES + 2 * int(model[RECENT])
+
+
+@part
+def _add_in_order(
+    model: NDArray[np.float64], row: NDArray[np.float64], held: int, value: float
+) -> None:
+    """Add a value to the first ``held`` of those in ascending order."""
+    first = _ordered_place(model)
+    i = first + held
+    while i > first and row[i - 1] > value:
+        row[i] = row[i - 1]
+        i -= 1
+    row[i] = value
+
+
+@part
+def estimate_anew(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+    """Estimate from another ring than before; it holds a value."""
+    for i in range(int(row[HELD])):
+        _add_in_order(model, row, i, row[VALUES + ring_place(model, row, i)])
+    _estimate(model, row)
+
+
+@part
+def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+    """Median of the held values, and mean of the last few of them."""
+    size, held, place = int(model[RECENT]), int(row[HELD]), int(row[TAKEN]) % int(model[RECENT])
+    few = min(int(model[FEW]), held)
+    total = 0.0
+    for _ in range(few):
+        place = place - 1 if place > 0 else size - 1
+        total += row[VALUES + place]
+    row[FEW_MEAN] = total / few
+    first = _ordered_place(model)
+    row[MEDIAN_VALUE] = 0.5 * (row[first + (held - 1) // 2] + row[first + held // 2])
+
+
+@part
+def watch(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+    """Add a value's rank to the cumulative sums; if one has risen too high, begin the row anew."""
+    begin = speaking_pane(model, now) + HISTOGRAM
+    histogram = row[begin : begin + histogram_size(model)]
+    count = histogram[COUNT]
+    if count == 0.0:
+        return
+    at_most = count_up_to(histogram, value)
+    below = count_up_to(histogram, np.nextafter(value, -np.inf))
+    rank = (0.5 * (below + at_most) + 0.5) / (count + 1.0)
+    surprise = _UNIT * (rank - 0.5)
+    row[UPWARDS] = max(row[UPWARDS] + surprise - _DRIFT, 0.0)
+    row[UPWARDS_SINCE] = row[UPWARDS_SINCE] + 1.0 if row[UPWARDS] > 0.0 else 0.0
+    row[DOWNWARDS] = max(row[DOWNWARDS] - surprise - _DRIFT, 0.0)
+    row[DOWNWARDS_SINCE] = row[DOWNWARDS_SINCE] + 1.0 if row[DOWNWARDS] > 0.0 else 0.0
+    if row[UPWARDS] > model[ALARM_LEVEL]:
+        _begin_anew(model, row, int(row[UPWARDS_SINCE]) - 1)
+    elif row[DOWNWARDS] > model[ALARM_LEVEL]:
+        _begin_anew(model, row, int(row[DOWNWARDS_SINCE]) - 1)
+
+
+@part
+def _begin_anew(model: NDArray[np.float64], row: NDArray[np.float64], kept: int) -> None:
+    """Forget all but the last ``kept`` values; scores stay, but count for as many jobs only."""
+    kept = min(kept, int(row[HELD]))
+    row[HELD] = kept
+    if kept > 0:
+        estimate_anew(model, row)
+    for number in range(int(model[PANES])):
+        pane = pane_place(model, number)
+        scored = row[pane + SCORED]
+        share = min(1.0, kept / scored) if scored > 0.0 else 1.0
+        row[pane + SUM] = 0.0
+        for i in range(ACTUAL, HISTOGRAM):
+            row[pane + i] *= share
+        for i in range(HISTOGRAM, HISTOGRAM + histogram_size(model)):
+            row[pane + i] = 0.0
+        for i in range(kept):
+            _add(model, row, number, row[VALUES + ring_place(model, row, i)])
+    row[UPWARDS] = row[DOWNWARDS] = 0.0
+    row[UPWARDS_SINCE] = row[DOWNWARDS_SINCE] = 0.0
+    row[ALARMS] += 1.0

@@ -1,0 +1,374 @@
+"""One predictor, two callers: compiled steps as the object that the event loop asks.
+
+How to add a predictor that also runs in the compiled replay, in one file here (and its kernels in
+``foresail.predictors.kernels``):
+
+1. Write ``predict``, ``started`` and ``observe`` as functions of one record, ``PredictorInputs``,
+   marked ``@bare_step(PREDICTOR_STEP)``; ``kernels.request.ignore`` stands for a step that does
+   nothing. They keep what they learn in three arrays: ``inputs.model`` (a fixed size of your
+   choice, with the parameters in front), ``inputs.users`` (a row per user, zeros at first; find it
+   with ``kernels.request.user_row``) and ``inputs.jobs`` (a row per slot; slots are used again, so
+   ``predict`` writes whatever the later steps read). ``predict`` fills the job's row of
+   ``inputs.summaries`` with a function of ``foresail.distributions.kernels.summary``. An end that
+   teaches nothing (the attempt was preempted, lost or cancelled) arrives with a runtime of nan:
+   only forget that the job runs. Functions that the steps call are marked ``@part``. Neither makes
+   arrays; for a few numbers there is ``foresail.kernels.borrowed.room``. (A step that must make
+   some is marked ``@step``, what it calls ``@making_part``; a ``@part`` must not return an array to
+   such.)
+2. Derive from ``SteppedPredictor``, hand it the steps and the layout, and register it. Where the
+   belief is more than a point, override ``_belief`` and build the distribution from the job's row;
+   its summary must be the row that ``predict`` wrote (``tests/predictors`` checks every registered
+   predictor for that).
+
+``src/foresail/predictors/recent.py`` is the shortest complete example.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from struct import Struct
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.point import Point
+from foresail.kernels.borrowed import Places
+from foresail.kernels.calling import step_address, take_predictor_step
+from foresail.kernels.columns import (
+    CODED,
+    PREDICTED,
+    SPEC_COLUMNS,
+    SUBMIT,
+    SUMMARY_COLUMNS,
+    USER,
+)
+from foresail.kernels.compile import Step
+from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.predictors._blocks import lengthened, selected
+from foresail.predictors.kernels.request import ignore
+
+DAY_SECONDS: Final = 86_400.0
+"""What is assumed of a job when neither its limit nor any runtime of its user is known."""
+
+_TEACHES_NOTHING: Final = frozenset(
+    {EndedBecause.PREEMPTED, EndedBecause.LOST, EndedBecause.CANCELLED}
+)
+_FIRST_ROWS: Final = 64
+_SPECIFIED: Final = Struct(f"={SPEC_COLUMNS}d")
+"""The columns of a specification row, written at once."""
+
+
+def require(holds: bool, field: str, value: object, expected: str) -> None:
+    """Refuse a parameter's value.
+
+    Raises
+    ------
+    InputError
+        Unless ``holds``.
+    """
+    if not holds:
+        raise InputError("parameter out of range", field=field, value=value, expected=expected)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shapes of a predictor's state: the model as it is at first, and the widths of rows.
+
+    Parameters
+    ----------
+    model
+        The model's first numbers.
+    user_columns, job_columns
+        Widths of the rows per user and per slot.
+    model_size
+        Length of the whole model, zeros behind ``model``; that of ``model`` if not given. What is
+        never written there takes no memory.
+    features
+        Columns of the source that the steps read, by name: the object writes their codes into
+        specification rows from SPEC_COLUMNS on.
+    """
+
+    model: NDArray[np.float64]
+    user_columns: int
+    job_columns: int = 1
+    model_size: int | None = None
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PredictorSnapshot:
+    """All that a predictor knows at some moment.
+
+    Parameters
+    ----------
+    names
+        Per coded column of specification rows (by its number) the names, in order of their codes.
+    in_flight
+        Ids of the jobs that were predicted and have not ended.
+    slots
+        Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
+        them.
+    model
+        The model up to its last number in use.
+    users
+        Rows of users, one more than there are names of users.
+    jobs, specs, summaries
+        Rows of slots, up to the last in use.
+    """
+
+    names: dict[int, list[str]]
+    in_flight: tuple[str, ...]
+    slots: tuple[int, ...]
+    model: NDArray[np.float64]
+    users: NDArray[np.float64]
+    jobs: NDArray[np.float64]
+    specs: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+
+
+class SteppedPredictor:
+    """A predictor whose whole behaviour is three compiled steps over a state of arrays."""
+
+    def __init__(self, steps: PredictorSteps, layout: Layout) -> None:
+        self._steps = steps
+        self._layout = layout
+        self._coded = (*CODED, *range(SPEC_COLUMNS, SPEC_COLUMNS + len(layout.features)))
+        self._specs = np.zeros((_FIRST_ROWS, SPEC_COLUMNS + len(layout.features)))
+        self._summaries = np.zeros((_FIRST_ROWS, SUMMARY_COLUMNS))
+        self.user_widths: tuple[int, ...] = (layout.user_columns,)
+        self.job_widths: tuple[int, ...] = (layout.job_columns,)
+        self._slots: dict[str, int] = {}
+        self._free_slots: list[int] = list(range(_FIRST_ROWS))
+        self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
+        self._places: Places | None = None
+
+    @cached_property
+    def _state(self) -> PredictorState:
+        """Made when first needed: that of a composite needs its members' steps compiled."""
+        return self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps that are to be compiled before it can be used."""
+        return tuple(step for step in self._steps if step is not None)
+
+    @property
+    def source_features(self) -> tuple[str, ...]:
+        """Columns of the source, beyond the canonical ones, that it looks at."""
+        return self._layout.features
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns of the source that it reads."""
+        return self._layout.features
+
+    def compiled(
+        self,
+        specs: NDArray[np.float64],
+        features: tuple[str, ...] = (),  # noqa: ARG002 - for predictors that use them
+    ) -> tuple[PredictorSteps, PredictorState]:
+        """Steps and fresh state for a compiled replay.
+
+        Parameters
+        ----------
+        specs
+            Shape (jobs, SPEC_COLUMNS + features); a job's row is its slot.
+        features
+            Names of the columns behind the first SPEC_COLUMNS.
+        """
+        users = int(specs[:, USER].max(initial=-1.0)) + 2
+        return self._steps, self._fresh_state(users, len(specs))
+
+    def predict(self, job: Job, now: float) -> Distribution:
+        """Belief about the runtime (seconds) of a job that has not started."""
+        slot = self._enter(job)
+        self._take(self._steps.predict, slot, now, math.nan)
+        return self._belief(slot)
+
+    def _believe_anew(self, job: Job, now: float) -> Distribution:
+        """The refresh step as an object's method, for predictors that have one."""
+        slot = self._enter(job)
+        self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
+        return self._belief(slot)
+
+    def started(self, job: Job, now: float) -> None:
+        """Note that an attempt of the job starts."""
+        slot = self._slots.get(job.job_id)
+        if slot is None:  # a further attempt: the first one's slot is gone
+            slot = self._enter(job)
+            self._take(self._steps.predict, slot, now, math.nan)
+        self._take(self._steps.started, slot, now, math.nan)
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn from an attempt that ended.
+
+        One of an earlier run, never predicted here, is learned as if it had been submitted at its
+        start. One that ran where it is slow teaches what it would have taken where it runs best
+        (spec 3sigma-distsched A-8).
+        """
+        teaches = outcome.ended_because not in _TEACHES_NOTHING
+        self.learn(job, outcome, outcome.preferred_runtime_seconds if teaches else math.nan)
+
+    def learn(self, job: Job, outcome: Outcome, value: float) -> None:
+        """As ``observe``, with what is to be learned instead of the runtime; nan: nothing."""
+        slot = self._slots.get(job.job_id)
+        if slot is None:
+            slot = self._enter(job)
+            self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
+        self._take(self._steps.observe, slot, outcome.end_seconds, value)
+        del self._slots[job.job_id]
+        self._free_slots.append(slot)
+
+    def snapshot(self) -> PredictorSnapshot:
+        """All that it knows, for ``restore``."""
+        rows = slice(1 + max(self._slots.values(), default=-1))
+        return PredictorSnapshot(
+            names={column: list(codes) for column, codes in self._codes.items()},
+            in_flight=tuple(self._slots),
+            slots=tuple(self._slots.values()),
+            model=self._state.model[: self._model_used()].copy(),
+            users=selected(self._state.users, slice(len(self._codes[USER]) + 1), self.user_widths),
+            jobs=selected(self._state.jobs, rows, self.job_widths),
+            specs=self._specs[rows].copy(),
+            summaries=self._summaries[rows].copy(),
+        )
+
+    def restore(self, known: PredictorSnapshot) -> None:
+        """Know what a snapshot of a predictor with the same parameters knows, and nothing else.
+
+        Raises
+        ------
+        ValueError
+            If the snapshot's arrays are not of this predictor's shapes.
+        """
+        fresh = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
+        rows = 1 + max(known.slots, default=-1)
+        shapes = (
+            len(known.in_flight) == len(set(known.in_flight)) == len(set(known.slots)),
+            min(known.slots, default=0) >= 0,
+            known.model.ndim == 1 and known.model.size <= fresh.model.size,
+            known.users.shape == (len(known.names[USER]) + 1, fresh.users.shape[1]),
+            known.jobs.shape == (rows, fresh.jobs.shape[1]),
+            known.specs.shape == (rows, self._specs.shape[1]),
+            known.summaries.shape == (rows, SUMMARY_COLUMNS),
+            set(known.names) == set(self._coded),
+        )
+        if not all(shapes):
+            raise ValueError("arrays of other shapes")
+        slots = _FIRST_ROWS
+        while slots < rows:
+            slots *= 2
+        fresh.model[: known.model.size] = known.model
+        self._state = PredictorState(
+            fresh.model,
+            lengthened(known.users, max(_FIRST_ROWS, 2 * len(known.users)), self.user_widths),
+            lengthened(known.jobs, slots, self.job_widths),
+        )
+        self._specs = lengthened(known.specs, slots, (known.specs.shape[1],))
+        self._summaries = lengthened(known.summaries, slots, (SUMMARY_COLUMNS,))
+        self._places = None
+        self._slots = dict(zip(known.in_flight, known.slots, strict=True))
+        self._free_slots = sorted(set(range(slots)) - set(known.slots))
+        self._codes = {
+            column: {name: code for code, name in enumerate(names)}
+            for column, names in known.names.items()
+        }
+
+    def forget_in_flight(self) -> None:
+        """Forget the jobs that were predicted and have not ended: they teach nothing."""
+        for slot in self._slots.values():
+            self._take(self._steps.observe, slot, float(self._specs[slot, SUBMIT]), math.nan)
+        self._free_slots += self._slots.values()
+        self._slots.clear()
+
+    def _model_used(self) -> int:
+        """How many of the model's numbers may be other than zero."""
+        return self._state.model.size
+
+    def _belief(self, slot: int) -> Distribution:
+        """The distribution behind the summary row that ``predict`` wrote: here, a point."""
+        return Point(float(self._summaries[slot, PREDICTED]))
+
+    def _fresh_state(self, users: int, slots: int) -> PredictorState:
+        begin = self._layout.model
+        model = np.zeros(self._layout.model_size or begin.size)
+        model[: begin.size] = begin
+        return PredictorState(
+            model,
+            np.zeros((users, self._layout.user_columns)),
+            np.zeros((slots, self._layout.job_columns)),
+        )
+
+    def _take(self, step: Step, slot: int, now: float, runtime: float) -> None:
+        if step is ignore:
+            return
+        if self._places is None:
+            self._places = Places(self._specs, *self._state, self._summaries)
+        take_predictor_step(
+            step_address(step), slot, float(now), float(runtime), self._places.numbers
+        )
+
+    def _enter(self, job: Job) -> int:
+        """Slot of the job, with its specification row written."""
+        slot = self._slots.get(job.job_id)
+        if slot is None:
+            if not self._free_slots:
+                self._double_slots()
+            slot = self._slots[job.job_id] = self._free_slots.pop()
+        request = job.stages[0].request
+        names = (job.user, job.group, job.queue, job.name, job.partition)
+        _SPECIFIED.pack_into(
+            self._specs[slot],
+            0,
+            job.submit_seconds,
+            job.cpus,
+            math.inf if job.requested_seconds is None else job.requested_seconds,
+            *map(self._code, CODED, names),
+            job.tasks,
+            request.memory_bytes,
+            request.gpus,
+        )
+        for column, feature in enumerate(self._layout.features, start=SPEC_COLUMNS):
+            self._specs[slot, column] = self._code(column, job.attributes.get(feature))
+        if len(self._codes[USER]) >= len(self._state.users):
+            self._lengthen_users(2 * len(self._state.users))
+        return slot
+
+    def _code(self, column: int, name: str | None) -> int:
+        if name is None:
+            return -1
+        codes = self._codes[column]
+        return codes.setdefault(name, len(codes))
+
+    def _codes_of(self, other: SteppedPredictor) -> NDArray[np.float64]:
+        """By column and code of another predictor the code here, made if there is none."""
+        most = max(len(codes) for codes in other._codes.values())
+        table = np.zeros((self._specs.shape[1], most + 1))
+        for column, codes in other._codes.items():
+            for name, code in codes.items():
+                table[column, code] = self._code(column, name)
+        if len(self._codes[USER]) >= len(self._state.users):
+            self._lengthen_users(2 * len(self._codes[USER]))
+        return table
+
+    def _lengthen_users(self, rows: int) -> None:
+        users = lengthened(self._state.users, rows, self.user_widths)
+        self._state = self._state._replace(users=users)
+        self._places = None
+
+    def _double_slots(self) -> None:
+        known = len(self._specs)
+        rows = 2 * known
+        self._specs = lengthened(self._specs, rows, (self._specs.shape[1],))
+        self._summaries = lengthened(self._summaries, rows, (SUMMARY_COLUMNS,))
+        jobs = lengthened(self._state.jobs, rows, self.job_widths)
+        self._state = self._state._replace(jobs=jobs)
+        self._places = None
+        self._free_slots = list(range(known, rows))

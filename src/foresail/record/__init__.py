@@ -1,0 +1,1 @@
+"""The records of every run: the event log, what each record says, and the state they fold into."""

@@ -1,0 +1,159 @@
+"""The records of a run that its state still follows from, of all that were ever written.
+
+Reasons, expired estimates and their corrections but the last, and passes but the last, leave no
+trace in the state. What is left grows with the jobs alone, folds to the same state
+(``foresail.record.run_fold``) and is read as any log is, by later versions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Final
+
+from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    Event,
+    HistoryOutcome,
+    NodeDown,
+    NodeUp,
+    Submitted,
+)
+from foresail.record.counters import Counters
+from foresail.record.log_text import record_line
+from foresail.record.plan_fold import PlanFold
+from foresail.record.records import (
+    Corrected,
+    Counted,
+    Decided,
+    Drained,
+    EventTaken,
+    Instructed,
+    Manifest,
+    Predicted,
+    Record,
+    Refused,
+    Remembered,
+    Reopened,
+    ReservationAnswered,
+)
+
+_LAST_EVENT: Final = ("event",)
+_LAST_PASS: Final = ("pass",)
+
+
+class Compaction:
+    """Takes a run's records in order, each with its line, and keeps the lines that matter.
+
+    A line stands where it was written, behind all that were written before it and matter.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lines: dict[tuple[object, ...], str] = {}
+        self._attempts: dict[str, int] = {}
+        self._recalled = 0
+        self._plan = PlanFold()
+        self._last_pass: Decided | None = None
+        self._counted = Counters()
+
+    def __len__(self) -> int:
+        """How many lines are kept."""
+        return len(self._lines)
+
+    def lines(self) -> Iterator[str]:
+        """The lines that are kept, in order."""
+        for key, line in self._lines.items():
+            yield record_line(self._whole_plan()) if key == _LAST_PASS else line
+        yield record_line(Counted(**asdict(self._counted)))
+
+    def take(self, record: Record, line: str) -> None:
+        """Take the next record."""
+        match record:
+            case EventTaken(event=event):
+                self._happen(event, line)
+            case Instructed(instruction=instruction):
+                self._obey(instruction, line)
+            case Predicted(job_id=job_id):
+                first = ("belief", job_id)
+                again = ("belief again", job_id, self._attempts.get(job_id))
+                self._put(again if first in self._lines else first, line)
+            case Corrected(job_id=job_id):
+                self._counted.corrections += 1
+                self._put(("correction", job_id, self._attempts[job_id]), line)
+            case Decided():
+                self._counted.passes += 1
+                self._counted.delayed_heads += record.head_delayed
+                self._last_pass = record
+                self._put(_LAST_PASS, "")
+            case Remembered():
+                self._put((Remembered,), line)
+            case ReservationAnswered(job_id=job_id):
+                self._put(("answer", job_id), line)
+            case Refused():
+                self._counted.refusals += 1
+            case Drained() | Reopened():
+                self._put((type(record),), line)
+            case Counted():
+                self._counted = Counters(**asdict(record))
+            case Manifest():
+                self._begin()
+                self._put((Manifest,), line)
+        self._plan.take(record)
+
+    def _put(self, key: tuple[object, ...], line: str) -> None:
+        """Keep a line in place of the one before, at the end."""
+        self._lines.pop(key, None)
+        self._lines[key] = line
+
+    def _happen(self, event: Event, line: str) -> None:
+        match event:
+            case Submitted(job=job):
+                self._put(("submission", job.job_id), line)
+            case Ended(outcome=outcome):
+                job_id = outcome.job_id
+                attempt = self._attempts[job_id]
+                self._lines.pop(("wake", job_id), None)
+                self._lines.pop(("preemption", job_id), None)
+                self._put(("end", job_id, attempt), line)
+            case Cancelled(job_id=job_id):
+                self._put(("cancellation", job_id), line)
+            case HistoryOutcome():
+                self._recalled += 1
+                self._put(("history", self._recalled), line)
+            case NodeDown(node=node) | NodeUp(node=node):
+                self._put(("node", node), line)
+            case _:
+                self._lines.pop(("wake", getattr(event, "job_id", None)), None)
+                self._put(_LAST_EVENT, line)
+
+    def _obey(self, instruction: Instruction, line: str) -> None:
+        job_id = instruction.job_id
+        match instruction:
+            case Start():
+                self._attempts[job_id] = self._attempts.get(job_id, 0) + 1
+                self._put(("start", job_id, self._attempts[job_id]), line)
+            case Preempt():
+                self._put(("preemption", job_id), line)
+            case WakeAt():
+                self._put(("wake", job_id), line)
+            case TickAt():
+                self._put(("tick", job_id), line)
+            case Withdraw():
+                self._put(("withdrawal", job_id), line)
+
+    def _whole_plan(self) -> Decided:
+        """The last pass with all that is planned, as if nothing had been planned before."""
+        assert self._last_pass is not None
+        plan = self._plan.planned()
+        return replace(
+            self._last_pass,
+            plan={each.job_id: each.start_seconds for each in plan},
+            places={each.job_id: each.placement.tasks_by_partition for each in plan},
+            dropped=(),
+            slides=False,
+        )

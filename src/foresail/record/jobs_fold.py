@@ -1,0 +1,196 @@
+"""What became of every job of a run: a fold of its records, as they are made or as they were."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from foresail.model.decision import (
+    Instruction,
+    Placement,
+    Start,
+    TickAt,
+    WakeAt,
+    Withdraw,
+)
+from foresail.model.event import Cancelled, Ended, EstimateExpired, Event, Submitted
+from foresail.model.job import Job
+from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.reservation import Rejection, Reservation
+from foresail.record.records import (
+    Corrected,
+    EventTaken,
+    Instructed,
+    Manifest,
+    Predicted,
+    Record,
+    ReservationAnswered,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAttempt:
+    """An attempt that has ended.
+
+    Parameters
+    ----------
+    job, outcome
+        Of which job, and how it ended.
+    belief
+        What was believed of its runtime when it started.
+    placement
+        Where it ran.
+    corrections
+        How often its estimate was corrected.
+    overtook
+        Whether it started before a job that had been submitted earlier.
+    answer
+        What the job was promised at its submission; None if it asked for nothing.
+    """
+
+    job: Job
+    outcome: Outcome
+    belief: Predicted
+    placement: Placement
+    corrections: int
+    overtook: bool
+    answer: Reservation | Rejection | None
+
+
+@dataclass(slots=True)
+class _Running:
+    belief: Predicted
+    placement: Placement
+    overtook: bool
+    corrections: int = 0
+
+
+class JobsFold:
+    """Takes a run's records in order, and knows what became of its jobs.
+
+    To be read by others: ``now`` (time of the last step), ``submitted`` (jobs in order),
+    ``attempts`` (how many were started, by job id), ``wakes`` (when a running job's estimate
+    expires), ``ticks`` (when a job's reservation begins), ``waiting`` (ids of jobs that wait),
+    ``moved`` (the job that the last event or instruction let wait, or wait no more),
+    ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past`` (attempts in
+    order of ending), ``ended`` (the last outcome of jobs that are done with),
+    ``withdrawn`` (why a job will never run).
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.now = 0.0
+        self.submitted: dict[str, Job] = {}
+        self.attempts: dict[str, int] = {}
+        self.wakes: dict[str, float] = {}
+        self.ticks: dict[str, float] = {}
+        self.past: list[EndedAttempt] = []
+        self.ended: dict[str, Outcome] = {}
+        self.withdrawn: dict[str, str] = {}
+        self.first_beliefs: dict[str, Predicted] = {}
+        self.beliefs: dict[str, Predicted] = {}
+        self._answers: dict[str, Reservation | Rejection] = {}
+        self._running: dict[str, _Running] = {}
+        self._numbers: dict[str, int] = {}
+        self.waiting: set[str] = set()
+        self.moved: str | None = None
+        self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
+
+    def take(self, record: Record) -> None:
+        """Take the next record.
+
+        Raises
+        ------
+        KeyError
+            If it speaks of a job in a state that the job is not in.
+        """
+        match record:
+            case EventTaken(time=now, event=event):
+                self.moved = None
+                self._happen(event, now)
+            case Instructed(instruction=instruction):
+                self.moved = None
+                self._obey(instruction)
+            case Predicted(job_id=job_id):
+                self.first_beliefs.setdefault(job_id, record)
+                self.beliefs[job_id] = record
+            case Corrected(job_id=job_id, count=count):
+                self._running[job_id].corrections = count
+            case ReservationAnswered(job_id=job_id, answer=answer):
+                self._answers[job_id] = answer
+            case Manifest():
+                self._begin()
+
+    def _happen(self, event: Event, now: float) -> None:
+        self.now = now
+        if self.ticks:
+            self.ticks = {job_id: time for job_id, time in self.ticks.items() if time > now}
+        match event:
+            case Submitted(job=job):
+                self._numbers[job.job_id] = len(self.submitted)
+                self.submitted[job.job_id] = job
+                self._wait(job.job_id)
+            case Ended(outcome=outcome):
+                self._end(outcome)
+            case EstimateExpired(job_id=job_id):
+                self.wakes.pop(job_id, None)
+            case Cancelled(job_id=job_id):
+                self._leave(job_id, "cancelled by its user")
+
+    def _wait(self, job_id: str) -> None:
+        self.waiting.add(job_id)
+        self.moved = job_id
+        heapq.heappush(self._line, (self._numbers[job_id], job_id))
+
+    def _wait_no_more(self, job_id: str) -> None:
+        self.waiting.remove(job_id)
+        self.moved = job_id
+
+    def _leave(self, job_id: str, because: str) -> None:
+        self._wait_no_more(job_id)
+        self.withdrawn[job_id] = because
+        self.ticks.pop(job_id, None)
+
+    def _obey(self, instruction: Instruction) -> None:
+        match instruction:
+            case Start(job_id, placement):
+                self.attempts[job_id] = self.attempts.get(job_id, 0) + 1
+                self._wait_no_more(job_id)
+                overtook = self._numbers[job_id] > self._first_in_line()
+                self._running[job_id] = _Running(self.beliefs[job_id], placement, overtook)
+            case WakeAt(job_id, time):
+                self.wakes[job_id] = time
+            case TickAt(job_id, time):
+                self.ticks[job_id] = time
+            case Withdraw(job_id, because):
+                self._leave(job_id, because)
+
+    def _first_in_line(self) -> float:
+        """Number of the first submission that still waits."""
+        while self._line and self._line[0][1] not in self.waiting:
+            heapq.heappop(self._line)
+        return self._line[0][0] if self._line else float("inf")
+
+    def _end(self, outcome: Outcome) -> None:
+        job_id = outcome.job_id
+        running = self._running.pop(job_id)
+        self.wakes.pop(job_id, None)
+        self.past.append(
+            EndedAttempt(
+                job=self.submitted[job_id],
+                outcome=outcome,
+                belief=running.belief,
+                placement=running.placement,
+                corrections=running.corrections,
+                overtook=running.overtook,
+                answer=self._answers.get(job_id),
+            )
+        )
+        if outcome.ended_because in GOES_BACK:
+            self.beliefs[job_id] = self.first_beliefs[job_id]
+            self._wait(job_id)
+        else:
+            self.ended[job_id] = outcome
+            self.ticks.pop(job_id, None)

@@ -1,0 +1,78 @@
+"""What a run's predictor was asked and told, so that a fresh one can be asked and told it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor, capabilities_of_predictor
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job was submitted, and its runtime predicted."""
+
+    job: Job
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """The belief about a job that waits was made anew, and came out otherwise."""
+
+    job: Job
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An attempt of a job started."""
+
+    job: Job
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An attempt ended, of this run or of an earlier one."""
+
+    job: Job
+    outcome: Outcome
+
+
+Lesson = Asked | AskedAgain | Started | Observed
+
+
+@dataclass(frozen=True, slots=True)
+class JobBeliefs:
+    """About one job: as it was submitted, and from now on while it waits or runs."""
+
+    first: Distribution
+    latest: Distribution
+
+
+def teach(predictor: Predictor, lessons: Iterable[Lesson]) -> Mapping[str, JobBeliefs]:
+    """Ask and tell a fresh predictor all of it, in order; what it believes of each job it met."""
+    can = capabilities_of_predictor(predictor)
+    refreshes, watches = can.refreshes_predictions, can.watches_starts
+    beliefs: dict[str, JobBeliefs] = {}
+    for lesson in lessons:
+        job = lesson.job
+        job_id = job.job_id
+        match lesson:
+            case Asked(now=now):
+                belief = predictor.predict(job, now)
+                beliefs[job_id] = JobBeliefs(belief, belief)
+            case AskedAgain(now=now) if refreshes is not None:
+                latest = refreshes.refreshed(job, now)
+                beliefs[job_id] = replace(beliefs[job_id], latest=latest)
+            case Started(now=now) if watches is not None:
+                watches.started(job, now)
+            case Observed(outcome=outcome):
+                predictor.observe(job, outcome)
+                if job_id in beliefs:  # should it go back to the queue, it is with its first belief
+                    beliefs[job_id] = replace(beliefs[job_id], latest=beliefs[job_id].first)
+    return beliefs

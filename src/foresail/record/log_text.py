@@ -1,0 +1,234 @@
+"""Records as lines of JSON, and back; what is read is checked with pydantic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, get_type_hints
+
+import pydantic
+
+from foresail.model import decision, event
+from foresail.model.errors import InputError
+from foresail.model.job import Job, Stage
+from foresail.model.outcome import Outcome
+from foresail.model.preference import Preference
+from foresail.model.value import DeadlineValue, DecayingValue
+from foresail.record import records
+from foresail.record.records import Record
+
+_KINDS: Final[Mapping[str, type]] = {
+    "manifest": records.Manifest,
+    "event": records.EventTaken,
+    "prediction": records.Predicted,
+    "reservation": records.ReservationAnswered,
+    "decision": records.Decided,
+    "solution": records.Solved,
+    "memory": records.Remembered,
+    "refusal": records.Refused,
+    "reason": records.ReasonChanged,
+    "instruction": records.Instructed,
+    "correction": records.Corrected,
+    "drained": records.Drained,
+    "reopened": records.Reopened,
+    "committed": records.Committed,
+    "counted": records.Counted,
+}
+_WHOLE_JOB: Final = {"stage": "", "tasks": []}
+_SILENT: Final[Mapping[type, Mapping[str, object]]] = {
+    decision.Start: {"attempt": 1, **_WHOLE_JOB},
+    decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
+    Outcome: _WHOLE_JOB,
+    records.Predicted: {"belief": []},
+    records.Solved: {"failure": ""},
+    records.Decided: {
+        "places": {},
+        "dropped": [],
+        "slides": False,
+        "head": None,
+        "head_delayed": False,
+    },
+}
+_KIND_OF: Final = {record: kind for kind, record in _KINDS.items()}
+
+_EVENTS: Final = (
+    event.Submitted,
+    event.Ended,
+    event.EstimateExpired,
+    event.Cancelled,
+    event.HistoryOutcome,
+    event.NodeDown,
+    event.NodeUp,
+    event.Tick,
+)
+_INSTRUCTIONS: Final = (
+    decision.Start,
+    decision.Preempt,
+    decision.WakeAt,
+    decision.Withdraw,
+    decision.TickAt,
+)
+_TYPES: Final[Mapping[str, Mapping[str, type]]] = {
+    "event": {each.__name__: each for each in _EVENTS},
+    "instruction": {each.__name__: each for each in _INSTRUCTIONS},
+}
+_AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
+_encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
+_BUILT_APART: Final = frozenset({*_TYPES, "job"})
+"""Fields of jobs, events and instructions, which are made by rules of their own."""
+
+
+def record_line(record: Record) -> str:
+    """The record as one line of JSON, with its line end."""
+    return _encoded({"kind": _KIND_OF[type(record)], **_plain_fields(record)}) + "\n"
+
+
+def read_log(path: Path) -> Iterator[Record]:
+    """The records of a log file in order; an incomplete last line is left out.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, does not begin with a manifest, or holds a line that is not a
+        record.
+    """
+    number = 0
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith("\n"):
+                    number -= 1
+                    break
+                record = parse_record(line, path, number)
+                if number == 1 and not isinstance(record, records.Manifest):
+                    raise InputError(
+                        "does not begin with a manifest", source=path, expected="an event log"
+                    )
+                yield record
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "is not text", source=path, line=number + 1, expected="an event log"
+        ) from error
+    if number == 0:
+        raise InputError("holds no record", source=path, expected="an event log")
+
+
+def parse_record(line: str, source: object, number: int) -> Record:
+    """One line of a log as a record.
+
+    Raises
+    ------
+    InputError
+        If the line is not a record; names the source and the line.
+    """
+    try:
+        plain = json.loads(line)
+        kind = _KINDS[plain.pop("kind")]
+        for name, types in _TYPES.items():
+            if name in plain:
+                plain[name] = _typed(plain[name], types)
+        return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            "not a record of an event log",
+            source=source,
+            line=number,
+            value=line[:80].rstrip(),
+            expected="a JSON object with a known kind and its fields",
+        ) from error
+
+
+def _plain_fields(record: Any) -> dict[str, Any]:
+    """Fields by name, but for those that say nothing: they are as ``_SILENT`` has them."""
+    plain = {}
+    kind: type = type(record)
+    silent = _SILENT.get(kind)
+    for name in _field_names(kind):
+        value = getattr(record, name)
+        shown = value if type(value) in _AS_THEY_ARE else _plain(value)
+        if silent is None or name not in silent or shown != silent[name]:
+            plain[name] = shown
+    return plain
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (*_EVENTS, *_INSTRUCTIONS)):
+        return {"type": type(value).__name__, **_plain_fields(value)}
+    if is_dataclass(value):
+        return _plain_fields(value)
+    return value
+
+
+class _JobFields(pydantic.BaseModel):
+    """A job as it stands in the log."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    job_id: str
+    submit_seconds: float
+    stages: tuple[Stage, ...]
+    requested_seconds: float | None
+    user: str | None
+    group: str | None
+    queue: str | None
+    partition: str | None
+    name: str | None
+    after: tuple[str, ...]
+    value: DeadlineValue | DecayingValue | None
+    attributes: dict[str, str]
+    preference: Preference | None = None
+
+    def job(self) -> Job:
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return Job(**{**values, "attributes": MappingProxyType(self.attributes)})
+
+
+def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
+    """An event or an instruction from its fields and the name of its type."""
+    kind = types[plain.pop("type")]
+    if "job" in plain:
+        plain["job"] = _JobFields.model_validate(plain["job"]).job()
+    return _checked(kind, plain)
+
+
+def _checked(kind: type, plain: dict[str, Any]) -> Any:
+    """A record of a kind from its fields, each checked; what is built apart is left as it is."""
+    hints = _hints(kind)
+    if not plain.keys() <= hints.keys():
+        raise KeyError(*(plain.keys() - hints.keys()))
+    if _BUILT_APART.isdisjoint(hints):
+        return _check(kind)(plain)
+    return kind(
+        **{
+            name: value if name in _BUILT_APART else _check(hints[name])(value)
+            for name, value in plain.items()
+        }
+    )
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _check(kind: Any) -> Callable[[object], Any]:
+    """What checks a value, and makes a record of its fields."""
+    return pydantic.TypeAdapter(kind).validate_python

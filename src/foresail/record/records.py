@@ -1,0 +1,229 @@
+"""The records of the event log: what happened, what was believed, decided, refused and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
+from foresail.model.conventions import STANDARD, Conventions
+from foresail.model.decision import Instruction, Refusal
+from foresail.model.event import Event
+from foresail.model.reason import Reason
+from foresail.model.reservation import Rejection, Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The first record of every session: all that is needed to repeat it.
+
+    Parameters
+    ----------
+    policy
+        Short form of scheduler, predictor and correction.
+    versions
+        Version by name of Foresail, Python and what results depend on.
+    inputs
+        SHA-256 by name of every input file.
+    origin_unix_seconds
+        Unix time of second zero, where it is known.
+    """
+
+    policy: str
+    cluster: Cluster
+    conventions: Conventions = STANDARD
+    seed: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    origin_unix_seconds: float | None = None
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class EventTaken:
+    """An event, in the order in which it was handed to a step; ``step`` counts from 0."""
+
+    step: int
+    time: float
+    event: Event
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """The belief about a job's runtime, and the runtime planned with.
+
+    The first of a job is the one at its submission; a further one is what is believed from then on,
+    while it waits. ``belief`` holds quantiles (``foresail.record.beliefs``); none of a point.
+    """
+
+    step: int
+    time: float
+    job_id: str
+    mean_seconds: float
+    low_seconds: float
+    median_seconds: float
+    high_seconds: float
+    planned_seconds: float
+    belief: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationAnswered:
+    """What a job with a deadline was promised at its submission, or why nothing."""
+
+    step: int
+    time: float
+    job_id: str
+    answer: Reservation | Rejection
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One scheduling pass: what the scheduler saw in numbers, what it started and plans anew.
+
+    ``plan`` holds the planned starts (seconds by job id) that differ from the pass before, and
+    ``places`` the tasks by partition of those planned elsewhere than before or anew; ``dropped``
+    are planned no more. All others are planned as before or, if the plan ``slides``, by as much
+    later as this pass is later than that one. ``head`` is the job planned first; ``head_delayed``
+    says that it was so before, and is planned for later now.
+    """
+
+    step: int
+    time: float
+    pending: int
+    running: int
+    free_cpus: float
+    starts: tuple[str, ...]
+    preemptions: tuple[str, ...]
+    plan: Mapping[str, float]
+    places: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    slides: bool = False
+    head: str | None = None
+    head_delayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """How well the plan of a pass was solved, as the scheduler says.
+
+    ``value`` is what the plan is worth, ``bound`` what no plan exceeds, ``gap`` by what share of
+    its value the best one may be better, ``columns`` the size of the last program (0: none was
+    needed), ``failure`` what the solver said if it failed. All depends on how quick the machine
+    was: runs that are equal otherwise differ in it.
+    """
+
+    step: int
+    time: float
+    value: float
+    bound: float
+    gap: float
+    columns: int
+    cycle_seconds: float
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the scheduler keeps from a pass to the next, in its own words (plain values)."""
+
+    step: int
+    time: float
+    memory: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A part of a decision that did not reach the cluster."""
+
+    step: int
+    time: float
+    refusal: Refusal
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class ReasonChanged:
+    """Why a job waits, where that differs from before."""
+
+    step: int
+    time: float
+    job_id: str
+    reason: Reason
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Instructed:
+    """An instruction to the cluster."""
+
+    step: int
+    time: float
+    instruction: Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A running job's next estimate of its total runtime; ``count`` is 1 at the first."""
+
+    step: int
+    time: float
+    job_id: str
+    count: int
+    previous_seconds: float
+    next_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """From this step on nothing new is started."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened:
+    """From this step on jobs are started again: the end of a drain."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """All records since the last of these are there: the step was whole when it was written.
+
+    Logs of live runs have one after every step: a crash may leave a part of one.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What had been counted (``foresail.record.counters``) where earlier records are left out."""
+
+    passes: int
+    corrections: int
+    refusals: int
+    delayed_heads: int
+
+
+Record = (
+    Manifest
+    | EventTaken
+    | Predicted
+    | ReservationAnswered
+    | Decided
+    | Solved
+    | Remembered
+    | Refused
+    | ReasonChanged
+    | Instructed
+    | Corrected
+    | Drained
+    | Reopened
+    | Committed
+    | Counted
+)

@@ -1,0 +1,239 @@
+"""The state of a run, folded from its records: what happened and what was instructed.
+
+Nothing is decided: no scheduler, predictor or correction is asked. Whatever version of them wrote
+the records, the state is the one that their run was in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from foresail.distributions.point import Point
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Preempt, Start, Withdraw
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    Event,
+    HistoryOutcome,
+    NodeDown,
+    NodeUp,
+    Submitted,
+    Tick,
+)
+from foresail.model.job import Job
+from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.protocols import Predictor
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import PendingJob
+from foresail.record.beliefs import belief_of, is_told
+from foresail.record.counters import Counters
+from foresail.record.jobs_fold import JobsFold
+from foresail.record.lessons import Asked, AskedAgain, Lesson, Observed, Started, teach
+from foresail.record.plan_fold import PlanFold
+from foresail.record.records import (
+    Corrected,
+    Counted,
+    Decided,
+    Drained,
+    EventTaken,
+    Instructed,
+    Manifest,
+    Predicted,
+    Record,
+    Refused,
+    Remembered,
+    Reopened,
+    ReservationAnswered,
+)
+from foresail.record.state import JobState, State
+
+_LIVING: Final = (JobState.PENDING, JobState.RUNNING)
+
+
+class RunFold:
+    """Takes a run's records in order, and knows the state of the run after each whole step.
+
+    A belief is as exact as the log keeps it: a point as it was, any other by its quantiles
+    (``foresail.record.beliefs``), until a predictor is asked again. Reasons are not kept; the next
+    step gives them anew.
+
+    To be read by others: ``jobs`` (what became of them), ``state``, ``plan``, ``counters``,
+    ``reservations`` (the answer to every job that asked for one), ``draining``, ``steps`` (how
+    many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs have ended since
+    the last pass), ``has_news`` (whether anything but time has happened since, or was decided by
+    it), ``memory`` (what the scheduler kept from it, if it told).
+    """
+
+    def __init__(self) -> None:
+        self._begin(Cluster(()))
+
+    def _begin(self, cluster: Cluster) -> None:
+        self.jobs = JobsFold()
+        self.plan = PlanFold()
+        self.counters = Counters()
+        self.reservations: dict[str, Reservation | Rejection] = {}
+        self.draining = False
+        self.steps = 0
+        self.now = 0.0
+        self.learned_of: set[str | None] = set()
+        self.has_news = True
+        self.memory: Mapping[str, Any] | None = None
+        self._lessons: dict[tuple[object, ...], Lesson] = {}
+        self._recalled = 0
+        self._state = State(cluster)
+        self._submitted: dict[str, Job] = {}
+        self._arriving: PendingJob | None = None
+        self._believed: set[str] = set()  # of whom the state does not have the latest belief
+
+    @property
+    def state(self) -> State:
+        """Which jobs wait, run and have ended."""
+        self._arrive()
+        first, latest = self.jobs.first_beliefs, self.jobs.beliefs
+        for job_id in self._believed:
+            if self._state.of(job_id) in _LIVING:
+                beliefs = belief_of(first[job_id]), belief_of(latest[job_id])
+                self._state.believe_again(job_id, *beliefs)
+        self._believed.clear()
+        return self._state
+
+    @property
+    def lessons(self) -> Sequence[Lesson]:
+        """What the predictor was asked and told, in order; of repeated questions the last."""
+        return tuple(self._lessons.values())
+
+    def teach(self, predictor: Predictor) -> None:
+        """Bring a fresh predictor to where the run's was.
+
+        What it believes takes the place of what the log keeps of beliefs, where that is the same:
+        another version, or one that knows other earlier runs, may believe something else.
+        """
+        self._arrive()
+        first, latest = self.jobs.first_beliefs, self.jobs.beliefs
+        for job_id, beliefs in teach(predictor, self.lessons).items():
+            if (
+                self._state.of(job_id) in _LIVING
+                and is_told(beliefs.first, first[job_id])
+                and is_told(beliefs.latest, latest[job_id])
+            ):
+                self._state.believe_again(job_id, beliefs.first, beliefs.latest)
+                self._believed.discard(job_id)
+
+    @property
+    def promised(self) -> tuple[Reservation, ...]:
+        """Reservations of jobs that wait or run, in the order in which they were made."""
+        return tuple(
+            answer
+            for job_id, answer in self.reservations.items()
+            if isinstance(answer, Reservation) and self._state.of(job_id) in _LIVING
+        )
+
+    def take(self, record: Record) -> None:
+        """Take the next record.
+
+        Raises
+        ------
+        KeyError, ImpossibleTransition
+            If it cannot follow from those before.
+        """
+        if not isinstance(record, ReservationAnswered):
+            self._arrive()
+        match record:
+            case Manifest(cluster=cluster):
+                self._begin(cluster)
+            case EventTaken(step=step, time=now, event=event):
+                self.steps, self.now = step + 1, now
+                self.has_news = self.has_news or not isinstance(event, Tick)
+                self._happen(event, now)
+            case Predicted():
+                self._believe(record)
+            case Instructed(time=now, instruction=instruction):
+                self._obey(instruction, now)
+            case Corrected(job_id=job_id):
+                self._state.correct(job_id, record.next_seconds, record.count)
+                self.counters.corrections += 1
+            case Decided():
+                self.learned_of.clear()
+                self.has_news = record.starts != () or record.preemptions != ()
+                self.counters.passes += 1
+                self.counters.delayed_heads += record.head_delayed
+            case ReservationAnswered(job_id=job_id, answer=answer):
+                self.reservations[job_id] = answer
+                if self._arriving is not None:
+                    self._arriving = replace(self._arriving, reservation=answer)
+            case Refused():
+                self.counters.refusals += 1
+            case Drained():
+                self.draining = True
+            case Reopened():
+                self.draining, self.has_news = False, True
+            case Remembered(memory=memory):
+                self.memory = memory
+            case Counted():
+                self.counters = Counters(**asdict(record))
+        self.jobs.take(record)
+        self.plan.take(record)
+
+    def _happen(self, event: Event, now: float) -> None:
+        state = self._state
+        match event:
+            case Submitted(job=job):
+                self._submitted[job.job_id] = job
+                self._lessons["asked", job.job_id] = Asked(job, now)
+            case Ended(outcome=outcome):
+                self._end(outcome, now)
+            case Cancelled(job_id=job_id):
+                state.cancel(job_id, now)
+            case HistoryOutcome(job=job, outcome=outcome):
+                self._recalled += 1
+                self._lessons["recalled", self._recalled] = Observed(job, outcome)
+            case NodeDown(node=node):
+                state.capacity.close(node)
+            case NodeUp(node=node):
+                state.capacity.open(node)
+
+    def _end(self, outcome: Outcome, now: float) -> None:
+        running = self._state.running.get(outcome.job_id)
+        if outcome.ended_because in GOES_BACK:
+            self._state.requeue(outcome.job_id, now)
+        else:
+            self._state.end(outcome.job_id, outcome.ended_because, now)
+        if running is not None:
+            lived = replace(outcome, slowdown=running.slowdown)
+            attempt = self.jobs.attempts[outcome.job_id]
+            self._lessons["ended", outcome.job_id, attempt] = Observed(running.job, lived)
+            self.learned_of.add(running.job.user)
+
+    def _believe(self, record: Predicted) -> None:
+        """The first belief makes a submitted job one that waits; the latest one replaces it."""
+        job = self._submitted.pop(record.job_id, None)
+        self._believed.add(record.job_id)
+        if job is None:
+            key = ("asked again", record.job_id, self.jobs.attempts.get(record.job_id))
+            self._lessons.pop(key, None)
+            self._lessons[key] = AskedAgain(self.jobs.submitted[record.job_id], record.time)
+        else:
+            arrival, belief = self._state.submissions, Point(record.mean_seconds)
+            self._arriving = PendingJob(job, arrival, belief, record.planned_seconds)
+
+    def _arrive(self) -> None:
+        """Let the job wait whose belief was the last record, and maybe its reservation."""
+        if self._arriving is not None:
+            pending, self._arriving = self._arriving, None
+            self._state.submit(pending, self.now)
+
+    def _obey(self, instruction: Instruction, now: float) -> None:
+        state = self._state
+        match instruction:
+            case Start(job_id=job_id, placement=placement):
+                running = state.start(job_id, placement, now)
+                key = ("started", job_id, self.jobs.attempts.get(job_id))
+                self._lessons[key] = Started(running.job, now)
+            case Preempt(job_id=job_id):
+                state.stop(job_id)
+            case Withdraw(job_id=job_id):
+                if state.of(job_id) is JobState.PENDING:  # not with what it depends on
+                    state.cancel(job_id, now)

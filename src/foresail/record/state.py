@@ -1,0 +1,354 @@
+"""State: which jobs wait, run and have ended, and the transitions between the three."""
+
+from __future__ import annotations
+
+import copy
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement
+from foresail.model.distribution import Distribution
+from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause
+from foresail.model.roster import Roster
+from foresail.model.slowdown import Slowdowns
+from foresail.model.view import PendingJob, RunningJob
+
+_Entry = TypeVar("_Entry")
+
+
+class JobState(StrEnum):
+    """Where a job is in its life."""
+
+    ABSENT = "absent"
+    PENDING = "pending"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+TRANSITIONS: Final[Mapping[str, tuple[JobState, JobState]]] = MappingProxyType(
+    {
+        "submit": (JobState.ABSENT, JobState.PENDING),
+        "start": (JobState.PENDING, JobState.RUNNING),
+        "cancel": (JobState.PENDING, JobState.ENDED),
+        "requeue": (JobState.RUNNING, JobState.PENDING),
+        "end": (JobState.RUNNING, JobState.ENDED),
+    }
+)
+"""The life of a job: from where to where each method of ``State`` takes it. Anything else is
+impossible and raises ``ImpossibleTransition``."""
+
+
+class ImpossibleTransition(Exception):  # noqa: N818 - it says what it is
+    """The cluster reported, or control attempted, what cannot have happened; with the story."""
+
+    def __init__(
+        self, job_id: str, now: float, source: JobState, target: JobState, story: str
+    ) -> None:
+        self.job_id = job_id
+        self.source = source
+        self.target = target
+        super().__init__(
+            f"job {job_id!r} cannot go from {source} to {target} at {now:g} s; it {story}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """What is remembered of a job that has ended: enough for dependencies and for errors."""
+
+    end_seconds: float
+    ended_because: EndedBecause
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A pending job that will never run: ``predecessor`` ended, but has not ``COMPLETED``."""
+
+    job: Job
+    predecessor: str
+    predecessor_ended: EndedBecause
+
+
+class State:
+    """Everything that is true now. Only the methods named after transitions change it.
+
+    To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
+    ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
+    empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
+    order and its changes; ``stopping`` (running jobs that were told to stop), ``estimates``
+    (current estimate of a running job's runtime), ``ended``, ``capacity``, ``submissions`` (how
+    many jobs there have been: the next one's arrival number).
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.capacity = FreeResources(cluster)
+        self._slowdowns = Slowdowns(cluster)
+        self.startable_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.waiting_for_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.too_wide_roster: Roster[PendingJob] = Roster(_by_arrival)
+        self.running_roster: Roster[RunningJob] = Roster(_by_start)
+        self._show_rosters()
+        self.stopping: set[str] = set()
+        self.estimates: dict[str, float] = {}
+        self.ended: dict[str, EndedJob] = {}
+        self._living: dict[str, PendingJob] = {}
+        self._dependents: dict[str, list[str]] = {}
+        self.submissions = 0
+        self._starts = 0
+        self._went_back: dict[str, int] = {}
+        self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
+
+    def copy(self) -> State:
+        """Another state, in which all is now as it is here."""
+        twin = copy.copy(self)
+        twin.capacity = self.capacity.copy()
+        twin.startable_roster = _twin(self.startable_roster, _by_arrival)
+        twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
+        twin.too_wide_roster = _twin(self.too_wide_roster, _by_arrival)
+        twin.running_roster = _twin(self.running_roster, _by_start)
+        twin._show_rosters()
+        twin.stopping = set(self.stopping)
+        twin.estimates = dict(self.estimates)
+        twin.ended = dict(self.ended)
+        twin._living = dict(self._living)
+        twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
+        twin._went_back = dict(self._went_back)
+        twin._line = list(self._line)
+        return twin
+
+    def _show_rosters(self) -> None:
+        self.startable = self.startable_roster.by_id
+        self.waiting_for = self.waiting_for_roster.by_id
+        self.too_wide = self.too_wide_roster.by_id
+        self.running = self.running_roster.by_id
+
+    def of(self, job_id: str) -> JobState:
+        """Where the job is in its life."""
+        if job_id in self.running:
+            return JobState.RUNNING
+        if job_id in self._living:
+            return JobState.PENDING
+        return JobState.ENDED if job_id in self.ended else JobState.ABSENT
+
+    def submitted_job(self, job_id: str) -> PendingJob:
+        """A pending or running job as it was submitted, with its prediction.
+
+        Raises
+        ------
+        KeyError
+            If the job is neither.
+        """
+        return self._living[job_id]
+
+    def pending_job(self, job_id: str) -> PendingJob | None:
+        """A job that waits, whatever for; None if it does not."""
+        return (
+            self.startable.get(job_id) or self.waiting_for.get(job_id) or self.too_wide.get(job_id)
+        )
+
+    def pending(self) -> list[PendingJob]:
+        """All pending jobs, whatever they wait for, by arrival."""
+        jobs = [*self.startable.values(), *self.waiting_for.values(), *self.too_wide.values()]
+        return sorted(jobs, key=_by_arrival)
+
+    def unmet(self, job: Job) -> str | None:
+        """The first job it depends on that has not ended successfully; None if all have."""
+        for predecessor in job.after:
+            end = self.ended.get(predecessor)
+            if end is None or end.ended_because is not EndedBecause.COMPLETED:
+                return predecessor
+        return None
+
+    def submit(self, pending: PendingJob, now: float) -> list[Withdrawn]:
+        """Absent to pending; returns the job itself if a predecessor has already failed."""
+        job = pending.job
+        if job.job_id in self._living or job.job_id in self.ended:
+            raise self._impossible(job.job_id, "submit", now)
+        self.submissions += 1
+        self._living[job.job_id] = pending
+        for predecessor in job.after:
+            self._dependents.setdefault(predecessor, []).append(job.job_id)
+        if job.after and self.unmet(job) is not None:
+            self.waiting_for_roster.put(job.job_id, pending)
+            if self.capacity.could_hold(job):
+                heapq.heappush(self._line, (pending.arrival, job.job_id))
+            return self._settle_dependent(job.job_id, now)
+        self._queue(pending)
+        return []
+
+    def believe(self, job_id: str, prediction: Distribution) -> None:
+        """Give a job that may start another prediction; the one at submission is kept beside it."""
+        believed = replace(self.startable[job_id], prediction=prediction)
+        self.startable_roster.put(job_id, believed)
+
+    def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
+        """Give a pending or running job the very beliefs that the state was made without."""
+        self._living[job_id] = replace(self._living[job_id], prediction=first)
+        for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
+            if job_id in roster.by_id:
+                roster.put(job_id, replace(roster.by_id[job_id], prediction=latest))
+        if job_id in self.running:
+            running = replace(self.running[job_id], prediction=latest)
+            self.running_roster.put(job_id, running)
+
+    def start(self, job_id: str, placement: Placement, now: float) -> RunningJob:
+        """Pending to running, with the planned estimate of the runtime there."""
+        if job_id in self.running or job_id not in self._living:
+            raise self._impossible(job_id, "start", now)
+        overtook = self._first_in_line() != job_id
+        pending = self.startable_roster.take(job_id)
+        self.capacity.take(pending.job, placement)
+        slowdown = self._slowdowns.of(pending.job, placement)
+        estimate = slowdown * pending.planned_seconds
+        running = RunningJob(
+            job=pending.job,
+            start_seconds=now,
+            start_order=self._starts,
+            placement=placement,
+            prediction=pending.prediction,
+            expected_end_seconds=now + estimate,
+            slowdown=slowdown,
+            reservation=pending.reservation,
+            attempt=1 + self._went_back.get(job_id, 0),
+            overtook=overtook,
+        )
+        self._starts += 1
+        self.running_roster.put(job_id, running)
+        self.estimates[job_id] = estimate
+        return running
+
+    def correct(self, job_id: str, estimate_seconds: float, count: int | None = None) -> RunningJob:
+        """Give a running job its next estimate of its total runtime, or the one of this number."""
+        before = self.running[job_id]
+        after = replace(
+            before,
+            expected_end_seconds=before.start_seconds + estimate_seconds,
+            corrections=before.corrections + 1 if count is None else count,
+        )
+        self.running_roster.put(job_id, after)
+        self.estimates[job_id] = estimate_seconds
+        return after
+
+    def stop(self, job_id: str) -> None:
+        """Note that a running job was told to stop; it holds its resources until it has."""
+        self.stopping.add(job_id)
+
+    def requeue(self, job_id: str, now: float) -> None:
+        """Running to pending: a preempted job goes back to its place in the queue."""
+        if job_id not in self.running:
+            raise self._impossible(job_id, "requeue", now)
+        self._release(job_id)
+        self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
+        self._queue(self._living[job_id])
+
+    def end(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
+        """Running to ended; returns the jobs that will never run because of it."""
+        if job_id not in self.running:
+            raise self._impossible(job_id, "end", now)
+        self._release(job_id)
+        return self._finish(job_id, because, now)
+
+    def cancel(self, job_id: str, now: float) -> list[Withdrawn]:
+        """Pending to ended, by the user; returns the jobs that will never run because of it.
+
+        A job that has ended at this very instant, because another one has, stays as it is.
+        """
+        if job_id in self.ended and self.ended[job_id].end_seconds == now:
+            return []
+        if job_id in self.running or job_id not in self._living:
+            raise self._impossible(job_id, "cancel", now)
+        self._leave(job_id)
+        return self._finish(job_id, EndedBecause.CANCELLED, now)
+
+    def _queue(self, pending: PendingJob) -> None:
+        job_id = pending.job.job_id
+        if self.capacity.could_hold(pending.job):
+            self.startable_roster.put(job_id, pending)
+            heapq.heappush(self._line, (pending.arrival, job_id))
+        else:
+            self.too_wide_roster.put(job_id, pending)
+
+    def _first_in_line(self) -> str:
+        """Which of the jobs that wait, and are not too wide, was submitted first."""
+        line = self._line
+        while (job_id := line[0][1]) not in self.startable and job_id not in self.waiting_for:
+            heapq.heappop(line)
+        return job_id
+
+    def _release(self, job_id: str) -> None:
+        running = self.running_roster.take(job_id)
+        self.capacity.give_back(running.job, running.placement)
+        self.stopping.discard(job_id)
+        del self.estimates[job_id]
+
+    def _leave(self, job_id: str) -> None:
+        for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
+            if job_id in roster.by_id:
+                roster.take(job_id)
+
+    def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
+        del self._living[job_id]
+        self.ended[job_id] = EndedJob(now, because)
+        withdrawn: list[Withdrawn] = []
+        for dependent in self._dependents.pop(job_id, ()):
+            if dependent in self.waiting_for:
+                withdrawn += self._settle_dependent(dependent, now)
+        return withdrawn
+
+    def _settle_dependent(self, job_id: str, now: float) -> list[Withdrawn]:
+        """Let a waiting job through, withdraw it, or leave it, as its predecessors have ended."""
+        pending = self.waiting_for[job_id]
+        unmet = self.unmet(pending.job)
+        if unmet is None:
+            self.waiting_for_roster.take(job_id)
+            self._queue(pending)
+            return []
+        for predecessor in pending.job.after:
+            end = self.ended.get(predecessor)
+            if end is not None and end.ended_because is not EndedBecause.COMPLETED:
+                withdrawn = Withdrawn(pending.job, predecessor, end.ended_because)
+                self._leave(job_id)
+                return [withdrawn, *self._finish(job_id, EndedBecause.CANCELLED, now)]
+        return []
+
+    def _impossible(self, job_id: str, transition: str, now: float) -> ImpossibleTransition:
+        target = TRANSITIONS[transition][1]
+        return ImpossibleTransition(job_id, now, self.of(job_id), target, self._story(job_id))
+
+    def _story(self, job_id: str) -> str:
+        if job_id in self.running:
+            running = self.running[job_id]
+            return (
+                f"was submitted at {running.job.submit_seconds:g} s and has run since "
+                f"{running.start_seconds:g} s"
+            )
+        if job_id in self._living:
+            return f"was submitted at {self._living[job_id].job.submit_seconds:g} s and waits"
+        if job_id in self.ended:
+            end = self.ended[job_id]
+            return f"ended ({end.ended_because}) at {end.end_seconds:g} s"
+        return "was never submitted"
+
+
+def _twin(roster: Roster[_Entry], number: Callable[[_Entry], int]) -> Roster[_Entry]:
+    """Another roster with the same entries."""
+    twin = Roster(number)
+    for job_id, entry in roster.by_id.items():
+        twin.put(job_id, entry)
+    return twin
+
+
+def _by_arrival(pending: PendingJob) -> int:
+    return pending.arrival
+
+
+def _by_start(running: RunningJob) -> int:
+    return running.start_order

@@ -1,0 +1,110 @@
+"""Scenarios carried out by the event engine: the controller, the first record, the log's file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from foresail.control import beginning
+from foresail.control.loop import Controller
+from foresail.control.plug_ins import nothing_started
+from foresail.model.errors import InputError
+from foresail.model.event import Event
+from foresail.model.watching import Watch
+from foresail.record.log import EventLog, JsonLinesLog, NullLog
+from foresail.record.records import Manifest
+from foresail.scenario.engines import EVENT_ENGINE
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import IDEAL
+from foresail.simulator.engine import simulate_events
+from foresail.simulator.truth import real_runtimes
+from foresail.traces.binding import require_processors_bind
+from foresail.traces.nodes import require_known_preferences
+from foresail.traces.schedule import Schedule
+
+
+def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
+    """What ``foresail.scenario.running.run_scenario`` gives, by the event engine."""
+    jobs = scenario.jobs
+    if scenario.place == "processors":
+        require_processors_bind(jobs)
+    real_runtimes(jobs)
+    if scenario.place != "processors":
+        require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
+    with _event_log(scenario) as log:
+        controller = controller_of(scenario, log)
+        schedule = run_by_events(scenario, controller, watch=watch)
+        count = schedule.jobs.height
+        if count and len(controller.pending) == count:
+            raise nothing_started(controller.scheduler, count, controller.first_refusal)
+        return schedule
+
+
+def run_by_events(
+    scenario: Scenario,
+    controller: Controller,
+    *,
+    external_events: Callable[[], Iterable[Event]] = tuple,
+    watch: Watch | None = None,
+) -> Schedule:
+    """As ``run_logged``, under a controller that ``controller_of`` made, or one of the caller's."""
+    schedule = simulate_events(
+        scenario.jobs,
+        controller,
+        scenario.policy.label,
+        enforce_limits=scenario.enforce_limits,
+        conditions=scenario.conditions,
+        external_events=external_events,
+        watch=watch,
+    )
+    return replace(schedule, meta=replace(schedule.meta, engine=EVENT_ENGINE.name))
+
+
+def controller_of(scenario: Scenario, log: EventLog | None = None) -> Controller:
+    """A controller as it is when the scenario begins; the log begins with ``manifest_of``."""
+    policy, before = scenario.policy_in_force, scenario.learned_before
+    return beginning.controller_of(
+        policy,
+        scenario.cluster,
+        scenario.conventions_in_force,
+        teach=None if before is None else partial(before.teach, policy),
+        log=log,
+    )
+
+
+def manifest_of(scenario: Scenario) -> Manifest:
+    """The first record of the scenario's event log."""
+    meta = scenario.jobs.meta
+    drawn = scenario.place != "processors" or scenario.conditions != IDEAL
+    return beginning.manifest_of(
+        scenario.policy_in_force,
+        scenario.cluster,
+        scenario.conventions_in_force,
+        inputs={meta.source: meta.sha256},
+        origin_unix_seconds=meta.origin_unix_seconds,
+        seed=scenario.conditions.seed if drawn else None,
+    )
+
+
+@contextmanager
+def _event_log(scenario: Scenario) -> Iterator[EventLog]:
+    """The log of a scenario, whose file appears once it is whole."""
+    path = scenario.event_log
+    if path is None:
+        yield NullLog()
+        return
+    if path.exists() and not path.is_file():
+        raise InputError("is no file", source=path, expected="a new file, or one to replace")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with JsonLinesLog(unfinished, manifest_of(scenario)) as log:
+            yield log
+        try:
+            unfinished.replace(path)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,95 @@
+"""What predictors know before the first job: a saved state, a history, or an earlier run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from foresail.control.policy import Policy
+from foresail.model.decision import Start
+from foresail.model.errors import InputError
+from foresail.model.event import Ended, HistoryOutcome, Submitted
+from foresail.model.job import Job
+from foresail.model.protocols import Predictor, capabilities_of_predictor
+from foresail.predictors.saving import load_state
+from foresail.predictors.stepped import SteppedPredictor
+from foresail.predictors.training import train
+from foresail.record.log_text import read_log
+from foresail.record.records import EventTaken, Instructed
+from foresail.traces.workload import Workload
+
+
+class LearnedBefore(Protocol):
+    """Where predictors have what they know before the first job."""
+
+    def teach(self, policy: Policy, predictor: Predictor) -> None:
+        """Let the fresh predictor of a policy know it.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be used, by this predictor or at all.
+        UnknownNameError
+            If the predictor looks at a column that a history does not have.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A file of ``foresail predict train`` or ``foresail run --learned``, of the same predictor."""
+
+    path: Path
+
+    def teach(self, policy: Policy, predictor: Predictor) -> None:
+        """All that the file holds; jobs that were running then are another run's."""
+        load_state(self.path, predictor, policy.predictor.text)
+        if isinstance(predictor, SteppedPredictor):
+            predictor.forget_in_flight()
+
+
+@dataclass(frozen=True)
+class HistoryWorkload:
+    """A log whose jobs are told with their recorded submissions, starts and ends."""
+
+    workload: Workload
+
+    def teach(self, policy: Policy, predictor: Predictor) -> None:  # noqa: ARG002 - any predictor
+        """As if the predictor had been there."""
+        train(self.workload, predictor)
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """The event log of a run, simulated or real, whose jobs are told as that run told them."""
+
+    event_log: Path
+
+    def teach(self, policy: Policy, predictor: Predictor) -> None:  # noqa: ARG002 - any predictor
+        """Submissions, starts and ends in the order of the log; what runs at its end is dropped."""
+        try:
+            self._tell(predictor)
+        except KeyError as error:
+            raise InputError(
+                "tells of a job that was not submitted", source=self.event_log, value=error.args[0]
+            ) from error
+        if isinstance(predictor, SteppedPredictor):
+            predictor.forget_in_flight()
+
+    def _tell(self, predictor: Predictor) -> None:
+        submitted: dict[str, Job] = {}
+        watcher = capabilities_of_predictor(predictor).watches_starts
+        for record in read_log(self.event_log):
+            match record:
+                case EventTaken(event=Submitted(time=now, job=job)):
+                    submitted[job.job_id] = job
+                    predictor.predict(job, now)
+                case EventTaken(event=Ended(outcome=outcome)):
+                    predictor.observe(submitted[outcome.job_id], outcome)
+                case EventTaken(event=HistoryOutcome(job=job, outcome=outcome)):
+                    predictor.observe(job, outcome)
+                case Instructed(time=now, instruction=Start(job_id=job_id)) if watcher is not None:
+                    watcher.started(submitted[job_id], now)
+                case _:
+                    pass

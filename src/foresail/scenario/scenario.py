@@ -1,0 +1,116 @@
+"""The scenario: all that says what is run. Which engine carries it out follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from foresail.control.policy import Policy
+from foresail.model.cluster import Cluster
+from foresail.model.conventions import STANDARD, Conventions
+from foresail.model.errors import InputError
+from foresail.simulator.conditions import IDEAL, ClusterConditions
+
+if TYPE_CHECKING:  # a replay begins sooner without what only some scenarios need
+    from foresail.scenario.learned_before import LearnedBefore
+    from foresail.traces.workload import Workload
+
+Place: TypeAlias = Cluster | Literal["processors", "nodes"]
+"""What jobs run on: a given cluster, or the workload's processors (one pool) or its own nodes."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run, on what, by which rules.
+
+    Parameters
+    ----------
+    workload
+        Jobs and their truth; None as long as the log is not read.
+    policy
+        Scheduler, predictor and correction; with cycles, told how long these are.
+    place
+        What the jobs run on.
+    conventions
+        The order of things at the same instant; with cycles, there is a pass after a tick alone.
+    conditions
+        What the cluster does that an ideal one does not.
+    enforce_limits
+        Jobs end at their requested time.
+    event_log
+        File that has the event log once it is whole; None: nothing is logged.
+    learned_before
+        What predictors know before the first job, unless they are oracles.
+    engine
+        Name of the engine that is to carry it out; None: the quickest that can.
+    """
+
+    workload: Workload | None
+    policy: Policy
+    place: Place = "processors"
+    conventions: Conventions = STANDARD
+    conditions: ClusterConditions = IDEAL
+    enforce_limits: bool = False
+    event_log: Path | None = None
+    learned_before: LearnedBefore | None = None
+    engine: str | None = None
+
+    @property
+    def jobs(self) -> Workload:
+        """The workload.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        if self.workload is None:
+            raise InputError("there are no jobs", field="workload", expected="a log that is read")
+        return self.workload
+
+    @property
+    def cluster(self) -> Cluster:
+        """What the jobs run on.
+
+        Raises
+        ------
+        InputError
+            If the workload does not say which nodes, or how many processors, there are.
+        """
+        if isinstance(self.place, Cluster):
+            return self.place
+        if self.place == "processors":
+            return Cluster.of_processors(self.jobs.processors)
+        return nodes_of(self.jobs)
+
+    @property
+    def policy_in_force(self) -> Policy:
+        """The policy, told of the cycles if there are any."""
+        cycle = self.conditions.cycle_seconds
+        return self.policy if cycle is None else self.policy.in_cycles(cycle)
+
+    @property
+    def conventions_in_force(self) -> Conventions:
+        """The conventions, or what they are in cycles."""
+        cycle = self.conditions.cycle_seconds
+        return self.conventions if cycle is None else self.conventions.in_cycles()
+
+
+def nodes_of(workload: Workload) -> Cluster:
+    """The workload's own nodes.
+
+    Raises
+    ------
+    InputError
+        If it does not say which there are.
+    """
+    from foresail.traces.nodes import cluster_of
+
+    if workload.nodes is None:
+        raise InputError(
+            "the workload does not say which nodes there are",
+            source=workload.meta.source,
+            expected="a workload folder with a nodes table",
+        )
+    return cluster_of(workload.nodes)

@@ -1,0 +1,78 @@
+"""What planning may cost, counted as work, so that equal questions get equal answers anywhere.
+
+Work is given in seconds of the machine on which the costs here were measured (x86-64, 2026): a plan
+gets as much work as that one does in the time that the plan may take. Where a step costs more or
+less than is counted, that is so on every machine. The clock only guards against disaster.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from foresail.schedulers._planning.problem import Problem
+
+_PATIENCE: Final = 20.0
+"""How many times longer than counted work may take before the clock ends it."""
+_LEAST_SECONDS: Final = 1.0
+"""What the clock allows in any case."""
+_LOOK: Final = 1e-8
+_PRICE: Final = 2.4e-7
+_ENTRY: Final = 8.5e-8
+_ITERATION_ROW: Final = 1e-8
+_CHANGE: Final = 5e-6
+_CHANGE_SLOT: Final = 5e-7
+_NODE: Final = 1e-4
+_NODE_ENTRY: Final = 1e-8
+
+
+class Budget:
+    """Work that is left to spend; ``left`` is 0 or less when it is spent."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self._end = time.perf_counter() + max(_PATIENCE * seconds, _LEAST_SECONDS)
+
+    def spend(self, seconds: float) -> None:
+        """Count some work."""
+        self.left -= seconds
+
+    @property
+    def guard_seconds(self) -> float:
+        """How long anything may take before it is a disaster."""
+        return max(self._end - time.perf_counter(), 0.0)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is nothing left, or the clock has come first."""
+        return self.left <= 0.0 or self.guard_seconds <= 0.0
+
+
+def of_looking(problem: Problem) -> float:
+    """The work of looking at every option once."""
+    return _LOOK * problem.worth.size
+
+
+def of_pricing(problem: Problem) -> float:
+    """The work of saying what prices make of every option."""
+    return _PRICE * problem.worth.size
+
+
+def of_solving(entries: int, rows: int, iterations: int) -> float:
+    """The work of a linear program of so many entries and rows, in so many iterations."""
+    return _ENTRY * entries + _ITERATION_ROW * rows * iterations
+
+
+def iterations_within(seconds: float, rows: int) -> int:
+    """How many iterations of a linear program of so many rows a budget allows, at least one."""
+    return max(int(min(seconds / (_ITERATION_ROW * max(rows, 1)), 1e9)), 1)
+
+
+def of_searching(problem: Problem, changes: int) -> float:
+    """The work of so many changes of a plan."""
+    return changes * (_CHANGE + _CHANGE_SLOT * problem.slots)
+
+
+def nodes_within(seconds: float, entries: int) -> int:
+    """How many nodes of a search tree a budget allows, at least one."""
+    return max(int(min(seconds / (_NODE + _NODE_ENTRY * entries), 1e9)), 1)

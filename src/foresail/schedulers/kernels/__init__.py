@@ -1,0 +1,1 @@
+"""Compiled passes of schedulers, and what plans are searched with."""

@@ -1,0 +1,384 @@
+"""Improving a plan by chance: parts of it are taken out and filled again, and kept if no worse.
+
+Options, groups and rows are those of ``plan_filling``. The numbers drawn depend on the seed alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, part
+from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, best_start, take
+
+_ROUNDING: Final = 1e-7
+_NOTHING: Final = 1e-10
+_GAIN: Final = 1e-7
+_TO_FLOAT: Final = 1.0 / 9007199254740992.0
+_MULTIPLIER: Final = np.uint64(6364136223846793005)
+_INCREMENT: Final = np.uint64(1442695040888963407)
+_SHIFT: Final = np.uint64(11)
+
+_MOST_TAKEN_OUT: Final = 4
+_MOST_REFILLED: Final = 24
+_LESS_CHOOSY: Final = 0.3
+
+_TAKES_OUT: Final = 0.45
+_LETS_RUN: Final = 0.1
+"""How often a change begins so; the others force a job in."""
+
+
+class SearchProblem(NamedTuple):
+    """What may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``."""
+
+    first_group: NDArray[np.int64]
+    group_set: NDArray[np.int64]
+    consumption: NDArray[np.float64]
+    worth: NDArray[np.float64]
+    cover: NDArray[np.bool_]
+    victim_cost: NDArray[np.float64]
+    victim_credit: NDArray[np.float64]
+
+
+class SearchedPlan(NamedTuple):
+    """Group and slot of every job (-1: none), who is stopped, and what is left (rows, slots)."""
+
+    group: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    stopped: NDArray[np.bool_]
+    left: NDArray[np.float64]
+
+
+class _Options(NamedTuple):
+    """The question as the search reads it.
+
+    ``groups_of`` has the first and the end of each job's groups, ``groups`` what each group needs
+    and what it is worth in every slot (groups, 2, slots), ``cover`` the rows of each group.
+    """
+
+    groups_of: NDArray[np.int64]
+    groups: NDArray[np.float64]
+    cover: NDArray[np.bool_]
+    victim_cost: NDArray[np.float64]
+    victim_credit: NDArray[np.float64]
+
+
+class _Chosen(NamedTuple):
+    """A plan as the search changes it.
+
+    ``one`` has a row for each job, its group and slot, and behind them one for each victim: 1 if it
+    is stopped, else 0.
+    """
+
+    one: NDArray[np.int64]
+    left: NDArray[np.float64]
+
+
+_GROUP: Final = 0
+_SLOT: Final = 1
+_STOPPED: Final = 0
+_NEEDS: Final = 0
+_WORTH: Final = 1
+
+
+@part
+def _chance(state: NDArray[np.uint64]) -> float:
+    """The next number from 0 up to 1."""
+    state[0] = state[0] * _MULTIPLIER + _INCREMENT
+    return float(state[0] >> _SHIFT) * _TO_FLOAT
+
+
+@part
+def _copy(source: _Chosen, target: _Chosen) -> None:
+    for one in range(source.one.shape[0]):
+        target.one[one, 0] = source.one[one, 0]
+        target.one[one, 1] = source.one[one, 1]
+    for row in range(source.left.shape[0]):
+        for slot in range(source.left.shape[1]):
+            target.left[row, slot] = source.left[row, slot]
+
+
+@part
+def _give(left: NDArray[np.float64], credit: NDArray[np.float64], times: float) -> None:
+    """Add what stopping a job gives back, shape (rows, slots); -1 takes it away again."""
+    for row in range(left.shape[0]):
+        for slot in range(left.shape[1]):
+            left[row, slot] += times * credit[row, slot]
+
+
+@part
+def _remove(options: _Options, plan: _Chosen, job: int) -> float:
+    """Take a planned job out; returns what is gained, which is negative."""
+    group, slot = plan.one[job, _GROUP], plan.one[job, _SLOT]
+    take(options.groups[group, _NEEDS], options.cover[group], slot, -1.0, plan.left)
+    plan.one[job, _GROUP] = NOT_PLANNED
+    plan.one[job, _SLOT] = NOT_PLANNED
+    return float(-options.groups[group, _WORTH, slot])
+
+
+@part
+def _put(options: _Options, plan: _Chosen, job: int, group: int, slot: int) -> float:
+    """Give a job that is not planned an option; returns what is gained."""
+    take(options.groups[group, _NEEDS], options.cover[group], slot, 1.0, plan.left)
+    plan.one[job, _GROUP] = group
+    plan.one[job, _SLOT] = slot
+    return float(options.groups[group, _WORTH, slot])
+
+
+@part
+def _take_out(
+    options: _Options, plan: _Chosen, order: NDArray[np.int64], state: NDArray[np.uint64]
+) -> float:
+    """Take a few planned jobs out; returns what is gained, which is negative."""
+    planned = 0
+    for job in range(order.size):
+        if plan.one[job, _GROUP] != NOT_PLANNED:
+            order[planned] = job
+            planned += 1
+    gain = 0.0
+    for at in range(min(1 + int(_chance(state) * _MOST_TAKEN_OUT), planned)):
+        other = at + int(_chance(state) * (planned - at))
+        order[at], order[other] = order[other], order[at]
+        gain += _remove(options, plan, order[at])
+    return gain
+
+
+@part
+def _overdrawn(left: NDArray[np.float64]) -> int:
+    """The first place (row by row) of which more is held than there is; -1 if there is none."""
+    rows, slots = left.shape
+    for row in range(rows):
+        for slot in range(slots):
+            if left[row, slot] < -_ROUNDING:
+                return int(row * slots + slot)
+    return -1
+
+
+@part
+def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.uint64]) -> float:
+    """Take out or stop others until no row is overdrawn; returns what is gained.
+
+    Those who give back much for little worth go first, mostly. -inf if all of them are not enough.
+    ``guest`` is a job that stays, or the number of no job, which is behind all others.
+    """
+    jobs, no_job = options.groups_of.shape[0], plan.one.shape[0]
+    slots = plan.left.shape[1]
+    gain = 0.0
+    while True:
+        place = _overdrawn(plan.left)
+        if place < 0:
+            return gain
+        row, slot = place // slots, place % slots
+        lacking = -plan.left[row, slot]
+        best, best_one = 0.0, no_job
+        for job in range(jobs):
+            group, since = plan.one[job, _GROUP], slot - plan.one[job, _SLOT]
+            if group == NOT_PLANNED or job == guest or since < 0:
+                continue
+            if options.cover[group, row]:
+                given = min(options.groups[group, _NEEDS, since], lacking)
+                worth = options.groups[group, _WORTH, plan.one[job, _SLOT]]
+                score = given / worth * _chance(state)
+                if score > best:
+                    best, best_one = score, job
+        for one in range(jobs, no_job):
+            credit = options.victim_credit[one - jobs, row, slot]
+            if plan.one[one, _STOPPED] == 0 and credit > 0.0:
+                cost = max(options.victim_cost[one - jobs], _ROUNDING)
+                score = min(credit, lacking) / cost * _chance(state)
+                if score > best:
+                    best, best_one = score, one
+        if best_one == no_job:
+            return -np.inf
+        if best_one < jobs:
+            gain += _remove(options, plan, best_one)
+        else:
+            plan.one[best_one, _STOPPED] = 1
+            _give(plan.left, options.victim_credit[best_one - jobs], 1.0)
+            gain -= options.victim_cost[best_one - jobs]
+
+
+@part
+def _force(options: _Options, plan: _Chosen, job: int, state: NDArray[np.uint64]) -> float:
+    """Give a job some option, rather an early one, whether or not there is room."""
+    first, end = options.groups_of[job, 0], options.groups_of[job, 1]
+    if first == end:
+        return -np.inf
+    group = first + int(_chance(state) * (end - first))
+    early = _chance(state)
+    slot = int(early * early * plan.left.shape[1])
+    if options.groups[group, _WORTH, slot] <= 0.0:
+        return -np.inf
+    gain = 0.0
+    if plan.one[job, _GROUP] != NOT_PLANNED:
+        gain = _remove(options, plan, job)
+    return gain + _put(options, plan, job, group, slot)
+
+
+@part
+def _let_run(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
+    """Stop some victim no more, whether or not there is room."""
+    jobs, no_job = options.groups_of.shape[0], plan.one.shape[0]
+    victim = int(_chance(state) * (no_job - jobs))
+    if no_job == jobs or plan.one[jobs + victim, _STOPPED] == 0:
+        return -np.inf
+    plan.one[jobs + victim, _STOPPED] = 0
+    _give(plan.left, options.victim_credit[victim], -1.0)
+    return float(options.victim_cost[victim])
+
+
+@part
+def _refill(
+    options: _Options,
+    plan: _Chosen,
+    order: NDArray[np.int64],
+    least: NDArray[np.float64],
+    state: NDArray[np.uint64],
+) -> float:
+    """Plan some of those who are not, in random order; returns what is gained."""
+    waiting = 0
+    for job in range(order.size):
+        has_groups = options.groups_of[job, 0] < options.groups_of[job, 1]
+        if has_groups and plan.one[job, _GROUP] == NOT_PLANNED:
+            order[waiting] = job
+            waiting += 1
+    gain = 0.0
+    for at in range(min(waiting, _MOST_REFILLED)):
+        other = at + int(_chance(state) * (waiting - at))
+        order[at], order[other] = order[other], order[at]
+        job = order[at]
+        first, end = options.groups_of[job, 0], options.groups_of[job, 1]
+        if end - first > 1 and _chance(state) < _LESS_CHOOSY:
+            first += int(_chance(state) * (end - first))
+            end = first + 1
+        best, best_group, best_slot = 0.0, first, first
+        for group in range(first, end):
+            needs, worth = options.groups[group, _NEEDS], options.groups[group, _WORTH]
+            slot = best_start(needs, worth, options.cover[group], best, plan.left, least)
+            if slot != NOT_PLANNED:
+                best, best_group, best_slot = worth[slot], group, slot
+        if best > 0.0:
+            gain += _put(options, plan, job, best_group, best_slot)
+    return gain
+
+
+@part
+def _spare(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
+    """Stop no job for nothing, beginning with any; returns what is gained."""
+    jobs = options.groups_of.shape[0]
+    victims = plan.one.shape[0] - jobs
+    gain = 0.0
+    begin = int(_chance(state) * victims)
+    for at in range(victims):
+        victim = (begin + at) % victims
+        credit = options.victim_credit[victim]
+        if plan.one[jobs + victim, _STOPPED] == 1 and not _is_needed(plan.left, credit):
+            plan.one[jobs + victim, _STOPPED] = 0
+            _give(plan.left, credit, -1.0)
+            gain += options.victim_cost[victim]
+    return gain
+
+
+@part
+def _is_needed(left: NDArray[np.float64], credit: NDArray[np.float64]) -> bool:
+    """Whether rows would be overdrawn without what stopping a job gives back."""
+    for row in range(left.shape[0]):
+        for slot in range(left.shape[1]):
+            if left[row, slot] < credit[row, slot] - _ROUNDING:
+                return True
+    return False
+
+
+def search_plan(
+    ask: SearchProblem,
+    plan: SearchedPlan,
+    value: float,
+    enough: float,
+    changes: int,
+    patience: int,
+    seed: int,
+) -> float:
+    """Change a plan again and again, and keep each change that makes it no worse.
+
+    Parameters
+    ----------
+    ask
+        What may be planned.
+    plan
+        Changed to the best plan found.
+    value, enough
+        What it is worth; and what is good enough to stop.
+    changes, patience
+        Stop after so many changes, or so many without gain.
+    seed
+        Says which changes are tried.
+
+    Returns
+    -------
+    float
+        What the plan is worth.
+    """
+    jobs, victims = plan.group.size, plan.stopped.size
+    options = _Options(
+        np.stack((ask.first_group[:-1], ask.first_group[1:]), axis=1),
+        np.stack((ask.consumption, ask.worth), axis=1),
+        ask.cover[ask.group_set],
+        ask.victim_cost,
+        ask.victim_credit,
+    )
+    chosen = np.full((2, jobs + victims, 2), NOT_PLANNED, np.int64)
+    chosen[:, :jobs, _GROUP], chosen[:, :jobs, _SLOT] = plan.group, plan.slot
+    chosen[:, jobs:, _GROUP] = plan.stopped
+    left = np.stack((plan.left, plan.left))
+    order, least = np.empty(jobs, np.int64), np.empty(plan.left.shape[1])
+    state = np.array([seed], np.uint64)
+    limits = np.array([value, enough, changes, patience])
+    worth = _search(options, chosen, left, limits, order, least, state)
+    plan.group[:], plan.slot[:] = chosen[0, :jobs].T
+    plan.stopped[:] = chosen[0, jobs:, _GROUP]
+    plan.left[:] = left[0]
+    return float(worth)
+
+
+@bare_kernel
+def _search(
+    options: _Options,
+    plans: NDArray[np.int64],
+    lefts: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    order: NDArray[np.int64],
+    least: NDArray[np.float64],
+    state: NDArray[np.uint64],
+) -> float:
+    """Change the first of two equal plans; ``limits`` are the last numbers of ``search_plan``."""
+    plan = _Chosen(plans[0], lefts[0])
+    kept = _Chosen(plans[1], lefts[1])
+    value, enough, changes, patience = limits[0], limits[1], limits[2], limits[3]
+    until = patience
+    change = 0.0
+    while change < min(changes, until) and value < enough:
+        change += 1.0
+        move = _chance(state)
+        if move < _TAKES_OUT:
+            gain = _take_out(options, plan, order, state)
+        else:
+            guest = plan.one.shape[0]
+            if move < _TAKES_OUT + _LETS_RUN:
+                gain = _let_run(options, plan, state)
+            else:
+                guest = int(_chance(state) * order.size)
+                gain = _force(options, plan, guest, state)
+            if gain > -np.inf:
+                gain += _make_room(options, plan, guest, state)
+        if gain > -np.inf:
+            gain += _refill(options, plan, order, least, state) + _spare(options, plan, state)
+        if gain < -_NOTHING:
+            _copy(kept, plan)
+            continue
+        _copy(plan, kept)
+        value += gain
+        if gain > _GAIN * max(abs(value), 1.0):
+            until = change + patience
+    return float(value)

@@ -1,0 +1,270 @@
+"""A queue that is kept from pass to pass: brought up to date by what has changed, then passed over.
+
+What a pass does to the tables (``foresail.schedulers.kernels.waiting_queue``) is taken back:
+whether anybody starts is for others to say.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.borrowed import (
+    PLACE,
+    float_rows_at,
+    floats_at,
+    integer_rows_at,
+    integers_at,
+)
+from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    CANDIDATE_KEY,
+    EXPECTED_END,
+    LIKELY,
+    PLANNED,
+    QUEUE,
+    QUEUE_KEY,
+    RESERVATION,
+    WIDTH,
+    hold,
+    let_go,
+)
+from foresail.schedulers.kernels.waiting_queue import (
+    AGED,
+    AGED_FIRST,
+    INFORMS,
+    LIKELY_PROGRAM,
+    MOST_RESERVED,
+    RELEASES,
+    SLOTS,
+    WAITING,
+    WaitingQueue,
+    begin_to_wait,
+    bring_into_order,
+    count_running,
+    give_up_place,
+    run_pass,
+    sort_all,
+    take_place,
+    value_of,
+    wait_no_more,
+)
+from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ENTERS: Final = 0.0
+LEAVES: Final = 1.0
+BELIEVED: Final = 2.0
+HOLDS: Final = 3.0
+LETS_GO: Final = 4.0
+RUNS: Final = 5.0
+RUNS_NO_MORE: Final = 6.0
+
+WHAT: Final = 0
+WHO: Final = 1
+END: Final = 2
+CPUS_HELD: Final = 3
+CHANGE_COLUMNS: Final = 4
+"""A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
+another one), the holder of a running one, or the kind of one (RUNS, RUNS_NO_MORE); expected end
+(seconds) and cpus of a running job. A holder is a negative number, so that no slot is one."""
+
+RESERVED: Final = QUEUE_COUNTERS
+COUNTERS: Final = QUEUE_COUNTERS + 1
+"""Behind the queue's own: how many reservations the last pass made."""
+
+NO_CODE: Final = -1
+STARTED: Final = 0
+RESERVED_LATER: Final = 1
+NO_ROOM: Final = 2
+WOULD_DELAY: Final = 3
+BEHIND: Final = 4
+"""Why a job waits, as far as that may differ from pass to pass."""
+
+QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
+AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
+AT_PLAN: Final = AT_CHANGES + PLACE
+"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes and of the
+plan: behind the queue's own arrays."""
+
+
+@merged_part
+def _queue_at(places: Floats) -> WaitingQueue:
+    return WaitingQueue(
+        float_rows_at(places, 0),
+        float_rows_at(places, PLACE),
+        float_rows_at(places, 2 * PLACE),
+        float_rows_at(places, 3 * PLACE),
+        float_rows_at(places, 4 * PLACE),
+        integer_rows_at(places, 5 * PLACE),
+        integers_at(places, 6 * PLACE),
+        floats_at(places, 7 * PLACE),
+        integers_at(places, 8 * PLACE),
+    )
+
+
+@merged_part
+def _hope(at: WaitingQueue, slot: int, now: float) -> None:
+    """Note the runtime that a bold pass may hope for."""
+    spec, summary, informs = at.specs[slot], at.summaries[slot], at.jobs[slot, INFORMS]
+    at.jobs[slot, LIKELY] = value_of(at.numbers, LIKELY_PROGRAM, spec, summary, now, informs)
+
+
+@merged_part
+def _change(at: WaitingQueue, change: Floats, now: float) -> None:
+    """Make one change."""
+    what, who = change[WHAT], int(change[WHO])
+    jobs, order, kinds, counters = at.jobs, at.order, at.kinds, at.counters
+    if what == LEAVES or (what == BELIEVED and jobs[who, AGED] == 0.0):
+        give_up_place(jobs, order, counters, at.numbers, who)
+    if what in (ENTERS, BELIEVED):
+        _hope(at, who, now)
+        if jobs[who, AGED] == 0.0:
+            take_place(at, who, now)
+    if what == ENTERS:
+        begin_to_wait(jobs, kinds, counters, who)
+        counters[SLOTS] = max(counters[SLOTS], who + 1)
+    elif what == LEAVES:
+        wait_no_more(jobs, kinds, counters, who)
+    elif what == HOLDS:
+        hold(at.release, counters[RELEASES], change[END], change[CPUS_HELD], who)
+        counters[RELEASES] += 1
+    elif what == LETS_GO:
+        let_go(at.release, counters[RELEASES], change[END], who)
+        counters[RELEASES] -= 1
+    elif what == RUNS:
+        count_running(kinds, counters, who, 1)
+    elif what == RUNS_NO_MORE:
+        count_running(kinds, counters, who, -1)
+
+
+@part
+def _keep_late_ones(release: Floats, releases: int, soonest: float) -> None:
+    """Who should have ended by now is expected to end at once."""
+    for i in range(releases):
+        if release[i, EXPECTED_END] >= soonest:
+            break
+        release[i, EXPECTED_END] = soonest
+
+
+@part
+def _take_back_starts(
+    now: float, count: int, counters: Integers, jobs: Floats, release: Floats, starts: Integers
+) -> None:
+    """Take what a pass has started out of the releases, and its mark off it."""
+    for i in range(count):
+        slot = starts[i]
+        jobs[slot, RESERVATION] = math.nan
+        let_go(release, counters[RELEASES] + count - i, now + jobs[slot, PLANNED], slot)
+
+
+@part
+def _gather_plan(
+    counters: Integers, numbers: Floats, jobs: Floats, order: Floats, plan: Floats
+) -> None:
+    """Write slots with reservations and their starts, in queue order; no job keeps one."""
+    found, planned = 0, 0
+    for i in range(counters[WAITING]):
+        if found >= numbers[MOST_RESERVED]:
+            break
+        slot = int(order[i, QUEUE])
+        start = jobs[slot, RESERVATION]
+        if math.isnan(start):
+            continue
+        found += 1
+        jobs[slot, RESERVATION] = math.nan
+        if math.isfinite(start):
+            plan[planned, 0] = slot
+            plan[planned, 1] = start
+            planned += 1
+    counters[RESERVED] = planned
+
+
+@bare_kernel
+def fill_order(now: float, places: Floats) -> None:
+    """Put all slots into their places, none of which is there yet; all wait, aged ones first."""
+    at = _queue_at(places)
+    jobs, order, counters = at.jobs, at.order, at.counters
+    for slot in range(counters[SLOTS]):
+        _hope(at, slot, now)
+        begin_to_wait(jobs, at.kinds, counters, slot)
+        if jobs[slot, AGED] != 0.0:
+            order[counters[WAITING], QUEUE] = order[counters[WAITING], CANDIDATE] = slot
+            order[counters[WAITING], QUEUE_KEY] = -math.inf
+            order[counters[WAITING], CANDIDATE_KEY] = -math.inf
+            counters[WAITING] += 1
+    counters[AGED_FIRST] = counters[WAITING]
+    for slot in range(counters[SLOTS]):
+        if jobs[slot, AGED] == 0.0:
+            order[counters[WAITING], QUEUE] = order[counters[WAITING], CANDIDATE] = slot
+            counters[WAITING] += 1
+    sort_all(at, now)
+
+
+@bare_kernel
+def pass_over(now: float, soonest: float, free: float, changed: int, places: Floats) -> int:
+    """Make the first ``changed`` changes and run the pass; returns how many slots are to start.
+
+    No running job is expected to end before ``soonest`` (seconds), which is after ``now``.
+    ``starts`` is filled with these, the plan with a row of slot and planned start (seconds) for
+    each of the counted reservations.
+    """
+    at = _queue_at(places)
+    changes, counters = float_rows_at(places, AT_CHANGES), at.counters
+    for i in range(changed):
+        _change(at, changes[i], now)
+    _keep_late_ones(at.release, counters[RELEASES], soonest)
+    counters[RESERVED] = 0
+    if counters[WAITING] == 0:
+        return 0
+    bring_into_order(at, now)
+    count = run_pass(at, now, free)
+    _take_back_starts(now, count, counters, at.jobs, at.release, at.starts)
+    _gather_plan(counters, at.numbers, at.jobs, at.order, float_rows_at(places, AT_PLAN))
+    return count
+
+
+@bare_kernel
+def find_changed_codes(
+    free: float,
+    behind: int,
+    started: int,
+    counters: Integers,
+    jobs: Floats,
+    order: Floats,
+    plan: Floats,
+    starts: Integers,
+    codes: Integers,
+    changed: Integers,
+) -> int:
+    """Slots of waiting jobs whose code is not the one in ``codes``, which then is.
+
+    ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
+    jobs that would fit. Returns how many there are.
+    """
+    for i in range(counters[RESERVED]):
+        jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
+    for i in range(started):
+        jobs[starts[i], RESERVATION] = -math.inf
+    found = 0
+    for i in range(counters[WAITING]):
+        slot = int(order[i, QUEUE])
+        code = behind
+        if jobs[slot, RESERVATION] == -math.inf:
+            code = STARTED
+        elif not math.isnan(jobs[slot, RESERVATION]):
+            code = RESERVED_LATER
+        elif jobs[slot, WIDTH] > free:
+            code = NO_ROOM
+        jobs[slot, RESERVATION] = math.nan
+        if codes[slot] != code:
+            codes[slot] = code
+            changed[found] = slot
+            found += 1
+    return found

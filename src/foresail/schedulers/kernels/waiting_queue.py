@@ -1,0 +1,450 @@
+"""The queue of a machine as tables: jobs enter, grow old, tell of others, leave, are passed over.
+
+There is one of it for every way to run jobs: the event engine brings it up to date event by event
+(``foresail.schedulers.kernels.queue_table``), the compiled replay drives it in bulk
+(``foresail.simulator.kernels.replay_loop``). Slots ascend in order of arrival.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.calling import call_pass_step, step_address, step_caller
+from foresail.kernels.compile import Step, bare_step, merged_part, part
+from foresail.kernels.expression import STACK_DEPTH, evaluate
+from foresail.kernels.signatures import CompiledScheduler, PassInputs
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    HOLDER,
+    PASS_COLUMNS,
+    QUEUE,
+    RESERVATION,
+    SUBMITTED,
+    advance,
+    enter,
+    leave,
+    place_after,
+    sort,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+WAITS: Final = PASS_COLUMNS
+AGED: Final = PASS_COLUMNS + 1
+INFORMS: Final = PASS_COLUMNS + 2
+KIND: Final = PASS_COLUMNS + 3
+NEXT_OF_KIND: Final = PASS_COLUMNS + 4
+QUEUE_RANK: Final = PASS_COLUMNS + 5
+CANDIDATE_RANK: Final = PASS_COLUMNS + 6
+JOB_COLUMNS: Final = PASS_COLUMNS + 7
+"""A job's row, behind what a pass needs: 1 while it waits; 1 for one that goes first because of its
+age; how many waiting jobs it would inform; its kind, and the next slot of the same kind; its keys
+in the orders. Further columns are the engine's."""
+
+OF_KIND_WAITING: Final = 0
+OF_KIND_RUNNING: Final = 1
+FIRST_OF_KIND: Final = 2
+LAST_OF_KIND: Final = 3
+PROBE: Final = 4
+IS_TOUCHED: Final = 5
+TOUCHED_KIND: Final = 6
+KIND_COLUMNS: Final = 7
+"""Jobs of the same user and request are a kind, so that one of them can be the probe of the others:
+how many wait and run, the slots that wait the longest and the shortest, the one that informs the
+others, or -1. TOUCHED_KIND is not about the row: the column lists kinds to look at again."""
+
+WAITING: Final = 0
+RELEASES: Final = 1
+SLOTS: Final = 2
+AGED_FIRST: Final = 3
+OLDEST: Final = 4
+TOUCHED: Final = 5
+GONE: Final = 6
+COUNTERS: Final = 7
+"""How many wait, hold cpus, and have ever come; how many of those who wait go first because of
+their age; no job of a slot before OLDEST is still to age; how many kinds are to be looked at again;
+how many that hold cpus are expected to have ended. Further counters are the engine's."""
+
+PASS: Final = 0
+ONE_ORDER: Final = 1
+AGE_LIMIT: Final = 2
+OLDEST_LIMIT: Final = 3
+QUEUE_MOVES: Final = 4
+CANDIDATES_MOVE: Final = 5
+QUEUE_FOLLOWS: Final = 6
+CANDIDATES_FOLLOW: Final = 7
+MOST_RESERVED: Final = 8
+FOLLOW_PROBES: Final = 9
+SORT_MOVING: Final = 10
+NOW: Final = 11
+STACK: Final = 12
+PARTS: Final = STACK + STACK_DEPTH
+QUEUE_PROGRAM: Final = PARTS
+CANDIDATES_PROGRAM: Final = PARTS + 2
+PLAN_PROGRAM: Final = PARTS + 4
+LIKELY_PROGRAM: Final = PARTS + 6
+PASS_PARAMETERS: Final = PARTS + 8
+NUMBERS: Final = PARTS + 10
+"""The vector of numbers: the pass's address; whether candidates are in queue order; limits
+(seconds); whether orders change with time, or with who waits and runs; how many reservations a pass
+makes at most; addresses of QUEUE_STEPs (0 for those that the policy does not need); the time; room
+for ``evaluate``; where in the vector programs and parameters begin and end."""
+
+
+class WaitingQueue(NamedTuple):
+    """Who waits, in the orders of a policy, and the expected ends of those who run.
+
+    ``specs`` and ``summaries`` (``foresail.kernels.columns``) have a row per slot, as ``jobs``;
+    ``starts`` is room for slots.
+    """
+
+    jobs: Floats
+    specs: Floats
+    summaries: Floats
+    order: Floats
+    release: Floats
+    kinds: Integers
+    counters: Integers
+    numbers: Floats
+    starts: Integers
+
+
+_M = types.float64[:, ::1]
+_I = types.int64[::1]
+WAITING_QUEUE = types.NamedTuple(
+    (_M, _M, _M, _M, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
+)
+QUEUE_STEP = types.void(WAITING_QUEUE)
+"""What only some policies need of a queue, compiled when one of these is used."""
+
+_call_queue_step = step_caller(QUEUE_STEP)
+
+
+@part
+def value_of(
+    numbers: Floats, program: int, spec: Floats, summary: Floats, now: float, informs: float
+) -> float:
+    """What one of the policy's programs says of a job."""
+    code = numbers[int(numbers[program]) : int(numbers[program + 1])]
+    stack = numbers[STACK : STACK + STACK_DEPTH]
+    return evaluate(code, stack, spec, summary, now, informs)
+
+
+@merged_part
+def _key(at: WaitingQueue, column: int, slot: int, now: float) -> float:
+    """A job's key in the queue, or among the candidates."""
+    program = QUEUE_PROGRAM if column == QUEUE else CANDIDATES_PROGRAM
+    informs = at.jobs[slot, INFORMS]
+    return value_of(at.numbers, program, at.specs[slot], at.summaries[slot], now, informs)
+
+
+@part
+def _put(
+    jobs: Floats, order: Floats, counters: Integers, column: int, slot: int, key: float
+) -> None:
+    """Put a job into its place behind the aged ones."""
+    waiting = counters[WAITING]
+    jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK] = key
+    place = place_after(order, column, counters[AGED_FIRST], waiting, key, slot)
+    enter(order, column, waiting, place, key, slot)
+
+
+@part
+def _take(jobs: Floats, order: Floats, counters: Integers, column: int, slot: int) -> None:
+    """Take a job out of its place."""
+    aged = counters[AGED_FIRST]
+    if jobs[slot, AGED] != 0.0:
+        place = place_after(order, column, 0, aged, -math.inf, slot)
+    else:
+        key = jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK]
+        place = place_after(order, column, aged, counters[WAITING], key, slot)
+    leave(order, column, place, counters[WAITING])
+
+
+@merged_part
+def take_place(at: WaitingQueue, slot: int, now: float) -> None:
+    """Put a job that is not aged into the orders."""
+    _put(at.jobs, at.order, at.counters, QUEUE, slot, _key(at, QUEUE, slot, now))
+    if at.numbers[ONE_ORDER] == 0.0:
+        _put(at.jobs, at.order, at.counters, CANDIDATE, slot, _key(at, CANDIDATE, slot, now))
+    at.counters[WAITING] += 1
+
+
+@part
+def give_up_place(
+    jobs: Floats, order: Floats, counters: Integers, numbers: Floats, slot: int
+) -> None:
+    """Take a job out of the orders."""
+    _take(jobs, order, counters, QUEUE, slot)
+    if numbers[ONE_ORDER] == 0.0:
+        _take(jobs, order, counters, CANDIDATE, slot)
+    if jobs[slot, AGED] != 0.0:
+        counters[AGED_FIRST] -= 1
+    counters[WAITING] -= 1
+
+
+@part
+def touch(kinds: Integers, counters: Integers, kind: int) -> None:
+    """Look at a kind again before the next pass."""
+    if kinds[kind, IS_TOUCHED] == 0:
+        kinds[kind, IS_TOUCHED] = 1
+        kinds[counters[TOUCHED], TOUCHED_KIND] = kind
+        counters[TOUCHED] += 1
+
+
+@part
+def begin_to_wait(jobs: Floats, kinds: Integers, counters: Integers, slot: int) -> None:
+    """Count a job that has come among those of its kind."""
+    jobs[slot, WAITS] = 1.0
+    kind = int(jobs[slot, KIND])
+    kinds[kind, OF_KIND_WAITING] += 1
+    if kinds[kind, FIRST_OF_KIND] < 0:
+        kinds[kind, FIRST_OF_KIND] = slot
+    if kinds[kind, LAST_OF_KIND] >= 0:
+        jobs[kinds[kind, LAST_OF_KIND], NEXT_OF_KIND] = slot
+    kinds[kind, LAST_OF_KIND] = slot
+    touch(kinds, counters, kind)
+
+
+@part
+def wait_no_more(jobs: Floats, kinds: Integers, counters: Integers, slot: int) -> None:
+    """Count a job that starts, or leaves, out of those of its kind that wait."""
+    jobs[slot, WAITS] = 0.0
+    kind = int(jobs[slot, KIND])
+    kinds[kind, OF_KIND_WAITING] -= 1
+    touch(kinds, counters, kind)
+
+
+@part
+def count_running(kinds: Integers, counters: Integers, kind: int, change: int) -> None:
+    """Count a job of a kind in among those that run, or out."""
+    kinds[kind, OF_KIND_RUNNING] += change
+    touch(kinds, counters, kind)
+
+
+@merged_part
+def _reorder(at: WaitingQueue, column: int, slot: int, now: float) -> None:
+    """Give a waiting job its new place in an order."""
+    key = _key(at, column, slot, now)
+    if key != at.jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK]:
+        _take(at.jobs, at.order, at.counters, column, slot)
+        at.counters[WAITING] -= 1
+        _put(at.jobs, at.order, at.counters, column, slot, key)
+        at.counters[WAITING] += 1
+
+
+@merged_part
+def _inform(at: WaitingQueue, slot: int, informs: float, now: float) -> None:
+    """Note how many jobs a waiting one would inform; orders that move are sorted anyway."""
+    if at.jobs[slot, INFORMS] == informs:
+        return
+    at.jobs[slot, INFORMS] = informs
+    if at.numbers[QUEUE_FOLLOWS] != 0.0 and at.numbers[QUEUE_MOVES] == 0.0:
+        _reorder(at, QUEUE, slot, now)
+    if (
+        at.numbers[ONE_ORDER] == 0.0
+        and at.numbers[CANDIDATES_FOLLOW] != 0.0
+        and at.numbers[CANDIDATES_MOVE] == 0.0
+    ):
+        _reorder(at, CANDIDATE, slot, now)
+
+
+@part
+def _sort_again(at: WaitingQueue, column: int, now: float) -> None:
+    """Evaluate an order anew; ties stay in order of arrival."""
+    rank = QUEUE_RANK if column == QUEUE else CANDIDATE_RANK
+    aged, waiting = at.counters[AGED_FIRST], at.counters[WAITING]
+    for i in range(aged, waiting):
+        slot = int(at.order[i, column])
+        at.jobs[slot, rank] = _key(at, column, slot, now)
+        at.order[i, column - 1] = at.jobs[slot, rank]
+    sort(at.order, column, aged, waiting)
+
+
+@part
+def sort_all(at: WaitingQueue, now: float) -> None:
+    """Evaluate all orders anew."""
+    _sort_again(at, QUEUE, now)
+    if at.numbers[ONE_ORDER] == 0.0:
+        _sort_again(at, CANDIDATE, now)
+
+
+@part
+def _wanted_probe(jobs: Floats, kinds: Integers, kind: int) -> int:
+    """The oldest waiting job of a kind of which none runs, or -1."""
+    first = kinds[kind, FIRST_OF_KIND]
+    while first >= 0 and jobs[first, WAITS] == 0.0:
+        first = int(jobs[first, NEXT_OF_KIND])
+    kinds[kind, FIRST_OF_KIND] = first
+    if first < 0:
+        kinds[kind, LAST_OF_KIND] = -1
+        return -1
+    if jobs[first, AGED] != 0.0 or kinds[kind, OF_KIND_RUNNING] > 0:
+        return -1
+    return int(first)
+
+
+@merged_part
+def _choose_probes(at: WaitingQueue, now: float) -> None:
+    """The oldest waiting job of a kind of which none runs informs all that wait."""
+    jobs, kinds, counters = at.jobs, at.kinds, at.counters
+    while counters[TOUCHED] > 0:
+        counters[TOUCHED] -= 1
+        kind = kinds[counters[TOUCHED], TOUCHED_KIND]
+        kinds[kind, IS_TOUCHED] = 0
+        wanted = _wanted_probe(jobs, kinds, kind)
+        old = kinds[kind, PROBE]
+        waits = old >= 0 and jobs[old, WAITS] != 0.0 and jobs[old, AGED] == 0.0
+        if waits and old != wanted:
+            _inform(at, old, 1.0, now)
+        kinds[kind, PROBE] = wanted
+        if wanted >= 0:
+            _inform(at, wanted, float(kinds[kind, OF_KIND_WAITING]), now)
+
+
+@part
+def _count_gone(at: WaitingQueue, change: int) -> None:
+    """Count the jobs that are expected to be gone by now out of their kinds, or in again."""
+    for i in range(at.counters[GONE]):
+        kind = int(at.jobs[int(at.release[i, HOLDER]), KIND])
+        count_running(at.kinds, at.counters, kind, change)
+
+
+@bare_step(QUEUE_STEP)
+def follow_probes(at: WaitingQueue) -> None:
+    """Bring probes up to now; what is expected to be gone by now does not run."""
+    _count_gone(at, -1)
+    _choose_probes(at, at.numbers[NOW])
+    _count_gone(at, 1)
+
+
+@bare_step(QUEUE_STEP)
+def sort_moving(at: WaitingQueue) -> None:
+    """Evaluate orders that change with time anew."""
+    if at.numbers[QUEUE_MOVES] != 0.0:
+        _sort_again(at, QUEUE, at.numbers[NOW])
+    if at.numbers[CANDIDATES_MOVE] != 0.0 and at.numbers[ONE_ORDER] == 0.0:
+        _sort_again(at, CANDIDATE, at.numbers[NOW])
+
+
+@part
+def _grow_old(
+    jobs: Floats, order: Floats, kinds: Integers, counters: Integers, numbers: Floats, now: float
+) -> None:
+    """Jobs past the age limit go first, in order of arrival; the oldest of all goes earlier."""
+    while counters[OLDEST] < counters[SLOTS]:
+        slot = counters[OLDEST]
+        if jobs[slot, WAITS] != 0.0 and jobs[slot, AGED] == 0.0:
+            wait = now - jobs[slot, SUBMITTED]
+            oldest = counters[AGED_FIRST] == 0 and wait >= numbers[OLDEST_LIMIT]
+            if wait < numbers[AGE_LIMIT] and not oldest:
+                break
+            advance(order, QUEUE, counters[AGED_FIRST], slot)
+            if numbers[ONE_ORDER] == 0.0:
+                advance(order, CANDIDATE, counters[AGED_FIRST], slot)
+            jobs[slot, AGED] = 1.0
+            counters[AGED_FIRST] += 1
+            touch(kinds, counters, int(jobs[slot, KIND]))
+        counters[OLDEST] += 1
+
+
+@merged_part
+def bring_into_order(at: WaitingQueue, now: float) -> None:
+    """Bring ages, probes and orders up to now."""
+    numbers = at.numbers
+    numbers[NOW] = now
+    _grow_old(at.jobs, at.order, at.kinds, at.counters, numbers, now)
+    if numbers[FOLLOW_PROBES] != 0.0:
+        _call_queue_step(numbers[FOLLOW_PROBES], at)
+    if numbers[SORT_MOVING] != 0.0:
+        _call_queue_step(numbers[SORT_MOVING], at)
+
+
+@merged_part
+def run_pass(at: WaitingQueue, now: float, free: float) -> int:
+    """Let the scheduler decide about ``free`` cpus; returns how many slots ``starts`` holds."""
+    numbers, gone = at.numbers, at.counters[GONE]
+    inputs = PassInputs(
+        now,
+        free,
+        at.counters[WAITING],
+        at.counters[RELEASES] - gone,
+        at.order,
+        QUEUE if numbers[ONE_ORDER] != 0.0 else CANDIDATE,
+        at.jobs,
+        at.release[gone:],
+        numbers[int(numbers[PASS_PARAMETERS]) : int(numbers[PASS_PARAMETERS + 1])],
+        at.starts,
+    )
+    return int(call_pass_step(numbers[PASS], inputs))
+
+
+def follows_probes(scheduler: CompiledScheduler) -> bool:
+    """Whether an order depends on which other jobs wait and run."""
+    return scheduler.queue.follows_probes or scheduler.candidates.follows_probes
+
+
+def steps_for(scheduler: CompiledScheduler) -> tuple[Step, ...]:
+    """What a queue needs for such a policy beside what all need."""
+    return (
+        *([follow_probes] if follows_probes(scheduler) else []),
+        *([sort_moving] if _moves(scheduler) else []),
+        scheduler.one_pass,
+    )
+
+
+def _moves(scheduler: CompiledScheduler) -> bool:
+    return scheduler.queue.changes_with_time or scheduler.candidates.changes_with_time
+
+
+def policy_numbers(scheduler: CompiledScheduler) -> Floats:
+    """The vector of numbers of a policy."""
+    parts = (
+        scheduler.queue.code,
+        scheduler.candidates.code,
+        scheduler.plan.code,
+        scheduler.likely.code,
+        scheduler.parameters,
+    )
+    numbers = np.zeros(NUMBERS + sum(part.size for part in parts))
+    numbers[PASS] = step_address(scheduler.one_pass)
+    numbers[ONE_ORDER] = scheduler.candidates is scheduler.queue
+    numbers[AGE_LIMIT] = scheduler.age_limit_seconds
+    numbers[OLDEST_LIMIT] = scheduler.oldest_limit_seconds
+    numbers[QUEUE_MOVES] = scheduler.queue.changes_with_time
+    numbers[CANDIDATES_MOVE] = scheduler.candidates.changes_with_time
+    numbers[QUEUE_FOLLOWS] = scheduler.queue.follows_probes
+    numbers[CANDIDATES_FOLLOW] = scheduler.candidates.follows_probes
+    numbers[MOST_RESERVED] = scheduler.most_reserved
+    if follows_probes(scheduler):
+        numbers[FOLLOW_PROBES] = step_address(follow_probes)
+    if _moves(scheduler):
+        numbers[SORT_MOVING] = step_address(sort_moving)
+    begin = NUMBERS
+    for place, part_of_it in zip(range(PARTS, NUMBERS, 2), parts, strict=True):
+        numbers[place : place + 2] = begin, begin + part_of_it.size
+        numbers[begin : begin + part_of_it.size] = part_of_it
+        begin += part_of_it.size
+    return numbers
+
+
+def blank_jobs(slots: int, columns: int = JOB_COLUMNS) -> Floats:
+    """Rows of jobs that are still to come."""
+    jobs = np.zeros((slots, columns))
+    jobs[:, RESERVATION] = math.nan
+    jobs[:, NEXT_OF_KIND] = -1.0
+    jobs[:, INFORMS] = 1.0
+    return jobs
+
+
+def blank_kinds(kinds: int) -> Integers:
+    """Rows of kinds without a job."""
+    rows = np.zeros((kinds, KIND_COLUMNS), np.int64)
+    rows[:, [FIRST_OF_KIND, LAST_OF_KIND, PROBE]] = -1
+    return rows

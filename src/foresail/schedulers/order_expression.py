@@ -1,0 +1,203 @@
+"""Order expressions: text such as ``predicted * cpus`` becomes a program for the kernel.
+
+Fields are those of a job's specification (``submit``, ``cpus``, ``requested``), of its prediction
+(``predicted``, ``q10``, ``q25``, ``q50``, ``q75``, ``q90``, ``urgency``), ``wait``, ``now``, and
+``probe``: how many waiting jobs of the same user and request would be better known once this one
+has run (1 if any of them runs already, or an older one waits).
+Operators are ``+ - * / **``, comparisons ``<  <=  >  >=``, ``a if condition else b`` and the
+functions ``min max log exp sqrt abs``.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from foresail.kernels import expression as machine
+from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
+from foresail.kernels.expression import OrderProgram
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.renamed import todays_name
+
+NAMED_ORDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "fcfs": "submit",
+        "shortest": "predicted",
+        "longest": "-predicted",
+        "narrowest": "cpus",
+        "widest": "-cpus",
+        "smallest_area": "predicted * cpus",
+        "largest_area": "-predicted * cpus",
+        "slowdown": "predicted * cpus / urgency",
+    }
+)
+"""Orders by name, as expressions: smaller values go first."""
+
+_FIELDS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "submit": (machine.SPEC, SUBMIT),
+        "cpus": (machine.SPEC, CPUS),
+        "requested": (machine.SPEC, REQUESTED),
+        **{name: (machine.SUMMARY, column) for column, name in enumerate(SUMMARY_NAMES)},
+        "now": (machine.NOW, 0),
+        "wait": (machine.WAIT, 0),
+        "probe": (machine.PILOT, 0),
+    }
+)
+FIELD_NAMES = tuple(_FIELDS)
+_BINARY = {
+    ast.Add: machine.ADD,
+    ast.Sub: machine.SUBTRACT,
+    ast.Mult: machine.MULTIPLY,
+    ast.Div: machine.DIVIDE,
+    ast.Pow: machine.POWER,
+}
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], object]] = MappingProxyType(
+    {
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.Div: operator.truediv,
+        ast.Pow: operator.pow,
+    }
+)
+_FUNCTIONS = {
+    "log": (machine.LOGARITHM, 1),
+    "exp": (machine.EXPONENTIAL, 1),
+    "sqrt": (machine.SQUARE_ROOT, 1),
+    "abs": (machine.ABSOLUTE, 1),
+    "min": (machine.MINIMUM, 2),
+    "max": (machine.MAXIMUM, 2),
+}
+_EXPECTED = "an order's name or an expression over job fields, such as predicted * cpus"
+
+
+@lru_cache(maxsize=256)
+def compile_expression(text: str) -> OrderProgram:
+    """Compile an order's name or an expression.
+
+    Raises
+    ------
+    InputError
+        If the text is not such an expression.
+    UnknownNameError
+        If it names a field or function that does not exist.
+    """
+    text = NAMED_ORDERS.get(text, text)
+    compiler = _Compiler(text)
+    try:
+        compiler.visit(ast.parse(text, mode="eval").body, depth=1)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise InputError("not an expression", value=text, expected=_EXPECTED) from error
+    return OrderProgram(
+        code=np.array(compiler.code, dtype=np.float64),
+        changes_with_time=compiler.changes_with_time,
+        follows_probes=compiler.follows_probes,
+    )
+
+
+def _constant(node: ast.expr) -> float | None:
+    """What numbers alone come to; None where there is more than numbers, or it is no number."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _constant(node.operand)
+        return None if value is None else -value
+    if not (isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC):
+        return None
+    left, right = _constant(node.left), _constant(node.right)
+    if left is None or right is None:
+        return None
+    try:
+        found = _ARITHMETIC[type(node.op)](left, right)
+    except ArithmeticError:
+        return None
+    return found if isinstance(found, float) else None
+
+
+class _Compiler:
+    """Walks a syntax tree and writes instructions in postfix order."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.code: list[float] = []
+        self.changes_with_time = False
+        self.follows_probes = False
+
+    def visit(self, node: ast.expr, depth: int) -> None:
+        if depth > machine.STACK_DEPTH - 2:
+            raise InputError("expression is nested too deeply", value=self.text)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            self._emit(machine.CONSTANT, float(node.value))
+        elif isinstance(node, ast.Name):
+            self._field(node.id)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            self.visit(node.operand, depth)
+            self._emit(machine.NEGATE)
+        elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            self._operands(node.left, node.right, depth)
+            self._refuse_division_by_nothing(node)
+            self._emit(_BINARY[type(node.op)])
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            self._comparison(node.left, node.ops[0], node.comparators[0], depth)
+        elif isinstance(node, ast.IfExp):
+            self.visit(node.test, depth)
+            self._operands(node.body, node.orelse, depth + 1)
+            self._emit(machine.CHOOSE)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            self._call(node.func.id, node, depth)
+        else:
+            raise self._refused(ast.unparse(node))
+
+    def _refuse_division_by_nothing(self, node: ast.BinOp) -> None:
+        if isinstance(node.op, ast.Div) and _constant(node.right) == 0.0:
+            raise InputError(
+                f"{ast.unparse(node)!r} is no number",
+                field="order",
+                value=self.text,
+                expected=_EXPECTED,
+            )
+
+    def _emit(self, code: int, operand: float = 0.0) -> None:
+        self.code += [code, operand]
+
+    def _operands(self, left: ast.expr, right: ast.expr, depth: int) -> None:
+        self.visit(left, depth)
+        self.visit(right, depth + 1)
+
+    def _field(self, name: str) -> None:
+        name = todays_name("order", name)
+        if name not in _FIELDS:
+            raise UnknownNameError("order or job field", name, {**_FIELDS, **NAMED_ORDERS})
+        self.changes_with_time |= name in ("now", "wait")
+        self.follows_probes |= name == "probe"
+        self._emit(*_FIELDS[name])
+
+    def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, depth: int) -> None:
+        if isinstance(operator, ast.Gt | ast.GtE):
+            left, right = right, left
+        elif not isinstance(operator, ast.Lt | ast.LtE):
+            raise self._refused(ast.unparse(ast.Compare(left, [operator], [right])))
+        self._operands(left, right, depth)
+        strict = isinstance(operator, ast.Lt | ast.Gt)
+        self._emit(machine.LESS if strict else machine.LESS_EQUAL)
+
+    def _call(self, name: str, node: ast.Call, depth: int) -> None:
+        if name not in _FUNCTIONS:
+            raise UnknownNameError("function", name, _FUNCTIONS)
+        code, arity = _FUNCTIONS[name]
+        if len(node.args) != arity or node.keywords:
+            raise InputError(
+                f"{name} takes {arity} argument{'s' if arity > 1 else ''}", value=self.text
+            )
+        for offset, argument in enumerate(node.args):
+            self.visit(argument, depth + offset)
+        self._emit(code)
+
+    def _refused(self, part: str) -> InputError:
+        return InputError(f"cannot use {part!r}", value=self.text, expected=_EXPECTED)

@@ -1,0 +1,131 @@
+"""What a simulated cluster does that the ideal one does not: cycles, delays, noise, outages."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from foresail.model.allocation import Allocation
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
+
+
+def _require(holds: bool, field: str, value: object) -> None:
+    if not holds:
+        raise InputError("out of range", field=field, value=value, expected="see ClusterConditions")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A node is down from one time (seconds) until before another."""
+
+    node: str
+    down_seconds: float
+    up_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConditions:
+    """How a simulated cluster behaves; by default it is ideal and reacts to every event.
+
+    Parameters
+    ----------
+    cycle_seconds
+        The scheduler is asked once in so many seconds, while jobs wait; None: after every instant
+        at which anything happened.
+    start_delay_seconds
+        Mean of the (exponential) time an attempt holds its nodes before it begins to run.
+    runtime_noise
+        Standard deviation of the logarithm of a factor, of mean 1, on every attempt's runtime.
+    outages
+        When which nodes are down.
+    seed
+        Of delays and noise. Those of an allocation depend on the seed and on its name alone, so
+        that they are the same under every policy.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range, or an outage ends before it begins.
+    """
+
+    cycle_seconds: float | None = None
+    start_delay_seconds: float = 0.0
+    runtime_noise: float = 0.0
+    outages: tuple[Outage, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cycle_seconds is not None:
+            _require(0.0 < self.cycle_seconds < math.inf, "cycle_seconds", self.cycle_seconds)
+        for name in ("start_delay_seconds", "runtime_noise"):
+            value = getattr(self, name)
+            _require(0.0 <= value < math.inf, name, value)
+        _require(self.seed >= 0, "seed", self.seed)
+        for outage in self.outages:
+            lasts = 0.0 <= outage.down_seconds < outage.up_seconds
+            _require(lasts, "outages", outage)
+
+    def delay_and_runtime(
+        self, allocation: Allocation, runtime_seconds: float
+    ) -> tuple[float, float]:
+        """How long it holds its nodes before it runs, and how long it then runs (seconds).
+
+        ``runtime_seconds`` is how long it would run on an ideal cluster.
+        """
+        if self.start_delay_seconds == 0.0 and self.runtime_noise == 0.0:
+            return 0.0, runtime_seconds
+        job_id, stage, tasks, attempt = allocation
+        entropy = [self.seed, zlib.crc32(job_id.encode()), attempt]
+        if stage:  # a whole job has the seed that it had before there were parts
+            entropy += [zlib.crc32(stage.encode()), *tasks]
+        random = np.random.default_rng(entropy)
+        delay = self.start_delay_seconds * random.exponential()
+        sigma = self.runtime_noise
+        factor = math.exp(sigma * random.normal() - 0.5 * sigma**2)
+        return float(delay), float(runtime_seconds * factor)
+
+
+IDEAL: Final = ClusterConditions()
+
+
+def random_outages(
+    cluster: Cluster,
+    horizon_seconds: float,
+    mean_seconds_between: float,
+    mean_repair_seconds: float,
+    seed: int,
+) -> tuple[Outage, ...]:
+    """Outages of every node, by themselves: exponential times up and down.
+
+    Parameters
+    ----------
+    cluster
+        Its nodes; partitions without named nodes have none.
+    horizon_seconds
+        No outage begins after this.
+    mean_seconds_between, mean_repair_seconds
+        Mean time a node is up, and down.
+    seed
+        At least 0.
+    """
+    random = np.random.default_rng(seed)
+    nodes = [node.name for partition in cluster.partitions for node in partition.nodes]
+    means = (mean_seconds_between, mean_repair_seconds)
+    return tuple(
+        outage for node in nodes for outage in _outages_of(node, horizon_seconds, means, random)
+    )
+
+
+def _outages_of(
+    node: str, horizon_seconds: float, means: Sequence[float], random: np.random.Generator
+) -> Iterator[Outage]:
+    up = 0.0
+    while (down := up + random.exponential(means[0])) < horizon_seconds:
+        up = down + random.exponential(means[1])
+        yield Outage(node, down, up)

@@ -1,0 +1,168 @@
+"""The driver of simulations: time, submissions and alarms between a controller and a cluster."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.control.loop import Controller
+from foresail.model.adapter import ClusterAdapter
+from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
+from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.record.state import JobState
+
+_MAXIMUM_IDLE_TICKS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _TickFor:
+    """A tick that is of no use once the job waits no longer."""
+
+    time: float
+    job_id: str
+
+
+class Driver:
+    """Leads a controller and a cluster through time, from one instant at which anything happens on.
+
+    Parameters
+    ----------
+    controller, cluster
+        ``cluster.next_seconds`` has to be known; what it does is up to it.
+    submissions
+        Jobs in order of submission.
+    cycle_seconds
+        The scheduler is asked at multiples of it, while jobs wait; None: after every instant.
+    external_events
+        Asked after every step for what is going to happen that is not the cluster's doing.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        cluster: ClusterAdapter,
+        submissions: Iterable[Job],
+        cycle_seconds: float | None = None,
+        external_events: Callable[[], Iterable[Event]] = tuple,
+    ) -> None:
+        self.now = controller.now
+        self._controller = controller
+        self._cluster = cluster
+        self._submissions = iter(submissions)
+        self._coming = next(self._submissions, None)
+        self._cycle_seconds = cycle_seconds
+        self._external_events = external_events
+        self._alarms: list[tuple[float, int, Event | _TickFor]] = []
+        self._alarms_set = 0
+        self._next_tick = -math.inf
+        self._idle_ticks = 0
+
+    def run(self) -> Iterator[Outcome]:
+        """Go on until nothing more can happen.
+
+        Each attempt that ends is handed out before the controller hears of it.
+        """
+        if self._cycle_seconds is not None:
+            self._tick_next_cycle(self._cycle_seconds)
+        while (now := self._next_seconds()) < math.inf:
+            self.now = now
+            events = self._happened(now)
+            if events:
+                for event in events:
+                    if isinstance(event, Ended):
+                        yield event.outcome
+                self.follow(self._controller.step(now, events))
+                for event in self._external_events():
+                    self._set_alarm(event)
+            if self._cycle_seconds is not None:
+                self._tick_next_cycle(self._cycle_seconds)
+
+    def follow(self, instructions: Iterable[Instruction]) -> None:
+        """Carry out what the controller instructs now."""
+        for instruction in instructions:
+            match instruction:
+                case WakeAt(job_id, time):
+                    self._set_alarm(EstimateExpired(time, job_id))
+                case TickAt(job_id, time):
+                    self._set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
+                case _:
+                    self._cluster.carry_out(instruction, self.now)
+                    if isinstance(instruction, Preempt) and self._cycle_seconds is not None:
+                        self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
+
+    def _next_seconds(self) -> float:
+        alarms = self._alarms
+        while alarms and self._is_void(alarms[0][2]):
+            heapq.heappop(alarms)
+        submission = math.inf if self._coming is None else self._coming.submit_seconds
+        alarm = alarms[0][0] if alarms else math.inf
+        return min(self._cluster.next_seconds, submission, alarm)
+
+    def _happened(self, now: float) -> list[Event]:
+        """All that happens at the next instant."""
+        events = list(self._cluster.reports(now))
+        if self._alarms and self._alarms[0][0] <= now:
+            events += self._rung(now, events)
+        while self._coming is not None and self._coming.submit_seconds <= now:
+            events.append(Submitted(self._coming.submit_seconds, self._coming))
+            self._coming = next(self._submissions, None)
+        return events
+
+    def _rung(self, now: float, reports: Sequence[Event]) -> list[Event]:
+        """The alarms of an instant that are of use, beside what the cluster reports of it."""
+        events: list[Event] = []
+        ended = {event.outcome.job_id for event in reports if isinstance(event, Ended)}
+        while self._alarms and self._alarms[0][0] <= now:
+            alarm = heapq.heappop(self._alarms)[2]
+            match alarm:
+                case _TickFor(time, job_id):
+                    if self._waits(job_id):
+                        events.append(Tick(time))
+                case EstimateExpired(job_id=job_id):
+                    if job_id not in ended and not self._is_void(alarm):
+                        events.append(alarm)
+                case _:
+                    events.append(alarm)
+        return events
+
+    def _set_alarm(self, event: Event | _TickFor) -> None:
+        heapq.heappush(self._alarms, (event.time, self._alarms_set, event))
+        self._alarms_set += 1
+
+    def _is_void(self, alarm: Event | _TickFor) -> bool:
+        """Whether an alarm is of no use, now and for ever."""
+        state = self._controller.state
+        if isinstance(alarm, EstimateExpired):
+            running = state.running.get(alarm.job_id)
+            return running is None or running.expected_end_seconds > alarm.time
+        return isinstance(alarm, _TickFor) and state.of(alarm.job_id) is JobState.ENDED
+
+    def _waits(self, job_id: str) -> bool:
+        state = self._controller.state
+        return job_id in state.startable or job_id in state.waiting_for
+
+    def _cycle_from(self, time: float) -> float:
+        """When the scheduler is asked at that time, or next after it."""
+        cycle = self._cycle_seconds
+        return time if cycle is None else math.ceil(time / cycle - 1e-9) * cycle
+
+    def _tick_next_cycle(self, cycle: float) -> None:
+        """Have the scheduler asked at the next whole cycle, while there is a job to ask about.
+
+        If none runs, nothing is to come, and it has started none in many cycles, it never will.
+        """
+        state = self._controller.state
+        if self._next_tick > self.now:
+            return
+        if not (state.startable or state.waiting_for or state.running):
+            return
+        is_idle = not state.running and self._next_seconds() == math.inf
+        self._idle_ticks = self._idle_ticks + 1 if is_idle else 0
+        if self._idle_ticks <= _MAXIMUM_IDLE_TICKS:
+            self._next_tick = (math.floor(self.now / cycle) + 1) * cycle
+            self._set_alarm(Tick(self._next_tick))

@@ -1,0 +1,119 @@
+"""Simulating forward: what becomes of the jobs of a run, from the state that it is in."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.control.loop import Controller
+from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.protocols import NeedsTruth
+from foresail.model.reservation import Reservation
+from foresail.simulator.conditions import IDEAL, ClusterConditions
+from foresail.simulator.driver import Driver
+from foresail.simulator.execution import FixedRuntimes
+from foresail.simulator.simulated_cluster import SimulatedCluster
+
+
+def simulate_forward(
+    controller: Controller,
+    runtime_seconds: Mapping[str, float],
+    submissions: Iterable[Job] = (),
+    *,
+    enforce_limits: bool = False,
+    conditions: ClusterConditions = IDEAL,
+) -> list[Outcome]:
+    """Go on from where a run stands until nothing more can happen.
+
+    Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were told to
+    stop do so at once.
+
+    Parameters
+    ----------
+    controller
+        Stands where the future begins: a fork of the run's own (``Controller.fork``), or one that
+        has taken over what its records lead to (``Controller.take_over``). It is led on to the end.
+    runtime_seconds
+        How long each job runs in all, where it runs best, by its id. A job that has run for longer
+        already ends at once.
+    submissions
+        Further jobs, in order of submission, none of them before now.
+    enforce_limits
+        Kill jobs at their requested time.
+    conditions
+        What the cluster does that an ideal one does not; of its outages, what is still to come.
+
+    Returns
+    -------
+    list of Outcome
+        The attempts in order of their ends; none of a job that never starts, or never ends.
+
+    Raises
+    ------
+    KeyError
+        If the runtime of a job is not given.
+    InputError
+        If an outage is of a node that does not exist.
+    """
+    if isinstance(controller.predictor, NeedsTruth):
+        controller.predictor.reveal(runtime_seconds)
+    execution = FixedRuntimes(
+        lambda allocation: runtime_seconds[allocation.job_id],
+        lambda job_id: controller.submitted_job(job_id).job,
+        controller.cluster,
+        conditions,
+        enforces_limits=enforce_limits,
+    )
+    now = controller.now
+    cluster = SimulatedCluster(controller.cluster, execution, conditions.outages, now)
+    for running in controller.running.values():
+        cluster.start(running.allocation, running.placement, running.start_seconds)
+    driver = Driver(controller, cluster, submissions, conditions.cycle_seconds)
+    driver.follow(_instructed(controller))
+    return list(driver.run())
+
+
+def draw_runtimes(controller: Controller, count: int, seed: int) -> dict[str, NDArray[np.float64]]:
+    """So many possible runtimes (seconds) of each job that waits or runs, as it is believed now.
+
+    Those of a running job exceed what it has run for; if its belief leaves none that does, they are
+    its current estimate. Draws depend on the seed and the job's id: they are the same whatever
+    other jobs there are.
+    """
+    drawn = {}
+    for pending in controller.pending:
+        job_id = pending.job.job_id
+        drawn[job_id] = pending.prediction.sample(_random_of(job_id, seed), count)
+    for job_id, running in controller.running.items():
+        elapsed = running.elapsed_seconds(controller.now) / running.slowdown
+        if running.prediction.survival(elapsed) > 0.0:
+            belief = running.prediction.given(elapsed)
+            drawn[job_id] = belief.sample(_random_of(job_id, seed), count)
+        else:
+            expected = running.expected_end_seconds - running.start_seconds
+            drawn[job_id] = np.full(count, expected / running.slowdown)
+    return drawn
+
+
+def _random_of(job_id: str, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(job_id.encode())])
+
+
+def _instructed(controller: Controller) -> Iterator[Instruction]:
+    """What the controller has instructed and waits for."""
+    now, state = controller.now, controller.state
+    for running in state.running.values():
+        if math.isfinite(running.expected_end_seconds):
+            yield WakeAt(running.job.job_id, max(running.expected_end_seconds, now))
+    for pending in controller.pending:
+        answer = pending.reservation
+        if isinstance(answer, Reservation) and answer.start_seconds > now:
+            yield TickAt(pending.job.job_id, answer.start_seconds)
+    for job_id in sorted(state.stopping):
+        yield Preempt(job_id, state.running[job_id].attempt)

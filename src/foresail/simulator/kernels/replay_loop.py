@@ -1,0 +1,563 @@
+"""The compiled replay's loop: the order of things, as ``control`` has it, over a few tables.
+
+Every step of a policy (predict, correct, one scheduling pass) is called by its address; this file
+knows events, the queue and the clock. ``foresail.simulator.replay`` is the way in.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.calling import (
+    call_correction_step,
+    call_predictor_step,
+    step_address,
+    step_caller,
+)
+from foresail.kernels.columns import REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
+from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
+from foresail.kernels.signatures import (
+    CompiledScheduler,
+    CorrectionInputs,
+    PredictorInputs,
+    PredictorState,
+)
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    EXPECTED_END,
+    HELD,
+    HOLDER,
+    LIKELY,
+    ORDER_COLUMNS,
+    PLANNED,
+    QUEUE,
+    RELEASE_COLUMNS,
+    RESERVATION,
+    SUBMITTED,
+    WIDTH,
+    drop_started,
+    hold,
+    let_go,
+)
+from foresail.model.conventions import Conventions
+from foresail.schedulers.kernels.waiting_queue import (
+    AGED,
+    AGED_FIRST,
+    GONE,
+    INFORMS,
+    KIND,
+    LIKELY_PROGRAM,
+    NOW,
+    ONE_ORDER,
+    PLAN_PROGRAM,
+    RELEASES,
+    SLOTS,
+    WAITING,
+    WAITING_QUEUE,
+    WAITS,
+    WaitingQueue,
+    begin_to_wait,
+    blank_jobs,
+    blank_kinds,
+    bring_into_order,
+    count_running,
+    give_up_place,
+    policy_numbers,
+    run_pass,
+    sort_all,
+    steps_for,
+    take_place,
+    value_of,
+    wait_no_more,
+)
+from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
+from foresail.schedulers.kernels.waiting_queue import JOB_COLUMNS as QUEUE_JOB_COLUMNS
+from foresail.simulator.kernels.event_heap import HEAP_COLUMNS, TIME, heap_pop, heap_push
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+RUNTIME: Final = QUEUE_JOB_COLUMNS
+INITIAL: Final = QUEUE_JOB_COLUMNS + 1
+START: Final = QUEUE_JOB_COLUMNS + 2
+END: Final = QUEUE_JOB_COLUMNS + 3
+EXPECTED: Final = QUEUE_JOB_COLUMNS + 4
+CORRECTIONS: Final = QUEUE_JOB_COLUMNS + 5
+BACKFILLED: Final = QUEUE_JOB_COLUMNS + 6
+JOB_COLUMNS: Final = QUEUE_JOB_COLUMNS + 7
+"""A job's row, behind what the queue needs: the real runtime, the runtime planned with at
+submission, start and end (nan before), the expected end (seconds); how often the estimate was
+corrected; 1 for a job that overtook an earlier one."""
+
+STARTED: Final = QUEUE_COUNTERS
+RUNNING: Final = QUEUE_COUNTERS + 1
+PASSES: Final = QUEUE_COUNTERS + 2
+CORRECTED: Final = QUEUE_COUNTERS + 3
+DELAYED_HEADS: Final = QUEUE_COUNTERS + 4
+LAST_HEAD: Final = QUEUE_COUNTERS + 5
+FIRST_WAITING: Final = QUEUE_COUNTERS + 6
+LEARNED: Final = QUEUE_COUNTERS + 7
+PHASE: Final = QUEUE_COUNTERS + 8
+PASS_DUE: Final = QUEUE_COUNTERS + 9
+COUNTERS: Final = QUEUE_COUNTERS + 10
+
+ENDS: Final = 0
+EXPIRATIONS: Final = 1
+SUBMISSIONS: Final = 2
+PASSING: Final = 3
+PAST: Final = 4
+"""What is looked at within an instant, in the order of the standard conventions."""
+
+FREE: Final = 0
+PREDICT: Final = 1
+NOTE_START: Final = 2
+OBSERVE: Final = 3
+REFRESH: Final = 4
+CORRECT: Final = 5
+PASS_PER_EVENT: Final = 6
+EXPECTED_IS_FREE: Final = 7
+REFRESH_ALL: Final = 8
+CORRECTION_PARAMETERS: Final = 9
+"""The vector of the machine: free cpus; addresses of steps (REFRESH: 0 for none); the conventions
+(PASS_PER_EVENT: the order at equal times is expired estimates, submissions, ends, and a pass
+follows every event; otherwise ends, expired estimates, submissions, and one pass. EXPECTED_IS_FREE:
+a job whose expected end is now counts as gone); the address of the REPLAY_STEP that makes beliefs
+anew (0 if none does); from there on the parameters of the correction."""
+
+FEW: Final = 8
+"""As many waiting jobs are put into their new places one by one; more are sorted again."""
+
+
+class Replay(NamedTuple):
+    """All that a replay works on.
+
+    ``submitted`` keeps the summaries as they were at submission; ``learned`` has a flag per user
+    (row 0: unknown) whose jobs have ended since the last pass.
+    """
+
+    queue: WaitingQueue
+    machine: Floats
+    ends: Floats
+    learned: Integers
+    submitted: Floats
+    model: Floats
+    users: Floats
+    predictions: Floats
+
+
+_M = types.float64[:, ::1]
+_F = types.float64[::1]
+REPLAY = types.NamedTuple((WAITING_QUEUE, _F, _M, types.int64[::1], _M, _F, _M, _M), Replay)
+REPLAY_STEP = types.void(REPLAY)
+"""What only some policies need of the loop, compiled when one of these is replayed."""
+
+_call_replay_step = step_caller(REPLAY_STEP)
+
+
+@merged_part
+def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
+    """Let the predictor take one of its steps."""
+    specs, summaries = at.queue.specs, at.queue.summaries
+    inputs = PredictorInputs(
+        slot, now, runtime, specs, at.model, at.users, at.predictions, summaries
+    )
+    call_predictor_step(at.machine[step], inputs)
+
+
+@part
+def _find_to_refresh(at: Replay) -> int:
+    """Put waiting jobs of users whose jobs have ended into ``starts``; returns how many."""
+    queue, found = at.queue, 0
+    for i in range(queue.counters[WAITING]):
+        slot = int(queue.order[i, QUEUE])
+        if at.learned[int(queue.specs[slot, USER]) + 1] != 0:
+            queue.starts[found] = slot
+            found += 1
+    for user in range(at.learned.shape[0]):
+        at.learned[user] = 0
+    queue.counters[LEARNED] = 0
+    return found
+
+
+@bare_step(REPLAY_STEP)
+def refresh_predictions(at: Replay) -> None:
+    """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
+    queue = at.queue
+    jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
+    now = numbers[NOW]
+    found = _find_to_refresh(at)
+    few = found <= FEW
+    for i in range(found):
+        slot = queue.starts[i]
+        moves = few and jobs[slot, AGED] == 0.0
+        if moves:
+            give_up_place(jobs, queue.order, counters, numbers, slot)
+        _tell(at, REFRESH, slot, now, math.nan)
+        jobs[slot, LIKELY] = value_of(
+            numbers,
+            LIKELY_PROGRAM,
+            queue.specs[slot],
+            queue.summaries[slot],
+            now,
+            jobs[slot, INFORMS],
+        )
+        if moves:
+            take_place(queue, slot, now)
+    if not few:
+        sort_all(queue, now)
+
+
+@part
+def _book_start(
+    jobs: Floats, ends: Floats, kinds: Integers, counters: Integers, slot: int, now: float
+) -> None:
+    """Book a job that a pass has started; one that leaves an earlier arrival waiting overtakes."""
+    while jobs[counters[FIRST_WAITING], WAITS] == 0.0:
+        counters[FIRST_WAITING] += 1
+    job = jobs[slot]
+    job[START] = now
+    job[END] = now + job[RUNTIME]
+    job[EXPECTED] = now + job[PLANNED]
+    job[BACKFILLED] = slot != counters[FIRST_WAITING]
+    heap_push(ends, counters[RUNNING], job[END], counters[STARTED], slot)
+    counters[RUNNING] += 1
+    counters[STARTED] += 1
+    wait_no_more(jobs, kinds, counters, slot)
+    count_running(kinds, counters, int(job[KIND]), 1)
+
+
+@part
+def _drop_started(jobs: Floats, order: Floats, counters: Integers, numbers: Floats) -> None:
+    """Take what a pass has started out of the orders."""
+    aged = 0
+    for i in range(counters[AGED_FIRST]):
+        if jobs[int(order[i, QUEUE]), RESERVATION] != -math.inf:
+            aged += 1
+    drop_started(order, QUEUE, counters[WAITING], jobs)
+    if numbers[ONE_ORDER] == 0.0:
+        drop_started(order, CANDIDATE, counters[WAITING], jobs)
+    counters[AGED_FIRST] = aged
+
+
+@part
+def _note_plan(
+    jobs: Floats, order: Floats, counters: Integers, last_head: int, last_reservation: float
+) -> None:
+    """Count a pass after which the same job is still the head, and its reservation is later."""
+    if counters[WAITING] == 0:
+        counters[LAST_HEAD] = -1
+        return
+    head = int(order[0, QUEUE])
+    if head == last_head and jobs[head, RESERVATION] > last_reservation:
+        counters[DELAYED_HEADS] += 1
+    counters[LAST_HEAD] = head
+
+
+@part
+def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
+    """How many running jobs are expected to have ended by now."""
+    gone = 0
+    while gone < counters[RELEASES] and release[gone, EXPECTED_END] <= now:
+        gone += 1
+    return gone
+
+
+@merged_part
+def _schedule(at: Replay, now: float) -> None:
+    """One pass, and what it starts."""
+    queue, machine = at.queue, at.machine
+    jobs, counters = queue.jobs, queue.counters
+    if counters[WAITING] == 0:
+        return
+    counters[PASSES] += 1
+    if machine[EXPECTED_IS_FREE] != 0.0:
+        counters[GONE] = _expected_gone(queue.release, counters, now)
+    if counters[LEARNED] > 0:
+        _call_replay_step(machine[REFRESH_ALL], at)
+    bring_into_order(queue, now)
+    head = int(queue.order[0, QUEUE])
+    last_head = head if head == counters[LAST_HEAD] else -1
+    last_reservation = jobs[head, RESERVATION]
+    free = machine[FREE]
+    for i in range(counters[GONE]):
+        free += queue.release[i, HELD]
+    count = run_pass(queue, now, free)
+    if count > 0:
+        counters[RELEASES] += count
+        for i in range(count):
+            slot = queue.starts[i]
+            machine[FREE] -= jobs[slot, WIDTH]
+            _book_start(jobs, at.ends, queue.kinds, counters, slot, now)
+            _tell(at, NOTE_START, slot, now, math.nan)
+        _drop_started(jobs, queue.order, counters, queue.numbers)
+        counters[WAITING] -= count
+    _note_plan(jobs, queue.order, counters, last_head, last_reservation)
+
+
+@merged_part
+def _submit(at: Replay, now: float) -> None:
+    """Take the next job into the queue, with its prediction."""
+    queue = at.queue
+    jobs, numbers, summaries = queue.jobs, queue.numbers, queue.summaries
+    slot = queue.counters[SLOTS]
+    queue.counters[SLOTS] += 1
+    _tell(at, PREDICT, slot, now, math.nan)
+    if at.machine[REFRESH] != 0.0:
+        for column in range(SUMMARY_COLUMNS):
+            at.submitted[slot, column] = summaries[slot, column]
+    job, spec, summary = jobs[slot], queue.specs[slot], summaries[slot]
+    planned = value_of(numbers, PLAN_PROGRAM, spec, summary, now, 1.0)
+    job[PLANNED] = planned
+    job[INITIAL] = planned
+    job[LIKELY] = value_of(numbers, LIKELY_PROGRAM, spec, summary, now, 1.0)
+    begin_to_wait(jobs, queue.kinds, queue.counters, slot)
+    take_place(queue, slot, now)
+
+
+@part
+def _free_what_ended(
+    jobs: Floats,
+    release: Floats,
+    ends: Floats,
+    kinds: Integers,
+    counters: Integers,
+    machine: Floats,
+) -> int:
+    """Take the earliest end off the heap, free its cpus; returns the slot."""
+    slot = heap_pop(ends, counters[RUNNING])
+    counters[RUNNING] -= 1
+    let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
+    counters[RELEASES] -= 1
+    machine[FREE] += jobs[slot, WIDTH]
+    count_running(kinds, counters, int(jobs[slot, KIND]), -1)
+    return slot
+
+
+@merged_part
+def _finish(at: Replay, now: float) -> None:
+    """Handle the earliest end: the predictor learns, the cpus are free again."""
+    queue = at.queue
+    slot = _free_what_ended(
+        queue.jobs, queue.release, at.ends, queue.kinds, queue.counters, at.machine
+    )
+    _tell(at, OBSERVE, slot, now, queue.jobs[slot, RUNTIME])
+    if at.machine[REFRESH] != 0.0:
+        at.learned[int(queue.specs[slot, USER]) + 1] = 1
+        queue.counters[LEARNED] += 1
+
+
+@part
+def _correct(jobs: Floats, specs: Floats, summaries: Floats, machine: Floats, slot: int) -> float:
+    """The next estimate (seconds) of a running job."""
+    inputs = CorrectionInputs(
+        jobs[slot, INITIAL],
+        jobs[slot, PLANNED],
+        specs[slot, REQUESTED],
+        int(jobs[slot, CORRECTIONS]),
+        summaries[slot],
+        machine[CORRECTION_PARAMETERS:],
+    )
+    return float(call_correction_step(machine[CORRECT], inputs))
+
+
+@merged_part
+def _expire(at: Replay, now: float) -> None:
+    """Correct the estimates of jobs that run longer than expected until now."""
+    queue = at.queue
+    jobs, release, counters = queue.jobs, queue.release, queue.counters
+    i = 0
+    while i < counters[RELEASES] and release[i, EXPECTED_END] <= now:
+        slot = int(release[i, HOLDER])
+        if jobs[slot, END] <= now:
+            i += 1
+            continue
+        estimate = _correct(jobs, queue.specs, queue.summaries, at.machine, slot)
+        jobs[slot, CORRECTIONS] += 1.0
+        counters[CORRECTED] += 1
+        expected = jobs[slot, START] + estimate
+        let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
+        hold(release, counters[RELEASES] - 1, expected, jobs[slot, WIDTH], slot)
+        jobs[slot, PLANNED] = estimate
+        jobs[slot, EXPECTED] = expected
+
+
+@part
+def _submits(specs: Floats, counters: Integers, now: float) -> bool:
+    """Whether a job is submitted by now that is not in the queue yet."""
+    at = counters[SLOTS]
+    return bool(at < specs.shape[0] and specs[at, SUBMIT] <= now)
+
+
+@part
+def _next_event(specs: Floats, ends: Floats, release: Floats, counters: Integers) -> float:
+    """When something happens next (seconds); infinite at the end."""
+    now = math.inf
+    if counters[SLOTS] < specs.shape[0]:
+        now = specs[counters[SLOTS], SUBMIT]
+    if counters[RUNNING] > 0:
+        now = min(now, ends[0, TIME], release[0, EXPECTED_END])
+    return now
+
+
+@part
+def _phase_of(machine: Floats, counters: Integers) -> int:
+    """What is looked at in the present phase of an instant, by the replay's conventions."""
+    phase = counters[PHASE]
+    if machine[PASS_PER_EVENT] == 0.0:
+        return int(phase)
+    if phase == 0:
+        return EXPIRATIONS
+    if phase == 1:
+        return SUBMISSIONS
+    return ENDS if phase == 2 else PAST
+
+
+@part
+def _next_action(
+    specs: Floats,
+    ends: Floats,
+    release: Floats,
+    counters: Integers,
+    numbers: Floats,
+    machine: Floats,
+) -> int:
+    """What is to be done next, at the time that NOW then says; PAST: nothing more."""
+    while True:
+        what = _phase_of(machine, counters)
+        now = numbers[NOW]
+        if counters[PASS_DUE] != 0 and (what == PASSING or machine[PASS_PER_EVENT] != 0.0):
+            counters[PASS_DUE] = 0
+            return PASSING
+        if what == ENDS and counters[RUNNING] > 0 and ends[0, TIME] <= now:
+            counters[PASS_DUE] = 1
+            return ENDS
+        if what == SUBMISSIONS and _submits(specs, counters, now):
+            counters[PASS_DUE] = 1
+            return SUBMISSIONS
+        counters[PHASE] += 1
+        if what == EXPIRATIONS:
+            return EXPIRATIONS
+        if what == PAST:
+            numbers[NOW] = _next_event(specs, ends, release, counters)
+            counters[PHASE] = 0
+            if numbers[NOW] == math.inf:
+                return PAST
+
+
+@entry(REPLAY_STEP)
+def replay_loop(at: Replay) -> None:
+    """Run all jobs to their end; the results are in the tables."""
+    queue = at.queue
+    while True:
+        action = _next_action(
+            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine
+        )
+        now = queue.numbers[NOW]
+        if action == PASSING:
+            _schedule(at, now)
+        elif action == ENDS:
+            _finish(at, now)
+        elif action == EXPIRATIONS:
+            _expire(at, now)
+        elif action == SUBMISSIONS:
+            _submit(at, now)
+        else:
+            break
+
+
+class Steps(NamedTuple):
+    """Addresses of the steps of a predictor and a correction; ``refresh`` is 0 for none."""
+
+    predict: float
+    started: float
+    observe: float
+    refresh: float
+    correct: float
+
+
+def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Step, ...]:
+    """The loop and what it needs for such a policy, the longest to compile first."""
+    return (
+        replay_loop,
+        *([refresh_predictions] if refreshes else []),
+        *steps_for(scheduler),
+    )
+
+
+def machine_numbers(
+    free: float, steps: Steps, conventions: Conventions, correction_parameters: Floats
+) -> Floats:
+    """The vector of an empty machine of ``free`` cpus."""
+    machine = np.zeros(CORRECTION_PARAMETERS + correction_parameters.size)
+    machine[FREE] = free
+    machine[PREDICT : CORRECT + 1] = steps
+    machine[PASS_PER_EVENT] = conventions.passes == "per_event"
+    machine[EXPECTED_IS_FREE] = conventions.free == "expected"
+    if steps.refresh:
+        machine[REFRESH_ALL] = step_address(refresh_predictions)
+    machine[CORRECTION_PARAMETERS:] = correction_parameters
+    return machine
+
+
+def idle(
+    specs: Floats,
+    width: Floats,
+    runtime: Floats,
+    kinds: Integers,
+    scheduler: CompiledScheduler,
+    machine: Floats,
+    state: PredictorState,
+) -> Replay:
+    """A machine without jobs, before the first of these is submitted.
+
+    Parameters
+    ----------
+    specs, width, runtime, kinds
+        A row per job in order of submission: its specification, cpus, real seconds, and the number
+        of its kind (from 0 on).
+    scheduler
+        The policy's.
+    machine
+        See ``machine_numbers``.
+    state
+        The predictor's arrays.
+    """
+    count = len(specs)
+    jobs = blank_jobs(count + 1, JOB_COLUMNS)
+    jobs[:, [START, END]] = math.nan
+    jobs[:count, WIDTH] = width
+    jobs[:count, SUBMITTED] = specs[:, SUBMIT]
+    jobs[:count, RUNTIME] = runtime
+    jobs[:count, KIND] = kinds
+    counters = np.zeros(COUNTERS, np.int64)
+    counters[LAST_HEAD] = -1
+    counters[PHASE] = PAST
+    numbers = policy_numbers(scheduler)
+    numbers[NOW] = -math.inf
+    summaries = np.zeros((count, SUMMARY_COLUMNS))
+    queue = WaitingQueue(
+        jobs=jobs,
+        specs=specs,
+        summaries=summaries,
+        order=np.empty((count + 1, ORDER_COLUMNS)),
+        release=np.empty((count + 1, RELEASE_COLUMNS)),
+        kinds=blank_kinds(int(kinds.max(initial=0)) + 1),
+        counters=counters,
+        numbers=numbers,
+        starts=np.empty(count + 1, np.int64),
+    )
+    return Replay(
+        queue=queue,
+        machine=machine,
+        ends=np.empty((count + 1, HEAP_COLUMNS)),
+        learned=np.zeros(int(specs[:, USER].max(initial=-1.0)) + 2, np.int64),
+        submitted=np.empty_like(summaries) if machine[REFRESH] else summaries,
+        model=state.model,
+        users=state.users,
+        predictions=state.jobs,
+    )

@@ -1,0 +1,79 @@
+"""Which resource a machine runs out of: processors, or what their number says nothing of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.traces.workload import Workload
+
+_REQUESTED = {
+    "cpus": "cpus_per_task",
+    "memory_bytes": "memory_bytes_per_task",
+    "gpus": "gpus_per_task",
+}
+"""Column of the nodes table, and of the jobs table."""
+
+
+def shares_of_nodes(workload: Workload) -> Mapping[str, NDArray[np.float64]]:
+    """Of each resource that the nodes have: the share of all of it that each job asks for.
+
+    Shape (jobs,) each; by column of the nodes table, and empty where there is no such table.
+    """
+    if workload.nodes is None:
+        return {}
+    have = workload.nodes.select(
+        (pl.col(name) * pl.col("count").fill_null(1)).sum() for name in _REQUESTED
+    ).row(0, named=True)
+    asked = workload.jobs.select(
+        (pl.col("tasks") * pl.col(column)).fill_null(0.0).alias(name)
+        for name, column in _REQUESTED.items()
+    )
+    return {name: asked[name].to_numpy() / total for name, total in have.items() if total}
+
+
+def require_processors_bind(workload: Workload) -> None:
+    """Refuse jobs that a pool of processors would run as if they asked for these alone.
+
+    Such are jobs that ask for gpus, unless each of them asks for as many processors (the pool is
+    then one of gpus), and those whose memory is, over time, a larger share of what the nodes have
+    than their processors are. Without a nodes table nothing is known of memory.
+
+    Raises
+    ------
+    InputError
+        With the ways out.
+    """
+    jobs = workload.jobs
+    gpus = pl.col("gpus_per_task").fill_null(0.0)
+    asking = jobs.filter((gpus > 0.0) & (pl.col("tasks") > 0))
+    if (asking["gpus_per_task"] != asking["cpus_per_task"]).any():
+        _refuse(workload, asking.height, "gpus", "gpus_per_task", "drop_gpus")
+    shares = shares_of_nodes(workload)
+    if "memory_bytes" in shares and "cpus" in shares:
+        lasting = np.nan_to_num(workload.runtime_seconds)
+        memory, cpus = (float(shares[name] @ lasting) for name in ("memory_bytes", "cpus"))
+        if memory > cpus:
+            many = int((shares["memory_bytes"] > shares["cpus"]).sum())
+            _refuse(workload, many, "more memory than processors", "memory_bytes_per_task", "")
+
+
+def _refuse(workload: Workload, jobs: int, what: str, field: str, without: str) -> None:
+    ways = [f"a filter that drops them ({without})"] if without else []
+    if workload.nodes is not None:
+        ways = [
+            "--on-nodes (the log says which nodes there are)",
+            "the filter dominant_resource, which counts each job by what it asks most of",
+            *ways,
+        ]
+    raise InputError(
+        f"{jobs:,} of {len(workload):,} jobs ask for {what}, and a pool of processors knows only "
+        "these",
+        source=workload.meta.source,
+        field=field,
+        expected=", or ".join(ways),
+    )

@@ -1,0 +1,222 @@
+"""Cluster adapters conform; a toy is found by its folder alone; each rule catches a fault."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foresail.checks import clusters
+from foresail.checks.clusters import RULES, check_adapter, check_cluster
+from foresail.checks.rules import NonconformityError, breaches, rule_sentence
+from foresail.live import adapters
+from foresail.live.jobs_file import CommandJob
+from foresail.live.run_directory import RunDirectory, RunSettings
+from foresail.live.session import supervise
+from foresail.model import registry
+from foresail.model.adapter import Capabilities
+from foresail.model.decision import Preempt, Start
+from foresail.model.errors import InputError
+from foresail.model.registry import entries, find
+
+FOLDER = Path(__file__).parent / "toy_adapters"
+
+
+def forget_what_was_found():
+    for found in (registry._modules, registry._discover, registry._named_in_text):
+        found.cache_clear()
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The module of the toy, put where adapters are; it is gone afterwards."""
+    monkeypatch.setattr(adapters, "__path__", [*adapters.__path__, str(FOLDER)])
+    forget_what_was_found()
+    yield importlib.import_module("foresail.live.adapters.toy.cluster")
+    registry._ENTRIES.pop(("cluster", "toy"))
+    for name in ("foresail.live.adapters.toy.cluster", "foresail.live.adapters.toy"):
+        del sys.modules[name]
+    del adapters.toy
+    forget_what_was_found()
+
+
+@pytest.mark.parametrize("entry", list(entries("cluster")), ids=lambda entry: entry.name)
+def test_cluster_conforms(entry):
+    """Every registered cluster keeps every rule."""
+    check_cluster(entry)
+
+
+def test_an_adapter_is_one_folder(toy):
+    """It is found by name and among all others, and it conforms."""
+    assert {"local", "toy"} <= {entry.name for entry in entries("cluster")}
+    check_cluster(find("cluster", "toy"))
+
+
+def test_the_daemon_drives_any_cluster(toy, monkeypatch, tmp_path):
+    """Jobs of the toy wait for one another, are too many for its two cpus, and all complete."""
+    monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.02)")
+    settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
+    jobs = [
+        CommandJob(f"j{n}", "job", "false", "/", requested_seconds=9.0, after=("j0",) * (n == 3))
+        for n in range(5)
+    ]
+    result = supervise(RunDirectory.create(tmp_path / "run", settings, jobs), Silent())
+    assert result.exit_status == 0
+    table = result.schedule.jobs
+    assert table["job_id"].to_list() == [job.job_id for job in jobs]
+    runtimes = table["end_seconds"] - table["start_seconds"]
+    assert runtimes.to_list() == pytest.approx([0.02] * 5, abs=1e-4)
+    assert table["start_seconds"][3] >= table["end_seconds"][0]
+
+
+def test_what_cannot_be_stopped_is_waited_for(toy, monkeypatch, tmp_path):
+    """A cluster that stops no jobs is not asked to; it is said, and the job completes."""
+
+    class Impatient(Silent):
+        def started(self, job, attempt):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def note(self, sentence):
+            notes.append(sentence)
+
+    notes = []
+    monkeypatch.setattr(toy.ToyAdapter, "capabilities", Capabilities())
+    monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.05)")
+    settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
+    run = RunDirectory.create(tmp_path / "run", settings, [CommandJob("j", "job", "false", "/")])
+    assert supervise(run, Impatient()).exit_status == 0
+    assert notes[-1] == "this cluster stops no jobs: 1 are waited for"
+
+
+class Silent:
+    """An observer that shows nothing."""
+
+    refresh_seconds = float("inf")
+
+    def started(self, job, attempt):
+        pass
+
+    def ended(self, job, outcome):
+        pass
+
+    def withdrawn(self, job, because):
+        pass
+
+    def note(self, sentence):
+        pass
+
+    def refreshed(self, controller, jobs):
+        pass
+
+
+def faulty(adapter):
+    """Adapters with one fault each, by name, and the rule that each breaks."""
+
+    class StartsAgain(adapter):
+        def carry_out(self, instruction, now):
+            key = instruction.job_id, instruction.attempt
+            if isinstance(instruction, Start) and key not in self.running:
+                self.world.known.discard(key)
+            super().carry_out(instruction, now)
+
+    class ReportsTwice(adapter):
+        def end(self, key, end):
+            self.again = super().end(key, end)
+            return self.again
+
+        def reports(self, now):
+            again = self.__dict__.pop("again", None)
+            return [replace(again, time=now)] if again else super().reports(now)
+
+    class Deaf(adapter):
+        def carry_out(self, instruction, now):
+            if not isinstance(instruction, Preempt):
+                super().carry_out(instruction, now)
+
+    class StopsAnyAttempt(adapter):
+        def carry_out(self, instruction, now):
+            if isinstance(instruction, Preempt):
+                for job_id, attempt in self.running:
+                    if job_id == instruction.job_id:
+                        instruction = replace(instruction, attempt=attempt)
+            super().carry_out(instruction, now)
+
+    class Hasty(adapter):
+        def reports(self, now):
+            return super().reports(now + 0.1)
+
+    class Fast(adapter):
+        def __init__(self, world, seconds):
+            world.seconds = dict.fromkeys(world.seconds, 0.0)
+            super().__init__(world, seconds)
+
+        def start(self, start, now):
+            self.world.seconds[start.job_id] = 0.0
+            super().start(start, now)
+
+    class Forgetful(adapter):
+        def resume(self, running, now):
+            return ()
+
+    class Restarting(adapter):
+        def resume(self, running, now):
+            for start in running:
+                self.world.known.discard((start.job_id, start.attempt))
+            return super().resume(running, now)
+
+    class Bold(adapter):
+        def carry_out(self, instruction, now):
+            if isinstance(instruction, Start):
+                placement = replace(instruction.placement, tasks_by_node=())
+                instruction = replace(instruction, placement=placement)
+            super().carry_out(instruction, now)
+
+    return {
+        "starts_once": StartsAgain,
+        "reports_every_end_once": ReportsTwice,
+        "stops_what_it_is_to_stop": Deaf,
+        "stops_what_it_is_to_stop ": StopsAnyAttempt,
+        "reports_every_end_once ": Hasty,
+        "takes_its_time": Fast,
+        "loses_nothing": Forgetful,
+        "loses_nothing ": Restarting,
+        "refuses_what_it_cannot": Bold,
+    }
+
+
+def broken(toy, adapter):
+    sentences = {rule_sentence(rule): rule.__name__ for rule in RULES}
+    found = breaches(lambda: toy.Trial(adapter, 0.05), RULES)
+    return {sentences[each.rule] for each in found}
+
+
+def test_rules_catch(toy, monkeypatch):
+    """An adapter with one fault breaks the rule that forbids it."""
+    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.2)
+    for rule, adapter in faulty(toy.ToyAdapter).items():
+        assert rule.strip() in broken(toy, adapter), adapter.__name__
+
+
+def test_a_sound_adapter_that_stops_nothing_breaks_no_rule(toy):
+    """What it does not declare it is not asked for, but to refuse it."""
+
+    class Sound(toy.ToyAdapter):
+        capabilities = Capabilities()
+
+    check_adapter("sound", lambda: toy.Trial(Sound, 0.05))
+    with pytest.raises(InputError, match="stops no jobs"):
+        Sound(toy.World(), 1.0).carry_out(Preempt("one"), 0.0)
+
+
+def test_a_breach_is_told(toy, monkeypatch):
+    """The error names the cluster and the rule that it breaks, in words."""
+    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.2)
+    adapter = faulty(toy.ToyAdapter)["stops_what_it_is_to_stop"]
+    with pytest.raises(NonconformityError, match="cluster 'deaf' breaks 1 rule") as error:
+        check_adapter("deaf", lambda: toy.Trial(adapter, 0.05))
+    assert "Where it preempts, an attempt is stopped" in str(error.value)

@@ -1,0 +1,356 @@
+"""The cost of synchronisation: the published maxima, closed forms, drawn speeds, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.cloud.histories import MarketHistory
+from foresail.cloud.synchronization.amounts import amount
+from foresail.cloud.synchronization.costing import costs
+from foresail.cloud.synchronization.models import model_of
+from foresail.cloud.synchronization.monte_carlo import drawn_costs
+from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.cloud.synchronization.speeds import (
+    AnySpeeds,
+    UniformSpeeds,
+    at_least,
+    measured_speeds,
+)
+from foresail.distributions.empirical import Empirical
+from foresail.distributions.point import Point
+from foresail.distributions.uniform import Uniform
+from foresail.model.errors import InputError, UnknownNameError
+
+ALL = np.arange(1, 65)
+EVEN = np.arange(2, 65, 2)
+
+
+def found(text, workers=ALL, setting=None, speeds=None):
+    part = model_of(text)
+    return costs(part.text, part.build(), setting or BarrierProgram(), workers, speeds)
+
+
+MAXIMA = [
+    ("on_demand", ALL, 4.776, 10, 2.094, 3.089, 6, 1700.0),
+    ("transient", ALL, 0.827, 10, 1.209, 2.473, 1, 9700.0),
+    ("replicas(count=1)", ALL, 1.410, 10, None, 3.332, 3, 5700.0),
+    ("replicas(count=2)", ALL, 1.843, 10, None, 4.238, 4, None),
+    ("replicas(count=4)", ALL, 2.443, 10, None, 5.374, 5, 3300.0),
+    ("replicas(count=8)", ALL, 3.120, 10, None, 6.102, 7, None),
+    ("replicas(count=k)", ALL, 3.442, 13, 0.755, 6.021, 7, 2588.889),
+    ("staleness(intervals=10)", ALL, 0.938, None, None, 2.497, 1, 9070.0),
+    ("staleness(intervals=100)", ALL, 0.978, None, None, 2.500, 1, None),
+    ("staleness(intervals=500)", ALL, 0.983, None, None, 2.500, 1, None),
+    ("partial(dropped=1)", ALL, 1.386, None, None, 3.242, 4, None),
+    ("partial(dropped=2)", ALL, 1.766, None, None, 3.936, 6, None),
+    ("partial(dropped=4)", ALL, 2.196, None, None, 4.427, 9, 4321.6),
+    ("partial(dropped=k/2)", EVEN, 2.431, 18, 0.741, 4.359, 10, 4321.6),
+    ("fsp(dropped=k-1)", ALL, 3.340, 14, 0.419, 10.774, 8, 2724.889),
+    ("fsp(dropped=k/2)", EVEN, 2.993, 14, 0.468, 8.231, 8, 3117.6),
+]
+"""Model, numbers of workers, then the specification's table: largest speed-up, with how many
+workers, at what cost; largest ratio, with how many; time with 8 workers. Half of an odd number of
+workers is rounded down here, which the table leaves out."""
+
+
+@pytest.mark.parametrize(
+    ("text", "workers", "speedup", "fastest", "cost", "ratio", "best", "baseline"), MAXIMA
+)
+def test_published_maxima(text, workers, speedup, fastest, cost, ratio, best, baseline):
+    """Every row of the specification's table."""
+    told = found(text, workers)
+    assert told.speedup.max() == pytest.approx(speedup, abs=1.1e-3)
+    assert told.ratio.max() == pytest.approx(ratio, abs=1.1e-3)
+    assert told.workers[told.best_value] == best
+    if fastest is not None:
+        assert told.workers[told.fastest] == fastest
+    if cost is not None:
+        assert told.cost[told.fastest] == pytest.approx(cost, abs=1.1e-3)
+    if baseline is not None:
+        assert told.seconds[workers == 8] == pytest.approx([baseline], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("workers", "ratios"),
+    [
+        (8, (10.774, 9.856, 9.034, 7.720)),
+        (4, (8.381, 7.267, 6.388, 5.127)),
+        (16, (6.784, 6.483, 6.164, 5.591)),
+    ],
+)
+def test_hybrid_has_no_benefit(workers, ratios):
+    """Flexible synchronisation with 0, 1, 2 and 4 backups: worth less with each."""
+    for replicas, ratio in zip((0, 1, 2, 4), ratios, strict=True):
+        told = found(f"hybrid(replicas={replicas})", np.array([workers]))
+        assert told.ratio == pytest.approx([ratio], abs=1.1e-3)
+
+
+def test_published_comparisons():
+    """The cross-overs that the thesis and the specification tell of."""
+    transient, replicas = found("transient"), found("replicas(count=k)")
+    cheap = np.flatnonzero(transient.cost < 1.0)
+    assert ALL[cheap].tolist() == list(range(1, 9))
+    assert transient.cost[7:9] == pytest.approx([0.970, 1.089], abs=1e-3)
+    whole, half = found("partial(dropped=0)"), found("partial(dropped=k-1)")
+    assert half.seconds == pytest.approx(whole.seconds)
+    partial = found("partial(dropped=k/2)")
+    overtakes = (partial.ratio > replicas.ratio)[EVEN - 1]
+    assert EVEN[np.argmax(overtakes)] == 16
+    assert (partial.ratio[15], replicas.ratio[15]) == pytest.approx((3.639, 3.559), abs=1e-3)
+    fsp = found("fsp").ratio
+    others = [found(name).ratio for name in ("on_demand", "transient", "partial")]
+    assert all((fsp >= each - 1e-9)[1:].all() for each in [*others, replicas.ratio])
+    demand = found("on_demand").ratio
+    worst = (transient.ratio < np.minimum(demand, partial.ratio)) & (
+        transient.ratio < np.minimum(fsp, replicas.ratio)
+    )
+    assert ALL[worst][:37].tolist() == list(range(3, 40))
+
+
+def double_sum(setting, k, dropped, left):
+    """Equations 4.10 and 4.11 as they are printed, with two sums."""
+    w, b, n = setting.operations, setting.barriers, setting.network_seconds
+    powers = sum((b - i + 1) * left ** (i - 2) for i in range(2, b + 1))
+    last = sum(left ** (i - 1) for i in range(1, b + 1))
+    return w * (1 + k) / (b * k * (1 + dropped)) * powers + w * (1 + k) / (b * k) * last + n * b * k
+
+
+@given(st.integers(1, 40), st.integers(0, 39), st.integers(1, 60))
+def test_recurrence_is_the_printed_sums(k, dropped, barriers):
+    """The recurrence gives what the double sums of the thesis give."""
+    dropped = min(dropped, k - 1)
+    setting = BarrierProgram(operations=1_000.0, barriers=barriers)
+    for name, left in (("partial", dropped / k), ("fsp", dropped / (2 * k))):
+        told = found(f"{name}(dropped={dropped})", np.array([k]), setting)
+        assert told.seconds[0] == pytest.approx(double_sum(setting, k, dropped, left))
+
+
+@given(st.integers(1, 30), st.integers(0, 29))
+def test_any_speeds_of_the_uniform_are_exact(workers, dropped):
+    """Ranks by quadrature are those of the uniform distribution: i / (k + 1), and one half."""
+    uniform, any_speeds = UniformSpeeds(), AnySpeeds(Uniform(0.0, 1.0))
+    rank, of = np.array([min(dropped, workers - 1) + 1]), np.array([workers])
+    assert any_speeds.expected(rank, of) == pytest.approx(uniform.expected(rank, of), rel=1e-4)
+    if rank[0] > 1:
+        assert any_speeds.unfinished(rank - 1, of) == pytest.approx([0.5], rel=1e-3)
+
+
+def test_ranks_against_draws():
+    """Expected ranks and unfinished shares of a lumpy distribution, against many draws."""
+    speeds = Empirical([0.1, 0.4, 0.9], [1.0, 2.0, 3.0])
+    draws = np.sort(speeds.sample(np.random.default_rng(3), 200_000).reshape(-1, 5), axis=1)
+    ranked = AnySpeeds(speeds)
+    ranks, five = np.arange(1, 6), np.full(5, 5)
+    assert ranked.expected(ranks, five) == pytest.approx(draws.mean(axis=0), rel=5e-3)
+    left = (1.0 - draws[:, :3] / draws[:, 3:4]).mean()
+    assert ranked.unfinished(np.array([3]), np.array([5])) == pytest.approx([left], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name", ["on_demand", "transient", "replicas", "staleness", "partial", "fsp", "hybrid"]
+)
+def test_equal_speeds_need_no_drawing(name):
+    """Workers that are all as fast as on-demand ones: drawn and expected times are the same."""
+    part, workers = model_of(name), np.array([1, 3, 8])
+    setting = BarrierProgram(operations=900.0, barriers=30)
+    random = np.random.default_rng(1)
+    drawn = drawn_costs("x", part.build(), setting, workers, Point(1.0), runs=2, random=random)
+    expected = costs("x", part.build(), setting, workers, AnySpeeds(Point(1.0)))
+    assert drawn.half_interval_seconds == pytest.approx(np.zeros(3), abs=1e-9)
+    assert drawn.costs.seconds == pytest.approx(expected.seconds)
+    assert drawn.costs.cost == pytest.approx(expected.cost, rel=1e-9)
+
+
+def slow_run(drawn, setting, k, release, last, dropped, keeps):
+    """One run of a program with barriers, told worker by worker."""
+    share = setting.operations / setting.barriers
+    work, busy = share, 0.0
+    for interval in range(setting.barriers):
+        speeds = sorted(drawn[interval])
+        rank = last if interval == setting.barriers - 1 else release
+        took = work / k / speeds[rank - 1]
+        busy += took
+        left = 0.0
+        for speed in speeds[rank - 1 - dropped : rank - 1]:
+            left += work / k - (speed * took if keeps else 0.0)
+        work = share + left
+    return busy + setting.network_seconds * setting.barriers * k
+
+
+class Recorded:
+    """Speeds that were drawn before, for a run that is told slowly as well."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def sample(self, random, size):
+        assert size == self.values.size
+        return self.values.ravel()
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "last", "dropped", "keeps"),
+    [
+        ("transient", 1, 1, 0, False),
+        ("replicas(count=2)", 3, 3, 0, False),
+        ("partial(dropped=2)", 3, 1, 2, False),
+        ("fsp(dropped=3)", 4, 1, 3, True),
+        ("hybrid(dropped=2,replicas=1)", 4, 2, 2, True),
+    ],
+)
+def test_drawn_runs_against_slow_ones(text, release, last, dropped, keeps):
+    """Drawn times are those of a run told worker by worker."""
+    setting, k = BarrierProgram(operations=60.0, barriers=7), 5
+    model = model_of(text).build()
+    rented = int(model.rules(np.array([k])).rented[0])
+    values = np.random.default_rng(4).uniform(0.1, 1.0, (2, setting.barriers, rented))
+    drawn = drawn_costs(
+        text,
+        model,
+        setting,
+        np.array([k]),
+        Recorded(values),
+        runs=2,
+        random=np.random.default_rng(),
+    )
+    expected = [slow_run(run, setting, k, release, last, dropped, keeps) for run in values]
+    assert drawn.costs.seconds[0] == pytest.approx(np.mean(expected))
+
+
+def test_staleness_against_slow_run():
+    """Workers run apart by as many intervals as they may, and no further."""
+    setting, k, staleness = BarrierProgram(operations=60.0, barriers=9, network_seconds=0.0), 4, 3
+    values = np.random.default_rng(6).uniform(0.1, 1.0, (2, setting.barriers, k))
+    model = model_of(f"staleness(intervals={staleness})").build()
+    random = np.random.default_rng()
+    drawn = drawn_costs("x", model, setting, np.array([k]), Recorded(values), runs=2, random=random)
+    expected = []
+    for run in values:
+        ends = np.zeros((setting.barriers + 1, k))
+        for interval in range(setting.barriers):
+            for worker in range(k):
+                begin = ends[interval, worker]
+                if interval >= staleness:
+                    begin = max(begin, ends[interval - staleness + 1].max())
+                took = setting.operations / setting.barriers / k / run[interval, worker]
+                ends[interval + 1, worker] = begin + took
+        expected.append(ends[-1].max())
+    assert drawn.costs.seconds[0] == pytest.approx(np.mean(expected))
+
+
+def test_lasting_speeds_cost_more_than_fresh_ones():
+    """A slow worker that stays slow holds all up, however stale the others may be."""
+    model, setting = model_of("staleness(intervals=50)").build(), BarrierProgram(barriers=100)
+    speeds, workers = Uniform(0.1, 1.0), np.array([8])
+    fresh, lasting = (
+        drawn_costs(
+            "x",
+            model,
+            setting,
+            workers,
+            speeds,
+            runs=20,
+            random=np.random.default_rng(1),
+            intervals_per_draw=intervals,
+        ).costs.seconds[0]
+        for intervals in (1, 100)
+    )
+    assert lasting > 1.5 * fresh
+
+
+def test_drawn_means_are_longer():
+    """The mean of work over speed is more than work over the mean speed (section 11, item 12)."""
+    speeds, workers = at_least(Uniform(0.0, 1.0), 0.05), np.array([8])
+    random = np.random.default_rng(2)
+    model = model_of("transient").build()
+    drawn = drawn_costs("x", model, BarrierProgram(), workers, speeds, runs=20, random=random)
+    expected = costs("x", model, BarrierProgram(), workers, AnySpeeds(speeds))
+    assert drawn.costs.seconds[0] > 1.3 * expected.seconds[0]
+    assert 0.0 < drawn.half_interval_seconds[0] < 0.05 * drawn.costs.seconds[0]
+
+
+def test_measured_speeds():
+    """The share of each interval that a market was up, by hand."""
+    market = MarketHistory(
+        "m",
+        "m",
+        "z",
+        np.array([0.0, 10.0, 15.0]),
+        40.0,
+        prices=np.array([0.5, 2.0, 0.5]),
+        on_demand_per_hour=1.0,
+    )
+    found_speeds = measured_speeds(market, 10.0)
+    assert found_speeds.values.tolist() == [0.5, 1.0]
+    assert found_speeds.probabilities == pytest.approx([1 / 3, 2 / 3])
+    assert at_least(found_speeds, 0.7).values.min() == 0.7
+    for bad in (0.0, 41.0):
+        with pytest.raises(InputError, match="interval"):
+            measured_speeds(market, bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4", [4, 4, 4]),
+        ("k", [1, 4, 9]),
+        ("k-2", [0, 2, 7]),
+        ("k/2", [0, 2, 4]),
+        (" k / 3 ", [0, 1, 3]),
+    ],
+)
+def test_amounts(text, expected):
+    """Numbers by the number of workers."""
+    assert amount(text, np.array([1, 4, 9]), "dropped").tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["", "q", "-1", "k+1", "k/0", "1.5"])
+def test_no_amounts(text):
+    """What is no number of workers is refused, naming the parameter."""
+    with pytest.raises(InputError, match="dropped"):
+        amount(text, np.array([1]), "dropped")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("operations", 0.0),
+        ("barriers", 0),
+        ("barriers", 1_000_001),
+        ("network_seconds", -0.1),
+        ("transient_discount", 1.0),
+        ("transient_discount", -0.1),
+    ],
+)
+def test_impossible_settings(field, value):
+    """A program that cannot be is refused, naming the field."""
+    with pytest.raises(InputError) as error:
+        BarrierProgram(**{field: value})
+    assert error.value.field == field
+
+
+def test_impossible_models_and_runs():
+    """Unknown models and parameters, no workers, too few runs, speeds of nothing."""
+    with pytest.raises(UnknownNameError, match="fsp"):
+        model_of("fps")
+    with pytest.raises(UnknownNameError, match="dropped"):
+        model_of("fsp(droped=1)")
+    with pytest.raises(InputError, match="intervals"):
+        model_of("staleness(intervals=0)").build()
+    with pytest.raises(InputError, match="workers"):
+        found("fsp", np.array([0, 3]))
+    with pytest.raises(InputError, match="speeds above 0"):
+        AnySpeeds(Empirical([0.0, 1.0]))
+    with pytest.raises(InputError, match="lowest"):
+        at_least(Uniform(0.0, 1.0), 0.0)
+    model, random = model_of("transient").build(), np.random.default_rng(1)
+    for bad in ({"runs": 1}, {"runs": 2, "intervals_per_draw": 0}):
+        with pytest.raises(InputError, match=list(bad)[-1]):
+            drawn_costs(
+                "x", model, BarrierProgram(), np.array([2]), Point(1.0), random=random, **bad
+            )
+    with pytest.raises(InputError, match="speeds above 0"):
+        drawn_costs("x", model, BarrierProgram(), np.array([2]), Point(0.0), random=random, runs=2)

@@ -1,0 +1,91 @@
+"""What rented machines were paid for, and customised machines."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from foresail.cloud.prices import Customised, InstanceType, Offer, PriceCatalogue
+from foresail.cloud.waiting.bill import bill_of
+from foresail.cloud.waiting.customised import customised_family, customised_of
+from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
+from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.year import university_year
+from foresail.model.errors import InputError
+
+FAMILY = proportional_family()
+FIXED = FixedMachines(1, 1)
+
+
+@pytest.mark.parametrize("speculation", [0.0, 900.0])
+@pytest.mark.parametrize("foreseen", [True, False])
+@pytest.mark.parametrize("lost", [True, False])
+def test_the_bill_adds_up(speculation, foreseen, lost):
+    """To what is measured, whether jobs are tried, told of waits, or lose their machines."""
+    jobs = university_year(20_000, seed=2)
+    policy = WaitingPolicy(3600.0, 0.0 if speculation else 900.0, speculation_seconds=speculation)
+    fixed = FixedMachines(40)
+    told = Beliefs.true_runtimes(jobs, Foresight() if foreseen else None)
+    gone = np.where(np.arange(len(jobs)) % 3 == 0, 10.0, 0.0) if lost else None
+    found = simulate(jobs, fixed, FAMILY, policy, told, gone)
+    result, bill = measured(found, fixed, policy, 0.3), bill_of(found, policy, 0.3)
+    assert bill.cost == pytest.approx(result.rented_cost + result.trial_cost)
+    assert (bill.late_cost > 0.0) is not foreseen
+    assert (bill.trial_cost > 0.0) is (speculation > 0.0)
+
+
+def test_reasons_are_told_apart():
+    """One core: the first job has it; a short one is rented; of the long ones, one waits in vain.
+
+    Trials of 100 s: the short job (50 s) ends in its trial, the others are tried in vain.
+    """
+    jobs = TraceJobs(
+        np.array([0.0, 1.0, 2.0, 3.0]),
+        np.array([1000.0, 50.0, 400.0, 600.0]),
+        np.ones(4, np.int64),
+    )
+    policy = WaitingPolicy(950.0, speculation_seconds=100.0)
+    found = simulate(jobs, FIXED, FAMILY, policy, Beliefs.true_runtimes(jobs))
+    bill = bill_of(found, policy)
+    second = 0.0481 / 3600.0
+    assert bill.short_cost == pytest.approx(50.0 * second)
+    assert bill.trial_cost == pytest.approx(200.0 * second)
+    assert bill.late_cost == pytest.approx(600.0 * second)
+    assert bill.told_cost == 0.0
+    assert (bill.long_jobs, bill.blocked_jobs) == (0.75, 0.75)
+    assert bill.blocked_long_jobs == pytest.approx(2 / 3)
+    assert bill.blocked_wait_seconds == pytest.approx((998.0 + 1050.0) / 2)
+
+
+def test_customised_machines_are_what_jobs_ask_for():
+    """Cheaper than the smallest that fits where cores and memory do not go together."""
+    jobs = TraceJobs(np.zeros(3), np.ones(3), np.array([1, 3, 3]), np.array([4.0, 2.0, 40.0]) * GIB)
+    own = customised_family(jobs.requests, 0.03, 0.004)
+    assert rents(jobs.requests, own) == pytest.approx([0.046, 0.098, 0.25])
+    both = rents(jobs.requests, (*FAMILY, *own))
+    assert both == pytest.approx([0.046, 0.098, 0.25])
+    assert rents(jobs.requests, FAMILY)[2] == pytest.approx(16 * 0.0481)
+
+
+def test_nothing_is_customised_without_memory():
+    """There would be no price for it."""
+    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
+    assert customised_family(jobs.requests, 0.03, 0.004) == ()
+
+
+def test_a_catalogue_may_sell_customised_machines():
+    """Of up to as many cores as its largest; where it sells any, and memory is known."""
+    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 30]), np.array([1.0, 1.0]) * GIB)
+    offer = Offer(InstanceType("large", "us", "here", 16.0, 64.0 * GIB), 1.0)
+    plain = PriceCatalogue("ours", date(2026, 1, 1), "USD", (offer,))
+    with pytest.raises(InputError, match="no prices of customised machines"):
+        customised_of(plain, jobs.requests)
+    sold = PriceCatalogue(
+        "ours", date(2026, 1, 1), "USD", (offer,), customised=Customised(0.03, 0.004)
+    )
+    assert [each.cores for each in customised_of(sold, jobs.requests)] == [1]
+    unknown = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
+    with pytest.raises(InputError, match="how much memory"):
+        customised_of(sold, unknown.requests)

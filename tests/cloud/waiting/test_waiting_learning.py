@@ -1,0 +1,241 @@
+"""Models of waits: as arrays what scikit-learn says, and better than chance in a simulation."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.kernels.wait_model import (
+    CORES,
+    CPU_USE,
+    RUNNING,
+    WAITING,
+    WAITING_SECONDS,
+)
+from foresail.cloud.waiting.learning import (
+    WaitRows,
+    boosted_waits,
+    forest_waits,
+    learn_runtimes,
+    linear_waits,
+    perturbed,
+    predicted_waits,
+    score_waits,
+    split_rows,
+    wait_rows,
+)
+from foresail.cloud.waiting.metrics import (
+    matthews_correlation,
+    matthews_correlation_of,
+    mean_absolute_percentage_error,
+    measured,
+)
+from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.spot import Revocations
+from foresail.cloud.waiting.variants import standard_variants
+from foresail.model.errors import InputError, UnknownNameError
+
+FAMILY = proportional_family()
+FIXED = FixedMachines(12, 8, price_per_hour=0.4 * 8 * 0.0481)
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    """Some load, in waves: now and then many jobs wait."""
+    random = np.random.default_rng(11)
+    count = 6_000
+    gaps = random.exponential(14.0, count) * (1.0 + 0.8 * np.sin(np.arange(count) / 300.0))
+    cores = random.choice([1, 2, 4, 8], size=count, p=[0.5, 0.2, 0.2, 0.1])
+    return TraceJobs(np.cumsum(gaps), random.lognormal(4.6, 1.6, count), cores)
+
+
+POLICY = waiting_policy("compound", 1800.0, 60.0)
+
+
+@pytest.fixture(scope="module")
+def rows(jobs):
+    """Examples of all that waited, or did not have to."""
+    policy = waiting_policy("all-jobs-wait-threshold", 7200.0)
+    found = simulate(jobs, FIXED, FAMILY, policy, Beliefs.true_runtimes(jobs), features_every=1)
+    return wait_rows(found, policy)
+
+
+def test_features_are_what_the_cluster_looks_like():
+    """Two machines' cores; one job runs, one waits, and a third comes."""
+    jobs = TraceJobs(np.array([0.0, 10.0, 30.0]), np.full(3, 1e4), np.array([3, 4, 2]))
+    policy = waiting_policy("all-jobs-wait")
+    found = simulate(
+        jobs, FixedMachines(1, 6), FAMILY, policy, Beliefs.true_runtimes(jobs), features_every=1
+    )
+    third = found.features[2]
+    assert third[[CPU_USE, RUNNING, WAITING, WAITING_SECONDS, CORES]].tolist() == [
+        0.5, 1.0, 1.0, 20.0, 2.0,
+    ]  # fmt: skip
+    examples = wait_rows(found, policy)
+    assert examples.wait_seconds.tolist() == [0.0, 1e4 - 10.0, 0.0]
+    every_second = simulate(
+        jobs, FixedMachines(1, 6), FAMILY, policy, Beliefs.true_runtimes(jobs), features_every=2
+    )
+    assert wait_rows(every_second, policy).features.tolist() == found.features[::2].tolist()
+
+
+def test_waits_that_were_cut_short_lie_beyond_the_patience():
+    """The third of three long jobs on one core leaves the queue."""
+    jobs = TraceJobs(np.zeros(3), np.full(3, 100.0), np.ones(3, dtype=np.int64))
+    policy = waiting_policy("all-jobs-wait-threshold", 150.0)
+    found = simulate(
+        jobs, FixedMachines(1, 1), FAMILY, policy, Beliefs.true_runtimes(jobs), features_every=1
+    )
+    examples = wait_rows(found, policy)
+    assert examples.wait_seconds.tolist() == [0.0, 100.0, 225.0]
+    assert examples.cut.tolist() == [False, False, True]
+
+
+def test_linear_model(rows):
+    """Least squares, as NumPy solves it; nothing below 0."""
+    model = linear_waits(rows)
+    inputs = np.column_stack((rows.features, np.ones(rows.features.shape[0])))
+    best = inputs @ np.linalg.lstsq(inputs, rows.wait_seconds, rcond=None)[0]
+    found = predicted_waits(model, rows.features)[:, 0]
+    assert found == pytest.approx(np.maximum(best, 0.0), abs=1e-3)
+
+
+def test_trees_predict_as_scikit_learn_does(rows):
+    """The arrays are the trees."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    inputs = rows.features.astype(np.float32)
+    forest = ensemble.RandomForestRegressor(
+        n_estimators=7, max_depth=114, min_samples_leaf=5, random_state=137
+    ).fit(inputs, rows.wait_seconds)
+    found = predicted_waits(forest_waits(rows, trees=7), inputs.astype(np.float64))
+    assert found[:, 0] == pytest.approx(forest.predict(inputs))
+    boosting = ensemble.GradientBoostingRegressor(
+        n_estimators=9, max_depth=4, min_samples_leaf=5, random_state=137
+    ).fit(inputs, rows.wait_seconds)
+    found = predicted_waits(boosted_waits(rows, trees=9, depth=4), inputs.astype(np.float64))
+    assert found[:, 0] == pytest.approx(np.maximum(boosting.predict(inputs), 0.0))
+
+
+def test_quantiles_of_a_forest():
+    """Where waits scatter evenly, so do the predicted quantiles."""
+    pytest.importorskip("sklearn.ensemble")
+    random = np.random.default_rng(1)
+    features = np.zeros((4000, 9))
+    features[:, WAITING] = random.integers(0, 2, 4000)
+    waits = random.uniform(0.0, 100.0, 4000) * (1.0 + features[:, WAITING])
+    examples = WaitRows(features, waits, np.zeros(4000, dtype=bool))
+    model = forest_waits(examples, trees=5, parts=4, smallest_leaf=500)
+    empty, busy = np.zeros(9), np.zeros(9)
+    busy[WAITING] = 1.0
+    found = predicted_waits(model, np.array([empty, busy]))
+    assert found[0] == pytest.approx([12.5, 37.5, 62.5, 87.5], abs=5.0)
+    assert found[1] == pytest.approx([25.0, 75.0, 125.0, 175.0], abs=10.0)
+
+
+def test_trees_foresee_long_waits(rows):
+    """On jobs they have not seen, better than chance and than a line."""
+    pytest.importorskip("sklearn.ensemble")
+    learn, test = split_rows(rows)
+    assert learn.wait_seconds.size == int(0.7 * rows.wait_seconds.size)
+    line = score_waits(linear_waits(learn), test, [600.0])[0]
+    forest = score_waits(forest_waits(learn, trees=10), test, [600.0])[0]
+    assert forest.correlation > 0.5
+    assert forest.correlation > line.correlation
+    assert forest.percentage_error < line.percentage_error
+
+
+def test_variants_keep_their_order(jobs, rows):
+    """The naive pays what the oracle pays and waits longer; trials cost, and less so on spot."""
+    results = {}
+    for each in standard_variants(
+        jobs, POLICY, {"line": linear_waits(rows)}, {"no model": np.full(6000, 99.0)}
+    ):
+        found = simulate(jobs, FIXED, FAMILY, each.policy, each.beliefs, each.lost_seconds)
+        results[each.name] = measured(found, FIXED, each.policy, each.trial_price)
+    oracle, naive = results["oracle"], results["naive"]
+    assert naive.total_cost == pytest.approx(oracle.total_cost)
+    assert naive.mean_wait_seconds > oracle.mean_wait_seconds
+    assert results["speculative"].trial_cost > results["speculative, spot"].trial_cost > 0.0
+    assert results["speculative"].rented_to_fixed > oracle.rented_to_fixed
+    assert results["runtimes 10 % off"].price == pytest.approx(oracle.price, rel=0.02)
+    assert results["runtimes and waits 10 % off"].price == pytest.approx(oracle.price, rel=0.02)
+    assert results["runtimes by no model"].rented_jobs < oracle.rented_jobs
+    believed, foreseen = (results[f"runtimes{told} by no model"] for told in (" and waits", ""))
+    assert believed.expired_jobs > foreseen.expired_jobs == 0
+    assert {"waits by line", "combined, line"} <= set(results)
+
+
+def test_a_weighing_policy_is_worth_it(jobs, rows):
+    """With delays that cost, it pays less in sum than never and always waiting."""
+    pytest.importorskip("sklearn.ensemble")
+    model = forest_waits(rows, trees=10, parts=8)
+    delay = np.full(len(jobs), 0.02)
+    sums = {}
+    for name, policy in (
+        ("weighing", waiting_policy("weighing", 7200.0)),
+        ("always", waiting_policy("all-jobs-wait")),
+        ("never", waiting_policy("no-jobs-wait")),
+    ):
+        told = Beliefs(jobs.runtime_seconds, model, delay)
+        found = simulate(jobs, FIXED, FAMILY, policy, told)
+        result = measured(found, FIXED, policy)
+        sums[name] = result.total_cost + result.delay_cost
+    assert sums["weighing"] < min(sums["always"], sums["never"])
+
+
+@pytest.mark.parametrize("kind", ["linear", "forest", "svr", "network"])
+def test_runtime_models(kind):
+    """Each learns what is easy to learn, roughly."""
+    pytest.importorskip("sklearn.ensemble")
+    random = np.random.default_rng(2)
+    features = random.uniform(0.0, 1.0, (600, 2))
+    runtime = 10.0 + 5.0 * features[:, 0]
+    estimates = learn_runtimes(kind, features, runtime)(features)
+    assert np.corrcoef(estimates, runtime)[0, 1] > 0.9
+
+
+def test_scores():
+    """MCC of the spec, its bounds, and MAPE."""
+    assert matthews_correlation_of(6, 3, 1, 2) == pytest.approx(0.4780914437, abs=1e-10)
+    assert matthews_correlation([True, True], [True, True]) == 0.0
+    assert matthews_correlation([True, False], [True, False]) == 1.0
+    assert mean_absolute_percentage_error([90.0, 130.0, 5.0], [100.0, 100.0, 0.0]) == 0.2
+    runtime = np.full(100_000, 50.0)
+    assert mean_absolute_percentage_error(perturbed(runtime, 0.1), runtime) == pytest.approx(
+        0.1, rel=0.02
+    )
+
+
+def test_revocations():
+    """The published shape, and what is lost of trials on such machines."""
+    spot = Revocations()
+    assert spot.share_by([0.0, 3600.0, 24 * 3600.0]) == pytest.approx(
+        [0.0, 0.45 * (1 - np.exp(-1.0)), 1.0], abs=1e-9
+    )
+    lives = spot.sample(100_000)
+    assert np.mean(lives <= 3600.0) == pytest.approx(0.2845, abs=0.005)
+    lost = spot.lost_seconds(np.full(100_000, 1e6), 900.0)
+    assert lost.max() < 900.0
+    assert np.mean(lost > 0.0) == pytest.approx(0.45 * (1 - np.exp(-0.25)), abs=0.005)
+    assert not spot.lost_seconds(np.zeros(10), 900.0).any()
+    with pytest.raises(InputError, match="early_hours"):
+        Revocations(early_hours=0.0)
+
+
+def test_wrong_input(jobs):
+    """A simulation without features; an unknown model."""
+    found = simulate(jobs, FIXED, FAMILY, WaitingPolicy(), Beliefs.true_runtimes(jobs))
+    with pytest.raises(InputError, match="no features"):
+        wait_rows(found, WaitingPolicy())
+    with pytest.raises(UnknownNameError, match="runtime model"):
+        learn_runtimes("oracle", np.ones((2, 1)), np.ones(2))
+
+
+def test_without_scikit_learn(rows, monkeypatch):
+    """Trees say what they need; a line needs nothing."""
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(InputError, match="scikit-learn"):
+        forest_waits(rows)
+    assert linear_waits(rows).base.size == 1

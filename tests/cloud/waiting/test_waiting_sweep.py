@@ -1,0 +1,100 @@
+"""Sweeps: every setting once, on several threads, and resumed from what is kept."""
+
+from dataclasses import asdict, replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from foresail.cloud.waiting import sweep_inputs as module
+from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
+from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
+from foresail.cloud.waiting.settings import WaitingSetting
+from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.sweep_inputs import SweepInputs
+from foresail.cloud.waiting.trying import try_settings
+from foresail.cloud.waiting.year import university_year
+from foresail.model.errors import InputError
+
+FAMILY = proportional_family()
+SETTINGS = [
+    WaitingSetting("compound", *point)
+    for point in product((0, 20, 60), (600.0, 7200.0), (60.0, 180.0))
+]
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """An hour or so of the generated year; policies are told the truth."""
+    jobs = university_year(jobs=3_000)
+    return SweepInputs(jobs, jobs.runtime_seconds, FixedMachines(1), FAMILY)
+
+
+def plain(found):
+    """Results as numbers that can be compared."""
+    return {setting: asdict(tried.metrics) for setting, tried in found}
+
+
+def test_as_one_by_one(inputs):
+    """Threads change nothing."""
+    found = dict(try_settings(inputs, SETTINGS, workers=2))
+    assert set(found) == set(SETTINGS)
+    told = Beliefs.true_runtimes(inputs.jobs, Foresight())
+    for setting, tried in found.items():
+        fixed = FixedMachines(setting.machines)
+        policy = waiting_policy("compound", setting.waiting_seconds, setting.short_seconds)
+        alone = simulate(inputs.jobs, fixed, FAMILY, policy, told)
+        assert tried.metrics == measured(alone, fixed, policy)
+
+
+def test_what_is_kept_is_not_simulated_again(inputs, tmp_path, monkeypatch):
+    """An interrupted sweep goes on; other beliefs are another sweep."""
+    first = try_settings(inputs, SETTINGS, kept=tmp_path)
+    half = [next(first) for _ in range(5)]
+    first.close()
+    calls = []
+
+    def counted(*arguments, **named):
+        calls.append(arguments)
+        return simulate(*arguments, **named)
+
+    monkeypatch.setattr(module, "simulate", counted)
+    found = list(try_settings(inputs, SETTINGS, kept=tmp_path))
+    assert len(found) == 12
+    assert len(calls) <= 12 - 5
+    assert plain(half).items() <= plain(found).items()
+    calls.clear()
+    assert plain(try_settings(inputs, SETTINGS, kept=tmp_path)) == plain(found)
+    assert not calls
+    other = replace(inputs, runtimes=2.0 * inputs.jobs.runtime_seconds)
+    list(try_settings(other, SETTINGS[:1], kept=tmp_path))
+    assert len(calls) == 1
+
+
+def test_a_damaged_result_is_said(inputs, tmp_path):
+    """It is not taken for one that is missing."""
+    list(try_settings(inputs, SETTINGS[:1], kept=tmp_path))
+    next(tmp_path.glob("*.json")).write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        list(try_settings(inputs, SETTINGS[:1], kept=tmp_path))
+
+
+def test_the_year_has_the_published_moments():
+    """The first twentieth of it, but for the mean, which its longest jobs move by chance."""
+    jobs = university_year(jobs=700_000, seed=3)
+    gaps = np.diff(jobs.submit_seconds)
+    runtime = jobs.runtime_seconds
+    assert np.mean(gaps < 1.0) == pytest.approx(0.90, abs=0.02)
+    assert gaps.mean() == pytest.approx(1.0 / 0.4527, rel=0.02)
+    assert np.mean(runtime < 180.0) == pytest.approx(0.60, abs=0.05)
+    assert np.mean(runtime > 6 * 3600.0) == pytest.approx(0.04, abs=0.02)
+    assert np.mean(runtime > 96 * 3600.0) < 0.004
+    assert runtime.mean() == pytest.approx(6225.0, rel=0.3)
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_simulated(inputs, tmp_path):
+    """A file where results should go: an error that names it, not a damaged result."""
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: the folder for results cannot be made"):
+        next(try_settings(inputs, SETTINGS[:1], kept=tmp_path / "file"))

@@ -1,0 +1,208 @@
+"""The event log: what is written comes back, a crash costs at most the last step."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.checks.tiny import tiny_workload
+from foresail.control.loop import Controller
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.decision import Decision, Placement, Start
+from foresail.model.errors import InputError
+from foresail.model.event import Cancelled, HistoryOutcome, Submitted, Tick
+from foresail.model.job import Job, Stage
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.model.value import DeadlineValue, DecayingValue
+from foresail.record import records
+from foresail.record.log import DurableLog, JsonLinesLog, MemoryLog
+from foresail.record.log_text import parse_record, read_log, record_line
+from foresail.record.records import Manifest
+from foresail.simulator.engine import simulate_events
+from toys import Constant, Doubling, Easy, PreemptsOnce, Scripted
+
+MANIFEST = Manifest("toy", Cluster.of_processors(4), seed=3, versions={"foresail": "0"})
+JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (2, 2, 30, 90), (3, 9, 1, 1)]
+
+
+def run(log, scheduler=None) -> None:
+    controller = Controller(
+        Cluster.of_processors(4), scheduler or Easy(), Constant(10.0), Doubling(), STANDARD, log
+    )
+    simulate_events(tiny_workload(JOBS), controller, "toy")
+
+
+def test_a_file_log_reads_back_as_the_memory_log_has_it(tmp_path):
+    """The same run logged both ways gives equal records, of every kind that such a run has."""
+    memory = MemoryLog(MANIFEST)
+    run(memory, PreemptsOnce("1"))
+    with JsonLinesLog(tmp_path / "events.jsonl", MANIFEST) as file:
+        run(file, PreemptsOnce("1"))
+    read = list(read_log(tmp_path / "events.jsonl"))
+    assert read == memory.records
+    assert {type(record) for record in read} == {
+        records.Manifest,
+        records.EventTaken,
+        records.Predicted,
+        records.Decided,
+        records.ReasonChanged,
+        records.Instructed,
+        records.Corrected,
+    }
+
+
+def test_refusals_and_drains_are_logged():
+    """A refused start stands in the log with its sentence, a drain before the next step."""
+    log = MemoryLog(MANIFEST)
+    scheduler = Scripted(Decision((Start("1", Placement.whole("nowhere", 1)),)))
+    controller = Controller(Cluster.of_processors(4), scheduler, Constant(1), Doubling(), log=log)
+    controller.step(0, [Submitted(0, Job.gang("1", 0, 1))])
+    controller.drain()
+    refused = [each for each in log.records if isinstance(each, records.Refused)]
+    assert refused[0].refusal.sentence == "the cluster has no partition 'nowhere'"
+    assert log.records[-1] == records.Drained(step=1)
+    for record in (refused[0], log.records[-1]):
+        assert parse_record(record_line(record), "log", 1) == record
+
+
+def test_reasons_are_logged_only_when_they_change():
+    """Ticks that change nothing add no reason."""
+    log = MemoryLog(MANIFEST)
+    controller = Controller(Cluster.of_processors(4), Easy(), Constant(50), Doubling(), log=log)
+    controller.step(0, [Submitted(0, Job.gang(name, 0, 3)) for name in ("1", "2", "3")])
+    for second in range(1, 5):
+        controller.step(second, [Tick(second)])
+    changed = [each for each in log.records if isinstance(each, records.ReasonChanged)]
+    assert [(each.time, each.job_id) for each in changed] == [(0, "2"), (0, "3")]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path, cut):
+    """A crash within a line costs that line alone; the next session begins on a line of its own."""
+    path = tmp_path / "events.jsonl"
+    with JsonLinesLog(path, MANIFEST) as log:
+        run(log)
+    whole = list(read_log(path))
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert list(read_log(path)) == whole[:-1]
+    with JsonLinesLog(path, MANIFEST):
+        pass
+    assert list(read_log(path)) == [*whole[:-1], MANIFEST]
+
+
+def test_a_step_is_in_the_file_before_its_instructions_are_returned(tmp_path):
+    """What a controller has answered can be read by somebody else at once."""
+    path = tmp_path / "events.jsonl"
+    with closing(DurableLog(path, MANIFEST)) as log:
+        controller = Controller(Cluster.of_processors(4), Easy(), Constant(9), Doubling(), log=log)
+        told = controller.step(0, [Submitted(0, Job.gang("1", 0, 1))])
+        instructed = [each for each in read_log(path) if isinstance(each, records.Instructed)]
+        assert [each.instruction for each in instructed] == told
+
+
+texts = st.text(max_size=8)
+numbers = st.floats(min_value=0, max_value=1e12)
+jobs = st.builds(
+    Job,
+    job_id=texts,
+    submit_seconds=numbers,
+    stages=st.lists(
+        st.builds(
+            Stage, st.integers(1, 9), st.builds(Resources, numbers, numbers, numbers), name=texts
+        ),
+        min_size=1,
+        max_size=2,
+    ).map(tuple),
+    requested_seconds=st.none() | numbers,
+    user=st.none() | texts,
+    after=st.lists(texts, max_size=2).map(tuple),
+    value=st.none()
+    | st.builds(DeadlineValue, numbers, numbers)
+    | st.builds(
+        lambda start, value: DecayingValue(start, 2.0 * start + 1.0, value), numbers, numbers
+    ),
+    attributes=st.dictionaries(texts, texts, max_size=2),
+)
+outcomes = st.builds(
+    Outcome, texts, numbers, numbers | st.just(float("inf")), st.sampled_from(EndedBecause)
+)
+events = (
+    st.builds(Submitted, numbers, jobs)
+    | st.builds(HistoryOutcome, numbers, jobs, outcomes)
+    | st.builds(Cancelled, numbers, texts)
+)
+
+
+@given(event=events, step=st.integers(0, 10**9))
+def test_every_event_survives_the_text(event, step):
+    """Any job, any outcome, any characters: the line gives back an equal record."""
+    record = records.EventTaken(step, event.time, event)
+    line = record_line(record)
+    assert line.count("\n") == 1
+    assert parse_record(line, "log", 1) == record
+
+
+def test_a_manifest_keeps_nodes_and_conventions():
+    """The cluster with its nodes, the conventions and the hashes come back."""
+    node = Node("n1", Resources(2, 3, 1), {"rack": "a"})
+    cluster = Cluster((Partition("gpu", Resources(2, 3, 1), (node,)),))
+    manifest = Manifest("toy", cluster, PREDICTSIM, None, {"python": "3"}, {"log.swf": "00"}, 1e9)
+    assert parse_record(record_line(manifest), "log", 1) == manifest
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"kind":"nothing"}',
+        '{"kind":"event","step":0,"time":0}',
+        '{"kind":"event","step":0,"time":0,"event":{"type":"Start"}}',
+        '{"kind":"event","step":"x","time":0,"event":{"type":"Tick","time":0}}',
+        '{"kind":"event","step":0,"time":0,"event":{"type":"Tick","time":"soon"}}',
+        '{"kind":"event","step":0,"time":0,"event":{"type":"Submitted","time":0,"job":{}}}',
+        '{"kind":"drained","step":0,"more":1}',
+    ],
+)
+def test_a_line_that_is_no_record_is_named(line):
+    """Whatever stands there, the error says where."""
+    with pytest.raises(InputError, match="log, line 7: not a record"):
+        parse_record(line, "log", 7)
+
+
+@given(text=st.binary(max_size=200))
+def test_no_file_breaks_the_reader(tmp_path_factory, text):
+    """Any bytes at all give records or an InputError."""
+    path = tmp_path_factory.mktemp("log") / "events.jsonl"
+    path.write_bytes(text)
+    with pytest.raises(InputError):
+        list(read_log(path))
+
+
+def test_a_log_begins_with_its_manifest(tmp_path):
+    """A line that is a record but no manifest is no beginning; an empty or absent file neither."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps({"kind": "drained", "step": 0}) + "\n")
+    with pytest.raises(InputError, match="manifest"):
+        list(read_log(path))
+    path.write_text("")
+    with pytest.raises(InputError, match="no record"):
+        list(read_log(path))
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_log(tmp_path / "absent"))
+
+
+def test_a_log_that_cannot_be_written_is_an_error_of_the_input(tmp_path):
+    """A folder in the file's place, or no folder at all."""
+    with pytest.raises(InputError, match="cannot be written"):
+        JsonLinesLog(tmp_path, MANIFEST)
+    with pytest.raises(InputError, match="cannot be written"):
+        JsonLinesLog(tmp_path / "absent" / "events.jsonl", MANIFEST)

@@ -1,0 +1,175 @@
+"""A run that was killed and recovered at any step decides from then on as one that was not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.model.conventions import IN_CYCLES, STANDARD
+from foresail.model.protocols import NeedsTruth
+from foresail.model.registry import entries
+from foresail.record.compaction import Compaction
+from foresail.record.log_text import parse_record, record_line
+from foresail.record.records import Manifest, Predicted, ReasonChanged
+from foresail.record.run_fold import RunFold
+from foresail.simulator.conditions import ClusterConditions, random_outages
+from foresail.simulator.engine import simulate_events
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from made_moments import racks
+
+SCHEDULERS = (
+    "fcfs,recent,doubling",
+    "ljf,recent,doubling",
+    "saf,recent,doubling",
+    "sjf,recent,doubling",
+    "in_order(queue=smallest_area),recent,doubling",
+    "easy(order=shortest),recent,incremental",
+    "conservative,similar,incremental",
+    "guarded_backfilling,similar,incremental",
+    "capacity(cycle_seconds=20),recent,doubling",
+    "priority,similar,doubling",
+    "tetrisched(cycle_seconds=20),similar,doubling",
+    "3sigma,similar,exponential_increment",
+    "3sigma(fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
+)
+PREDICTORS = (
+    "calibrated",
+    "calibrated(of=history)",
+    "clairvoyant",
+    "combined",
+    "combined(members=[history,similar])",
+    "history(feature_values=2000,false_alarm_jobs=10)",
+    "jvu",
+    "perturbed",
+    "quantile_regression",
+    "recent(k=3,partial=true)",
+    "regression",
+    "requested",
+    "sampled",
+    "similar",
+)
+
+
+def workload(seed):
+    """Jobs of three users, some urgent, some in chains, some that like a rack, one too wide."""
+    chance = np.random.default_rng(seed)
+    count = 36
+    submits = np.sort(chance.integers(0, 1500, count)).astype(float)
+    runtimes = np.ceil(np.exp(chance.normal(5.0, 1.0, count)))
+    late = np.where(chance.random(count) < 0.4, submits + runtimes * 2.5, np.nan)
+    widths = chance.integers(1, 10, count)
+    widths[7] = 99
+    table = jobs_table(
+        {
+            "job_id": [str(number) for number in range(count)],
+            "submit_seconds": submits,
+            "tasks": widths,
+            "runtime_seconds": runtimes,
+            "requested_seconds": np.ceil(runtimes * chance.uniform(1.0, 6.0, count)),
+            "user": [f"u{number}" for number in chance.integers(0, 3, count)],
+            "deadline_seconds": [None if np.isnan(each) else float(each) for each in late],
+            "preferred": ["partition:rack1" if at % 5 == 0 else None for at in range(count)],
+            "slowdown_elsewhere": [1.5 if at % 5 == 0 else None for at in range(count)],
+            "after_jobs": [str(at - 4) if at % 9 == 8 else None for at in range(count)],
+        }
+    )
+    return Workload(table, WorkloadMeta("random", "drawn", 16))
+
+
+class Records:
+    """A log in memory, as text; ``told`` are beliefs and reasons, which are told but not done."""
+
+    def __init__(self, manifest):
+        self.told = []
+        self.compaction = Compaction()
+        self.lines = []
+        self.append(manifest)
+
+    def append(self, record):
+        self.lines.append(record_line(record))
+        self.compaction.take(record, self.lines[-1])
+        if isinstance(record, Predicted | ReasonChanged):
+            self.told.append(replace(record, step=0))
+
+    def commit(self):
+        pass
+
+
+class Mortal:
+    """A controller that is killed now and then; another one takes over, from the log alone."""
+
+    def __init__(self, build, log, kills):
+        self._build, self._log, self._kills = build, log, kills
+        self.steps = []
+        self.controller = build(log)
+
+    def __getattr__(self, name):
+        return getattr(self.controller, name)
+
+    def step(self, now, events):
+        if self._kills.random() < 0.15:
+            self._recover()
+        instructions = self.controller.step(now, events)
+        self.steps.append((now, tuple(instructions), replace(self.controller.counters)))
+        return instructions
+
+    def _recover(self):
+        run = RunFold()
+        whole = self._kills.random() < 0.5
+        for number, line in enumerate(self._log.lines if whole else self._log.compaction.lines()):
+            run.take(parse_record(line, "log", number))
+        predictor = self.controller.predictor
+        self.controller = self._build(self._log)
+        if isinstance(predictor, NeedsTruth):
+            self.controller.predictor = predictor
+        self.controller.take_over(run)
+
+
+def decided(policy, seed, kills):
+    """Every step of a run, with what was counted, and what its log was told of beliefs."""
+    cluster = racks(2, 8)
+    conditions = ClusterConditions(
+        cycle_seconds=20.0, outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed)
+    )
+    conventions = STANDARD if seed % 2 else IN_CYCLES
+    log = Records(Manifest(policy, cluster, conventions))
+
+    def build(log):
+        return Controller(cluster, *parse_policy(policy).build(), conventions, log)
+
+    mortal = Mortal(build, log, kills)
+    simulate_events(workload(seed), mortal, policy, conditions=conditions)
+    return mortal.steps, [each for each in log.told if isinstance(each, Predicted)]
+
+
+class Never(random.Random):
+    """No kill at all."""
+
+    def random(self):
+        return 1.0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "policy", [*SCHEDULERS, *(f"easy(order=shortest),{each},doubling" for each in PREDICTORS)]
+)
+def test_a_killed_run_decides_as_one_that_was_not(policy, seed):
+    """Killed at about every seventh step, recovered from the whole log or from a snapshot."""
+    unbroken = decided(policy, seed, Never())
+    assert len(unbroken[0]) > 50
+    assert decided(policy, seed, random.Random(seed)) == unbroken
+
+
+def test_every_registered_scheduler_and_predictor_is_killed():
+    """Whoever adds one adds it here."""
+    names = {text.partition("(")[0] for each in SCHEDULERS for text in each.split(",")}
+    assert {each.name for each in entries("scheduler")} <= names
+    assert {each.name for each in entries("predictor")} <= {
+        each.partition("(")[0] for each in PREDICTORS
+    }

@@ -1,0 +1,145 @@
+"""The fold of a run's records is the state that its controller is in, after every step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from foresail.checks.tiny import tiny_workload
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster
+from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
+from foresail.model.event import Cancelled, Ended, Submitted, Tick
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.record.compaction import Compaction
+from foresail.record.log_text import parse_record, record_line
+from foresail.record.records import Manifest
+from foresail.record.run_fold import RunFold
+from foresail.simulator.engine import simulate_events
+from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
+
+
+class Checked:
+    """A log that is folded as it is written, and compared with its controller step by step."""
+
+    def __init__(self, manifest):
+        self.fold, self.compaction = RunFold(), Compaction()
+        self.controller: Controller | None = None
+        self.steps = self.records = 0
+        self.append(manifest)
+
+    def append(self, record):
+        self.records += 1
+        line = record_line(record)
+        self.fold.take(parse_record(line, "log", self.records))
+        self.compaction.take(record, line)
+
+    def commit(self):
+        assert known(self.fold) == of_controller(self.controller)
+        self.steps += 1
+        if self.steps % 10 == 0:
+            assert known(self.refolded()) == known(self.fold)
+
+    def refolded(self):
+        """What the records that matter lead to, as a state."""
+        fold = RunFold()
+        for number, line in enumerate(self.compaction.lines(), 1):
+            fold.take(parse_record(line, "log", number))
+        assert fold.jobs.past == self.fold.jobs.past
+        assert fold.jobs.wakes == self.fold.jobs.wakes
+        assert fold.lessons == self.fold.lessons
+        assert (fold.memory, fold.has_news) == (self.fold.memory, self.fold.has_news)
+        assert (fold.steps, fold.now) == (self.fold.steps, self.fold.now)
+        assert fold.learned_of == self.fold.learned_of
+        return fold
+
+
+def known(fold):
+    state = fold.state
+    living = {each.job.job_id for each in state.pending()}
+    return (
+        state.pending(),
+        dict(state.running),
+        dict(state.estimates),
+        set(state.stopping),
+        dict(state.ended),
+        state.capacity.free_by_partition(),
+        dict(fold.reservations),
+        {job: start for job, start in fold.plan.starts.items() if job in living},
+        replace(fold.counters),
+        fold.draining,
+    )
+
+
+def of_controller(controller):
+    state = controller._state
+    return (
+        state.pending(),
+        dict(state.running),
+        dict(state.estimates),
+        set(state.stopping),
+        dict(state.ended),
+        state.capacity.free_by_partition(),
+        dict(controller.reservations),
+        dict(controller.plan),
+        replace(controller.counters),
+        controller.draining,
+    )
+
+
+def checked(parts, cluster, conventions=STANDARD):
+    log = Checked(Manifest("toy", cluster, conventions))
+    log.controller = Controller(cluster, *parts, conventions, log)
+    return log
+
+
+def random_jobs(seed):
+    random = np.random.default_rng(seed)
+    submit = np.cumsum(random.integers(0, 30, 60)).tolist()
+    return [(at, int(random.integers(1, 6)), int(random.integers(5, 90)), 100) for at in submit]
+
+
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM])
+@pytest.mark.parametrize("scheduler", [Fcfs, Easy, lambda: PreemptsOnce("7")])
+def test_simulations_fold_to_the_state_of_their_controller(scheduler, conventions):
+    """Corrections, preemption, jobs too wide, passes within an instant."""
+    log = checked((scheduler(), Constant(25.0), Doubling()), Cluster.of_processors(4), conventions)
+    simulate_events(tiny_workload(random_jobs(3)), log.controller, "toy")
+    assert log.steps > 100
+    assert log.fold.jobs.past
+
+
+@pytest.mark.parametrize(
+    "policy", ["conservative,recent,incremental", "capacity(cycle_seconds=5),recent,doubling"]
+)
+def test_plans_fold_too(policy):
+    """Every job has a planned start, which moves as others end."""
+    conventions = IN_CYCLES if "cycle" in policy else STANDARD
+    log = checked(parse_policy(policy).build(), Cluster.of_processors(5), conventions)
+    controller, running = log.controller, {}
+    random = np.random.default_rng(5)
+    for second in range(0, 600, 5):
+        now = float(second)
+        over = [job_id for job_id, end in running.items() if end <= now]
+        because = [EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.LOST]
+        events = [
+            Ended(now, Outcome(job_id, 0.0, now, because[random.integers(3)])) for job_id in over
+        ]
+        for job_id in over:
+            del running[job_id]
+        if random.random() < 0.5:
+            job = Job.gang(f"j{second}", now, int(random.integers(1, 4)), 60.0, "ann")
+            after = (f"j{second - 25}",) if random.random() < 0.3 else ()
+            events.append(Submitted(now, replace(job, after=after)))
+        waiting = [each.job.job_id for each in controller.pending]
+        if waiting and random.random() < 0.1:
+            events.append(Cancelled(now, waiting[-1]))
+        controller.step(now, [*events, Tick(now)])
+        for job_id in controller.running.keys() - running.keys():
+            running[job_id] = now + float(random.integers(5, 60))
+    assert len(log.fold.jobs.past) > 20
+    assert len(log.compaction) < log.records / 2

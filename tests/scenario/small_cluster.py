@@ -1,0 +1,46 @@
+"""A rack of four nodes, and six jobs to which every option makes a difference."""
+
+import polars as pl
+
+from foresail.traces import schema
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+CYCLE_SECONDS = 7.0
+NODES = pl.DataFrame(
+    [
+        {"node": f"n{number}", "partition": "rack", "count": 1, "cpus": 1.0, "gpus": 0.0}
+        for number in range(1, 5)
+    ],
+    schema=schema.NODES,
+)
+ROWS = [(1, 2, 10, 20), (1, 2, 10, 20), (2, 4, 50, 40), (3, 2, 5, 5), (5, 1, 30, 90), (6, 3, 9, 60)]
+"""When it comes, its tasks, its runtime and its limit; the third is to run into its own."""
+
+
+def workload(after: dict[str, str] | None = None) -> Workload:
+    """The jobs; ``after`` says which wait for which others."""
+    submit, tasks, runtime, limit = (list(map(float, column)) for column in zip(*ROWS, strict=True))
+    ids = [str(number) for number in range(1, len(ROWS) + 1)]
+    given = {
+        "job_id": ids,
+        "submit_seconds": submit,
+        "runtime_seconds": runtime,
+        "requested_seconds": limit,
+        "tasks": [int(count) for count in tasks],
+        "user": ["ann"] * len(ROWS),
+        "after_jobs": [(after or {}).get(each) for each in ids],
+    }
+    return Workload(jobs_table(given), WorkloadMeta("small", "hand", 4), NODES)
+
+
+def history() -> Workload:
+    """What ann's jobs took before."""
+    given = {
+        "job_id": ["h1", "h2"],
+        "submit_seconds": [0.0, 100.0],
+        "runtime_seconds": [3.0, 4.0],
+        "requested_seconds": [50.0, 50.0],
+        "tasks": [1, 1],
+        "user": ["ann", "ann"],
+    }
+    return Workload(jobs_table(given), WorkloadMeta("earlier", "hand", 4))

@@ -1,0 +1,77 @@
+"""Which engine a scenario gets, by what the engines say they can."""
+
+from dataclasses import replace
+
+import pytest
+
+from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError, UnknownNameError
+from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, Need, engine_of
+from foresail.scenario.learned_before import HistoryWorkload
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions, Outage
+from scenario.small_cluster import history, workload
+
+PLAIN = Scenario(workload(), parse_policy("easy,recent"))
+NEEDING = {
+    Need.PLACES: {"place": "nodes"},
+    Need.DEPENDENCIES: {"workload": workload({"2": "1"})},
+    Need.ANY_POLICY: {"policy": parse_policy("prio")},
+    Need.EVENT_LOG: {"event_log": "events.jsonl"},
+    Need.LEARNED_BEFORE: {"learned_before": HistoryWorkload(history())},
+    Need.CYCLES: {"conditions": ClusterConditions(cycle_seconds=4.0)},
+    Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
+}
+
+
+def test_the_quickest_that_can():
+    """A pool under a compiled policy, also before its log is read; a seed alone draws nothing."""
+    for scenario in (
+        PLAIN,
+        replace(PLAIN, workload=None),
+        replace(PLAIN, enforce_limits=True),
+        replace(PLAIN, conditions=ClusterConditions(seed=3)),
+    ):
+        assert engine_of(scenario) is COMPILED_REPLAY
+
+
+@pytest.mark.parametrize("need", Need)
+def test_each_need_alone_takes_the_event_engine(need):
+    """And the replay, asked for by name, is refused with what is missing and what would do."""
+    scenario = replace(PLAIN, **NEEDING[need])
+    assert engine_of(scenario) is EVENT_ENGINE
+    with pytest.raises(InputError, match=need) as refused:
+        engine_of(replace(scenario, engine=COMPILED_REPLAY.name))
+    assert (refused.value.field, refused.value.value) == ("engine", COMPILED_REPLAY.name)
+    assert refused.value.expected == EVENT_ENGINE.name
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [ClusterConditions(runtime_noise=0.1), ClusterConditions(outages=(Outage("n1", 1.0, 2.0),))],
+)
+def test_all_conditions_are_seen(conditions):
+    """Noise and outages as delays."""
+    assert engine_of(replace(PLAIN, conditions=conditions)) is EVENT_ENGINE
+
+
+def test_a_cluster_of_its_own_is_a_place():
+    """Even one that looks like the workload's processors: it may have another size."""
+    assert engine_of(replace(PLAIN, place=Cluster.of_processors(2))) is EVENT_ENGINE
+
+
+def test_an_engine_by_name():
+    """Each gives the same schedule, and its name is in the result; another name is none."""
+    schedules = [run_scenario(replace(PLAIN, engine=name)) for name in ENGINES]
+    assert [each.meta.engine for each in schedules] == list(ENGINES)
+    assert schedules[0].jobs.equals(schedules[1].jobs)
+    with pytest.raises(UnknownNameError, match="did you mean 'event-engine'"):
+        engine_of(replace(PLAIN, engine="event-engin"))
+
+
+def test_a_scenario_without_jobs_is_none_to_run():
+    """It has to be read first."""
+    with pytest.raises(InputError, match="no jobs"):
+        run_scenario(replace(PLAIN, workload=None))

@@ -1,0 +1,149 @@
+"""The order of the waiting jobs, the releases and the heap of ends, against sorted lists."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiled import compiled
+from foresail.kernels import waiting_jobs
+from foresail.kernels.waiting_jobs import (
+    CANDIDATE,
+    EXPECTED_END,
+    HELD,
+    ORDER_COLUMNS,
+    PASS_COLUMNS,
+    QUEUE,
+    RELEASE_COLUMNS,
+    RESERVATION,
+)
+from foresail.schedulers.kernels.easy import shadow_of
+from foresail.simulator.kernels import event_heap
+
+place_after = compiled(waiting_jobs.place_after)
+enter = compiled(waiting_jobs.enter)
+leave = compiled(waiting_jobs.leave)
+advance = compiled(waiting_jobs.advance)
+sort = compiled(waiting_jobs.sort)
+drop_started = compiled(waiting_jobs.drop_started)
+hold = compiled(waiting_jobs.hold)
+let_go = compiled(waiting_jobs.let_go)
+heap_push = compiled(event_heap.heap_push)
+heap_pop = compiled(event_heap.heap_pop)
+shadow = compiled(shadow_of)
+
+TIMES = st.integers(0, 6).map(float) | st.just(math.inf)
+
+
+def rows(order, column, count):
+    """Keys and slots of the first places."""
+    return [(float(key), int(slot)) for key, slot in order[:count, column - 1 : column + 1]]
+
+
+def filled(column, pairs, room=0):
+    """A table with these keys and slots in it."""
+    order = np.full((len(pairs) + room, ORDER_COLUMNS), math.nan)
+    for place, pair in enumerate(pairs):
+        order[place, column - 1 : column + 1] = pair
+    return order
+
+
+@pytest.mark.parametrize("column", [QUEUE, CANDIDATE])
+@given(keys=st.lists(TIMES, max_size=30), data=st.data())
+def test_entering_and_leaving_keep_keys_and_arrivals_in_order(column, keys, data):
+    """Whatever enters and leaves, the places are a sorted list of (key, slot)."""
+    order = filled(column, [], room=len(keys))
+    model: list[tuple[float, int]] = []
+    for slot, key in enumerate(keys):
+        place = place_after(order, column, 0, len(model), key, slot)
+        enter(order, column, len(model), place, key, slot)
+        model = sorted([*model, (key, slot)])
+        assert rows(order, column, len(model)) == model
+        if data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(model))
+            leave(order, column, place_after(order, column, 0, len(model), *gone), len(model))
+            model.remove(gone)
+            assert rows(order, column, len(model)) == model
+
+
+@given(st.lists(TIMES, max_size=60), st.integers(0, 5))
+def test_sorting_in_place_is_by_key_and_then_by_slot(keys, first):
+    """What is before ``first`` stays."""
+    pairs = [(key, (7 * slot) % 61) for slot, key in enumerate(keys)]
+    first = min(first, len(pairs))
+    order = filled(QUEUE, pairs)
+    sort(order, QUEUE, first, len(pairs))
+    assert rows(order, QUEUE, len(pairs)) == pairs[:first] + sorted(pairs[first:])
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.data())
+def test_advanced_and_started_jobs_leave_the_others_as_they_were(started, data):
+    """One job goes to the front, then what has started is gone; nothing else moves."""
+    count = len(started)
+    pairs = [(float(slot), slot) for slot in range(count)]
+    slot = data.draw(st.integers(0, count - 1))
+    order = filled(CANDIDATE, pairs)
+    advance(order, CANDIDATE, 0, slot)
+    model = [(-math.inf, slot), *(pair for pair in pairs if pair[1] != slot)]
+    assert rows(order, CANDIDATE, count) == model
+    jobs = np.full((count, PASS_COLUMNS), math.nan)
+    jobs[started, RESERVATION] = -math.inf
+    drop_started(order, CANDIDATE, count, jobs)
+    left = [pair for pair in model if not started[pair[1]]]
+    assert rows(order, CANDIDATE, len(left)) == left
+
+
+@given(st.data())
+def test_releases_are_a_sorted_list(data):
+    """Holding and letting go in any order keeps (time, width, slot) together, sorted by time."""
+    room = 20
+    release = np.empty((room, RELEASE_COLUMNS))
+    model: list[tuple[float, float, int]] = []
+    for slot in range(room):
+        if model and data.draw(st.booleans()):
+            end, _, gone = data.draw(st.sampled_from(model))
+            let_go(release, len(model), end, gone)
+            model = [entry for entry in model if entry[2] != gone]
+        end, width = data.draw(TIMES), float(slot % 4)
+        hold(release, len(model), end, width, slot)
+        model.append((end, width, slot))
+        model.sort(key=lambda entry: entry[0])
+        assert [tuple(row) for row in release[: len(model)].tolist()] == model
+
+
+@given(st.lists(st.none() | TIMES, max_size=40))
+def test_heap_pops_by_time_and_then_by_order(script):
+    """Numbers push, None pops; as Python's heap of tuples does."""
+    heap = np.empty((40, event_heap.HEAP_COLUMNS))
+    model: list[tuple[float, int, int]] = []
+    for number, time in enumerate(script):
+        if time is not None:
+            heap_push(heap, len(model), time, number, 100 + number)
+            heapq.heappush(model, (time, number, 100 + number))
+        elif model:
+            assert heap_pop(heap, len(model)) == heapq.heappop(model)[2]
+    while model:
+        assert heap_pop(heap, len(model)) == heapq.heappop(model)[2]
+
+
+@given(
+    st.lists(st.tuples(TIMES, st.integers(1, 4)), max_size=12),
+    st.integers(0, 4),
+    st.integers(1, 12),
+)
+def test_shadow_is_the_first_time_with_enough_room(holds, free, needed):
+    """All that is released at the shadow time counts; too few releases: never."""
+    needed += free  # the head does not fit now
+    holds = sorted(holds)
+    release = np.zeros((len(holds), RELEASE_COLUMNS))
+    release[:, EXPECTED_END] = [time for time, _ in holds]
+    release[:, HELD] = [width for _, width in holds]
+    room = {time: free + sum(w for t, w in holds if t <= time) for time, _ in holds}
+    first = min((time for time in room if room[time] >= needed), default=None)
+    expected = (math.inf, 0.0) if first is None else (first, room[first] - needed)
+    assert shadow(float(free), float(needed), release, len(holds)) == expected

@@ -1,0 +1,383 @@
+"""A slow, obvious simulator: lists, sorting and brute force, to compare the compiled replay with.
+
+It knows one cluster of processors, estimates given beforehand, and the rules as they are written
+down in the schedulers' docstrings; it shares no code with them. Times are whole seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+
+
+@dataclass(eq=False)
+class SlowJob:
+    """A job, what is believed of it and what becomes of it."""
+
+    number: int
+    submit: float
+    cpus: int
+    runtime: float
+    requested: float
+    predicted: float
+    user: str | None = "ann"
+    planned: float = 0.0
+    likely: float = 0.0
+    estimate: float = 0.0
+    corrections: int = 0
+    start: float = math.nan
+    backfilled: bool = False
+
+    @property
+    def kind(self) -> tuple[str | None, float]:
+        return self.user, self.requested
+
+    @property
+    def end(self) -> float:
+        return self.start + self.runtime
+
+    @property
+    def expected_end(self) -> float:
+        return self.start + self.estimate
+
+
+@dataclass
+class Moment:
+    """What a pass sees: the queue, the same jobs as candidates, and who holds what until when."""
+
+    now: float
+    processors: int
+    queue: list[SlowJob]
+    candidates: list[SlowJob]
+    holds: list[tuple[float, int]]
+    plan: dict[SlowJob, float]
+
+    @property
+    def free(self) -> int:
+        return self.processors - sum(cpus for _, cpus in self.holds)
+
+    def free_at(self, time: float) -> int:
+        """Expected to be free at a time, if nothing else starts."""
+        return self.processors - sum(cpus for end, cpus in self.holds if end > time)
+
+    def begin(self, job: SlowJob) -> None:
+        self.holds.append((self.now + job.planned, job.cpus))
+
+    def shadow(self, cpus: int) -> float:
+        """First time at which so many cpus are expected to be free."""
+        times = [self.now, *(end for end, _ in self.holds)]
+        return min((time for time in times if self.free_at(time) >= cpus), default=math.inf)
+
+
+Pass = Callable[[Moment], list[SlowJob]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A scheduler: its pass, its orders as expressions, and its guard against starvation."""
+
+    one_pass: Pass
+    queue: str = "submit"
+    candidates: str | None = None
+    plan: str = "predicted"
+    likely: str = "q50"
+    age_limit: float = math.inf
+    oldest_limit: float = math.inf
+
+
+def in_order(moment: Moment) -> list[SlowJob]:
+    """Start the front of the queue while it fits."""
+    started = []
+    for job in moment.queue:
+        if job.cpus > moment.free:
+            break
+        moment.begin(job)
+        started.append(job)
+    return started
+
+
+def easy(moment: Moment) -> list[SlowJob]:
+    """Start in order; then whoever ends before the head's shadow time or fits beside the head."""
+    started = in_order(moment)
+    waiting = [job for job in moment.queue if job not in started]
+    if not waiting:
+        return started
+    head = waiting[0]
+    shadow = moment.shadow(head.cpus)
+    extra = moment.free_at(shadow) - head.cpus if math.isfinite(shadow) else 0
+    for job in moment.candidates:
+        if job in started or job is head or job.cpus > moment.free:
+            continue
+        if moment.now + job.planned > shadow:
+            if job.cpus > extra:
+                continue
+            extra -= job.cpus
+        moment.begin(job)
+        started.append(job)
+    return started
+
+
+@dataclass
+class Chart:
+    """Who holds how many cpus from when to when."""
+
+    processors: int
+    bars: list[tuple[float, float, int]] = field(default_factory=list)
+
+    def free_at(self, time: float) -> int:
+        return self.processors - sum(cpus for start, end, cpus in self.bars if start <= time < end)
+
+    def fits(self, start: float, seconds: float, cpus: int) -> bool:
+        end = start + seconds
+        changes = [start, *(begin for begin, _, _ in self.bars if start < begin < end)]
+        return start == end or all(self.free_at(time) >= cpus for time in changes)
+
+    def earliest(self, now: float, seconds: float, cpus: int) -> float:
+        times = sorted({now, *(end for _, end, _ in self.bars if now < end < math.inf)})
+        open_times = (t for t in times if self.free_at(t) >= cpus and self.fits(t, seconds, cpus))
+        return next(open_times, math.inf)
+
+    def draw(self, start: float, job: SlowJob) -> None:
+        self.bars.append((start, start + job.planned, job.cpus))
+
+    def erase(self, start: float, job: SlowJob) -> None:
+        self.bars.remove((start, start + job.planned, job.cpus))
+
+
+def chart_of(moment: Moment) -> Chart:
+    return Chart(moment.processors, [(-math.inf, end, cpus) for end, cpus in moment.holds])
+
+
+def reserving(reservations: int) -> Pass:
+    """Reserve for the first few blocked jobs; whoever delays none of them may start."""
+
+    def one_pass(moment: Moment) -> list[SlowJob]:
+        started = in_order(moment)
+        waiting = [job for job in moment.queue if job not in started]
+        chart = chart_of(moment)
+        reserved = waiting[:reservations]
+        for job in reserved:
+            start = chart.earliest(moment.now, job.planned, job.cpus)
+            if start < math.inf:
+                chart.draw(start, job)
+            if start == moment.now and job.cpus <= moment.free:
+                moment.begin(job)
+                started.append(job)
+        for job in moment.candidates:
+            if job in started or job in reserved:
+                continue
+            if job.cpus <= moment.free and chart.fits(moment.now, job.planned, job.cpus):
+                chart.draw(moment.now, job)
+                moment.begin(job)
+                started.append(job)
+        return started
+
+    return one_pass
+
+
+def conservative(moment: Moment) -> list[SlowJob]:
+    """Everybody holds a reservation, kept if it can be; then all move forward in queue order."""
+    chart = chart_of(moment)
+    held = [job for job in moment.queue if job in moment.plan]
+    plan: dict[SlowJob, float] = {}
+    for job in held + [job for job in moment.queue if job not in moment.plan]:
+        start = max(moment.now, moment.plan.get(job, -math.inf))
+        kept = job in moment.plan and chart.free_at(start) >= job.cpus
+        if not kept or not chart.fits(start, job.planned, job.cpus):
+            start = chart.earliest(moment.now, job.planned, job.cpus)
+        if start < math.inf:
+            chart.draw(start, job)
+            plan[job] = start
+    started = []
+    for job in moment.queue:
+        if job not in plan:
+            continue
+        chart.erase(plan[job], job)
+        plan[job] = chart.earliest(moment.now, job.planned, job.cpus)
+        if plan[job] < math.inf:
+            chart.draw(plan[job], job)
+        if plan[job] == moment.now and job.cpus <= moment.free:
+            moment.begin(job)
+            started.append(job)
+            del plan[job]
+    moment.plan.clear()
+    moment.plan.update((job, start) for job, start in plan.items() if start < math.inf)
+    return started
+
+
+def guarded(
+    protected: int, wait_bound: float, age_limit: float = math.inf, oldest_limit: float = math.inf
+) -> Pass:
+    """In queue order and boldly behind the head, but nobody pushes the oldest beyond a bound."""
+
+    def keeps_the_bound(moment: Moment, job: SlowJob, waiting: list[SlowJob]) -> bool:
+        oldest = sorted(waiting, key=lambda each: each.number)[:protected]
+        end = moment.now + job.planned
+        for old in oldest:
+            if old is job:
+                return True
+            possible = moment.shadow(old.cpus)
+            deadline = max(old.submit + wait_bound, possible, moment.now)
+            if end > deadline and moment.free_at(deadline) - old.cpus < job.cpus:
+                return False
+        return True
+
+    def one_pass(moment: Moment) -> list[SlowJob]:
+        started: list[SlowJob] = []
+        head = None
+        promoted = False
+        shadow, extra = math.inf, 0
+        for job in moment.queue:
+            waiting = [each for each in moment.queue if each not in started]
+            if job.cpus > moment.free:
+                if head is None:
+                    head = job
+                    shadow = moment.shadow(head.cpus)
+                    extra = moment.free_at(shadow) - head.cpus if shadow < math.inf else 0
+                    is_oldest = head.number == min(each.number for each in waiting)
+                    wait = moment.now - head.submit
+                    promoted = wait >= age_limit or (is_oldest and wait >= oldest_limit)
+                continue
+            end = moment.now + job.planned
+            uses_extra = False
+            if head is not None:
+                hopeful = moment.now + job.likely <= shadow
+                if promoted and end > head.submit + wait_bound:
+                    hopeful = False
+                uses_extra = end > shadow and not hopeful
+                if uses_extra and job.cpus > extra:
+                    continue
+            if not keeps_the_bound(moment, job, waiting):
+                continue
+            if uses_extra:
+                extra -= job.cpus
+            moment.begin(job)
+            started.append(job)
+        return started
+
+    return one_pass
+
+
+def value(text: str, job: SlowJob, now: float, probe: float = 1.0) -> float:
+    """An expression over job fields, by Python itself; what is not a number comes last."""
+    fields = dict.fromkeys(("predicted", "q10", "q25", "q50", "q75", "q90"), job.predicted)
+    fields |= {"submit": job.submit, "cpus": job.cpus, "requested": job.requested}
+    fields |= {"now": now, "wait": now - job.submit, "probe": probe}
+    fields["urgency"] = 1.0 / max(job.predicted, 10.0)
+    functions = {"min": min, "max": max, "sqrt": math.sqrt, "abs": abs}
+    result = eval(text, {"__builtins__": {}}, fields | functions)
+    return math.inf if math.isnan(result) else result
+
+
+def corrected(name: str, job: SlowJob) -> float:
+    """The next estimate of a job that has run as long as the one it has."""
+    current = job.estimate
+    wanted = {
+        "requested": job.requested,
+        "incremental": current + INCREMENTS[min(job.corrections, len(INCREMENTS) - 1)],
+        "incremental(reading=absolute)": (
+            job.planned + INCREMENTS[job.corrections]
+            if job.corrections < len(INCREMENTS)
+            else current + INCREMENTS[-1]
+        ),
+        "doubling": 2 * current,
+        "doubling(reading=triple)": 3 * current,
+    }[name]
+    allowed = min(wanted, job.requested)
+    return allowed if current < allowed < math.inf else max(2 * current, 1.0)
+
+
+@dataclass
+class SlowSimulation:
+    """The order of things: who waits, who runs, and what happens in one second."""
+
+    processors: int
+    rules: Rules
+    correction: str
+    predictsim: bool
+    waiting: list[SlowJob] = field(default_factory=list)
+    running: list[SlowJob] = field(default_factory=list)
+    plan: dict[SlowJob, float] = field(default_factory=dict)
+    most_in_use: int = 0
+    jobs: Sequence[SlowJob] = ()
+
+    def run(self, jobs: Sequence[SlowJob]) -> None:
+        """Fill in what becomes of the jobs, which are in order of submission."""
+        self.jobs = jobs
+        coming = list(jobs)
+        while coming or self.running:
+            now = min(
+                [
+                    *(job.submit for job in coming[:1]),
+                    *(min(job.end, job.expected_end) for job in self.running),
+                ]
+            )
+            arrived = [job for job in coming if job.submit == now]
+            coming = coming[len(arrived) :]
+            if self.predictsim:
+                self.correct(now)
+                for job in arrived:
+                    self.submit(job)
+                    self.schedule(now)
+                while any(job.end == now for job in self.running):
+                    self.running.remove(next(job for job in self.running if job.end == now))
+                    self.schedule(now)
+            else:
+                ended = [job for job in self.running if job.end == now]
+                self.running = [job for job in self.running if job not in ended]
+                self.correct(now)
+                for job in arrived:
+                    self.submit(job)
+                if arrived or ended:
+                    self.schedule(now)
+
+    def submit(self, job: SlowJob) -> None:
+        job.planned = value(self.rules.plan, job, job.submit)
+        job.likely = value(self.rules.likely, job, job.submit)
+        self.waiting.append(job)
+
+    def correct(self, now: float) -> None:
+        for job in self.running:
+            while job.expected_end <= now < job.end:
+                job.estimate = corrected(self.correction, job)
+                job.corrections += 1
+
+    def schedule(self, now: float) -> None:
+        if not self.waiting:
+            return
+        seen = [job for job in self.running if not self.predictsim or job.expected_end > now]
+        aged = [job for job in self.waiting if now - job.submit >= self.rules.age_limit]
+        if not aged and now - self.waiting[0].submit >= self.rules.oldest_limit:
+            aged = self.waiting[:1]
+        pilots = {job: self.probe(job, seen, aged) for job in self.waiting}
+        candidates = self.rules.candidates or self.rules.queue
+
+        def in_order_of(text: str) -> list[SlowJob]:
+            others = [job for job in self.waiting if job not in aged]
+            return aged + sorted(others, key=lambda job: value(text, job, now, pilots[job]))
+
+        moment = Moment(
+            now,
+            self.processors,
+            in_order_of(self.rules.queue),
+            in_order_of(candidates),
+            [(job.expected_end, job.cpus) for job in seen],
+            self.plan,
+        )
+        for job in self.rules.one_pass(moment):
+            job.backfilled = job is not self.waiting[0]
+            self.waiting.remove(job)
+            job.start = now
+            job.estimate = job.planned
+            self.running.append(job)
+        self.most_in_use = max(self.most_in_use, sum(job.cpus for job in self.running))
+
+    def probe(self, job: SlowJob, running: list[SlowJob], aged: list[SlowJob]) -> int:
+        """How many waiting jobs it would inform: all alike, if none of them runs or is older."""
+        alike = [other for other in self.waiting if other.kind == job.kind]
+        if alike[0] is not job or job in aged or any(r.kind == job.kind for r in running):
+            return 1
+        return len(alike)

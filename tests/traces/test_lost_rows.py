@@ -1,0 +1,75 @@
+"""Rows that are no jobs: how many a log may lose, and what is said of each cause."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli.trace import app
+from foresail.model.errors import InputError
+from foresail.traces.folder import convert, read_folder
+from foresail.traces.reading import read
+from foresail.traces.validation import validate
+from foresail.traces.workload import LostRows
+
+HEADER = "arrival_time,length,cpus\n"
+
+
+def log(folder, good, *bad):
+    """A GAIA sample of so many jobs, and then lines that are none."""
+    path = folder / "log.csv"
+    path.write_text(HEADER + "".join(f"{n},1.5,4\n" for n in range(good)) + "\n".join(bad) + "\n")
+    return path
+
+
+def test_a_hundredth_may_be_lost_and_no_more(tmp_path):
+    """One row of a hundred is dropped and counted; of two, each cause is told, with an example."""
+    kept = read(log(tmp_path, 99, "x,1.5,4"))
+    assert kept.meta.lost == (
+        LostRows("dropped_malformed_line", 1, "a number in 'arrival_time'", "line 101: 'x'"),
+    )
+    ragged = log(tmp_path, 98, "x,1.5,4", "7,8")
+    words = (
+        r"no job can be made of 2 of 100 rows: 1 without 3 fields "
+        r"\(the first is line 101: '2 fields'\); 1 without a number in 'arrival_time' "
+        r"\(.*line 100: 'x'\).*--lenient"
+    )
+    for reading in (read, lambda path: convert(path, tmp_path / "folder")):
+        with pytest.raises(InputError, match=words):
+            reading(ragged)
+    assert not (tmp_path / "folder").exists()
+    assert len(read(ragged, strict=False)) == 98
+
+
+def test_a_ragged_table_is_refused(tmp_path):
+    """Two rows of three are no jobs."""
+    with pytest.raises(InputError, match="of 2 of 3 rows: 2 without 3 fields"):
+        read(log(tmp_path, 1, "2,3", "3,4,5,6"))
+
+
+def test_validation_and_conversion_say_each_cause(tmp_path):
+    """A finding a cause, with its example and a remedy; a folder remembers it."""
+    ragged = log(tmp_path, 10, "x,1.5,4", "y,1.5,4", "7,8")
+    meta = convert(ragged, tmp_path / "folder", strict=False)
+    assert sum(each.rows for each in meta.lost) == 3
+    assert read_folder(tmp_path / "folder").meta.lost == meta.lost
+    found = [each for each in validate(read(ragged, strict=False)).findings if each.value]
+    assert [(each.count, each.value) for each in found] == [
+        (1, "line 14: '2 fields'"),
+        (2, "line 12: 'x'"),
+    ]
+    assert all("--lenient" in each.remedy for each in found)
+
+
+@pytest.mark.parametrize(
+    ("bad", "option", "status"),
+    [(1, None, 0), (2, None, 2), (2, "--lenient", 0), (1, "--strict", 2)],
+)
+def test_validate_ends_with_an_error_where_too_many_are_lost(tmp_path, bad, option, status):
+    """More than a hundredth is one, unless asked for; strictly, any finding is."""
+    path = log(tmp_path, 100 - bad, *["x,1.5,4"] * bad)
+    found = CliRunner().invoke(app, ["validate", str(path), *([option] if option else [])])
+    assert found.exit_code == status, found.output
+    assert f"dropped_malformed_line: {bad} (first: line {102 - bad}: 'x')" in found.stdout
+    assert "correct the source or its mapping" in found.stdout
+    assert "none needed" not in found.stdout
