@@ -121,7 +121,9 @@ def test_a_target_that_forces_nodes_is_named():
 
 def test_what_today_rests_on_is_said(advice):
     """Nodes that nobody stated are called what they are: the log's processors."""
-    said = "Nobody said what there is today: the log's processors are counted as so many standard-1"
+    said = (
+        "What there is today was not said: the log's processors are counted as so many standard-1"
+    )
     assert said in " ".join(sentences(advice, PRICES))
     assert said not in " ".join(sentences(advised(owned=4), PRICES))
 

@@ -199,8 +199,8 @@ def _advised(advice: Advice, prices: PricesTold) -> list[str]:
     wait = (
         "No job waits"
         if best.tried.p95_wait_seconds == 0.0 and best.expected.mean_wait_seconds == 0.0
-        else f"People wait {duration(best.expected.mean_wait_seconds)} on average, and 19 jobs of "
-        f"20 at most {duration(best.tried.p95_wait_seconds)}"
+        else f"Jobs wait {duration(best.expected.mean_wait_seconds)} on average, and 19 of 20 "
+        f"at most {duration(best.tried.p95_wait_seconds)}"
     )
     costs = f"That costs {money(month, prices)} a month, {money(year, prices)} a year. {wait}."
     if not best.tried.nodes:
@@ -286,11 +286,11 @@ def _today(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _counted_from_the_log(advice: Advice) -> list[str]:
-    """That nobody said how many nodes there are today, where nobody did."""
+    """That it was not said how many nodes there are today, where it was not."""
     if advice.question.owned is not None or advice.market.committed:
         return []
     return [
-        "Nobody said what there is today: the log's processors are counted as so many "
+        "What there is today was not said: the log's processors are counted as so many "
         f"{advice.market.node.name} ({said_size(advice.market, 1)} each), which need not be what "
         "they are; --owned and --node say otherwise."
     ]

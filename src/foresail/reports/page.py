@@ -15,6 +15,7 @@ from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plan_page import RunCourse
 from foresail.reports.prediction_figures import coverage
+from foresail.reports.recorded_words import how_near
 from foresail.reports.sentences import (
     against_baseline,
     alone,
@@ -148,10 +149,12 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     )
     head = "".join(f"<th scope='col' class='number'>{as_html(text)}</th>" for text in headings)
     star = "<p class='note'>★ best of its column.</p>" if len(rows) > 1 else ""
+    near = how_near(view.summaries)
+    recorded = f"<p class='note'>{as_html(near)}</p>" if near else ""
     return (
         "<section id='summary'><h2>The numbers</h2><div class='wide' tabindex='0' role='region' "
         "aria-label='Summary table'><table><thead><tr><th scope='col'>policy</th>"
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div>{star}"
+        f"{head}</tr></thead><tbody>{body}</tbody></table></div>{star}{recorded}"
         f"{behind('summary', command)}</section>"
     )
 

@@ -21,7 +21,7 @@ def chance_words(chance: float | None, is_planned: bool) -> str:
     if chance is None:
         return "no deadline"
     rounded = f"{100 * chance:.0f} %"
-    return rounded if is_planned else f"at most {rounded}"
+    return rounded if is_planned or rounded == "0 %" else f"at most {rounded}"
 
 
 def solver_words(solved: Solved | None) -> str:

@@ -128,7 +128,7 @@ def _worth(answer: OwningAnswer, asked: Circumstances) -> str:
         said = f"An hour of a job's waiting counts as {value}, as stated"
     else:
         said = (
-            f"Nobody said what an hour of a job's waiting is worth: it counts as {value}, "
+            f"What an hour of a job's waiting is worth was not said: it counts as {value}, "
             f"{percent(USUAL_SHARE)} of what the job's machine costs"
         )
     if math.isfinite(worth.longest_wait_seconds):
