@@ -61,7 +61,7 @@ def test_compare_has_the_row_and_says_how_near_the_model_is(tmp_path):
     assert [each["policy"] for each in told] == ["easy", "fcfs", "recorded"]
     assert told[-1]["mean_wait_seconds"] == 1400.0
     CliRunner().invoke(app, [*compare, "--output", str(tmp_path / "out")])
-    page = (tmp_path / "out" / "report.html").read_text()
+    page = " ".join((tmp_path / "out" / "report.html").read_text().split())
     assert "jobs waited 23 min on average; simulated easy comes to 12 min" in page
     log.write_text(lines(-1))
     assert "recorded" not in CliRunner().invoke(app, compare).stdout
