@@ -22,6 +22,7 @@ _LONGEST_RECORD_BYTES = 64 << 20
 _SHOWN_BYTES = 80
 LARGEST_WHOLE = 2.0**53
 """From here on not every whole number is a float."""
+_LARGEST_AMOUNT = 1e100  # what is beyond is no measurement, and its sums would overflow
 
 
 def read_delimited(
@@ -211,8 +212,9 @@ def with_numbers(
 ) -> pl.DataFrame:
     """The chunk with some string columns turned to floats.
 
-    Rows where one is not a finite number, or where a required one is null, are dropped and counted;
-    so are those where one that is to be whole is not, or is too large for a float to be sure.
+    Rows where one is not a finite number below 1e100, or where a required one is null, are dropped
+    and counted; so are those where one that is to be whole is not, or is too large for a float to
+    be sure.
     ``said`` is what errors call the column, if that is not its name.
 
     Raises
@@ -236,7 +238,7 @@ def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
     """Whether a text is no usable number."""
     text = pl.col(column)
     number = text.cast(pl.Float64, strict=False)
-    usable = number.is_finite()
+    usable = number.abs() < _LARGEST_AMOUNT
     if whole:
         usable &= (number == number.floor()) & (number.abs() < LARGEST_WHOLE)
     usable = usable.fill_null(value=False)
