@@ -208,7 +208,7 @@ def _discount(row: Row) -> Discount:
 def _commitment(row: Row) -> Commitment:
     row.demand_known(("instance", "count", "price_per_hour", "until"))
     count = row.number("count")
-    if count != int(count):
+    if not count.is_integer():
         raise row.error("not a whole number", "count", count, "how many instances")
     return Commitment(
         row.text("instance"),

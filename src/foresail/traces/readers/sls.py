@@ -76,16 +76,7 @@ class SlsReader:
 
 
 def _job(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    classes: list[dict[str, Any]] = [
-        {
-            "job_id": str(record["job.id"]),
-            "stage": str(each["c.type"]) if "c.type" in each else None,
-            "count": _count(each.get("c.nr", 1)),
-            "runtime_seconds": _number(each, "c.dur") / _MILLISECONDS,
-            "memory_bytes": _number(each, "c.mem") * _MEBIBYTE if "c.mem" in each else None,
-        }
-        for each in record["job.tasks"]
-    ]
+    classes = [_class(str(record["job.id"]), each) for each in record["job.tasks"]]
     if not classes:
         raise ValueError("no tasks")
     job = {
@@ -99,6 +90,19 @@ def _job(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]
         "queue": _text(record.get("job.queue.name")),
     }
     return job, classes
+
+
+def _class(job_id: str, tasks: Any) -> dict[str, Any]:
+    """Tasks of a job that are alike."""
+    if not isinstance(tasks, Mapping):
+        raise TypeError(f"job.tasks holds {tasks!r}, not objects")
+    return {
+        "job_id": job_id,
+        "stage": str(tasks["c.type"]) if "c.type" in tasks else None,
+        "count": _count(tasks.get("c.nr", 1)),
+        "runtime_seconds": _number(tasks, "c.dur") / _MILLISECONDS,
+        "memory_bytes": _number(tasks, "c.mem") * _MEBIBYTE if "c.mem" in tasks else None,
+    }
 
 
 def _number(record: Mapping[str, Any], name: str) -> float:

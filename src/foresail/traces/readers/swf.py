@@ -60,7 +60,7 @@ _STATUS: Final = {
 _DIRECTIVE: Final = re.compile(r";\s?([A-Z][A-Za-z]+):\s*(.*)")
 _CONTINUATION: Final = re.compile(r";\s\s+\S")
 _NAMED_QUEUE: Final = r"^\{[^}]*\}\s+(\S+)"
-_PROCESSORS_PER_NODE: Final = r"^\{[^}]*\}\s.*\s\d+:ppn=(\d+)"
+_PROCESSORS_PER_NODE: Final = r"^\{[^}]*\}\s.*\s[0-9]+:ppn=([0-9]+)"
 
 
 @dataclass(frozen=True)
