@@ -31,6 +31,8 @@ def test_spoilt_files(kind):
         ("reader sls", 8961),
         ("reader swf", 8984),
         ("price_source document", 8236),
+        ("price_source skypilot-traces", 6204),
+        ("price_source skypilot-traces", 9518),
     ],
 )
 def test_what_longer_searches_found(name, number):

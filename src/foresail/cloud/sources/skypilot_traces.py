@@ -24,6 +24,7 @@ _NODES: Final = re.compile(r"(\d+)-node")
 _BEGAN: Final = re.compile(r"(\d{2})-(\d{2})-(\d{4})$")
 _EXPECTED: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, ...]}'
 _TAR_MAGIC_AT: Final = 257
+_LONGEST_GAP_SECONDS: Final = 366 * 86_400.0
 _EXAMPLE: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}'
 
 
@@ -115,9 +116,9 @@ def _ticks(reference: Reference, path: PurePosixPath, text: bytes) -> tuple[floa
         raise InputError(
             f"not a series: {path}", source=reference.text, expected=_EXPECTED
         ) from error
-    if not gap > 0.0 or counts.ndim != 1 or not counts.size:
+    if not 0.0 < gap <= _LONGEST_GAP_SECONDS or counts.ndim != 1 or not counts.size:
         raise InputError(
-            f"an empty series: {path}",
+            f"an empty or endless series: {path}",
             source=reference.text,
             field="gap_seconds, data",
             value=(gap, counts.shape),
