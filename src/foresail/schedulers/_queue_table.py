@@ -23,7 +23,6 @@ from foresail.kernels.waiting_jobs import (
     EXPECTED_END,
     HELD,
     HOLDER,
-    ORDER_COLUMNS,
     PLANNED,
     QUEUE,
     RELEASE_COLUMNS,
@@ -135,7 +134,7 @@ class QueueTable:
         self._jobs = queue.blank_jobs(slots)
         self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
-        self._order = np.zeros((slots + 1, ORDER_COLUMNS))
+        self._order = queue.blank_order(slots + 1)
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
@@ -311,9 +310,11 @@ class QueueTable:
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
         _SPECIFIED.pack_into(self._specs[slot], 0, submit, cpus, requested)
         self._beliefs[slot] = self._summaries.of(pending.prediction)
-        row = self._jobs[slot]
-        row[queue.KIND] = self._kind(job)
-        _NEEDED.pack_into(row, 0, whole_grain(cpus), submit, pending.planned_seconds)
+        jobs = self._jobs
+        jobs[slot, queue.KIND] = self._kind(job)
+        jobs[slot, WIDTH] = whole_grain(cpus)
+        jobs[slot, SUBMITTED] = submit
+        jobs[slot, PLANNED] = pending.planned_seconds
         self._note(table.ENTERS, slot, 0.0, 0.0)
         return True
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import (
     PLACE,
+    float_columns_at,
     float_rows_at,
     floats_at,
     integer_rows_at,
@@ -97,10 +98,10 @@ plan: behind the queue's own arrays."""
 @merged_part
 def _queue_at(places: Floats) -> WaitingQueue:
     return WaitingQueue(
-        float_rows_at(places, 0),
+        float_columns_at(places, 0),
         float_rows_at(places, PLACE),
         float_rows_at(places, 2 * PLACE),
-        float_rows_at(places, 3 * PLACE),
+        float_columns_at(places, 3 * PLACE),
         float_rows_at(places, 4 * PLACE),
         integer_rows_at(places, 5 * PLACE),
         integers_at(places, 6 * PLACE),
