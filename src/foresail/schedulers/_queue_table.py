@@ -138,7 +138,7 @@ class QueueTable:
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
-        self._changed_codes = np.zeros(slots, np.int64)
+        self._changed_codes = np.zeros((slots, table.CHANGED_CODE_COLUMNS))
         self._places_known = False
 
     def _found(self) -> Floats:
@@ -204,11 +204,11 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[int] | None:
-        """Slots of jobs that wait for another kind of reason than after an earlier pass.
+    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[list[float]] | None:
+        """Jobs that wait for another kind of reason than after an earlier pass.
 
-        ``behind`` is the code of jobs that would fit; None: that pass was another one than the
-        last that was asked about.
+        Of each its slot, its code and the number that is its own; ``behind`` is the code of jobs
+        that would fit. None: that pass was another one than the last that was asked about.
         """
         known = self._coded_version == since
         count = table.find_changed_codes(

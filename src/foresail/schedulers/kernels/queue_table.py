@@ -88,6 +88,13 @@ WOULD_DELAY: Final = 3
 BEHIND: Final = 4
 """Why a job waits, as far as that may differ from pass to pass."""
 
+CODED_SLOT: Final = 0
+CODE: Final = 1
+OWN_NUMBER: Final = 2
+CHANGED_CODE_COLUMNS: Final = 3
+"""A row per job whose code has changed: its slot, the code, its cpus (BEHIND: how many
+wait before it)."""
+
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
 AT_PLAN: Final = AT_CHANGES + PLACE
@@ -242,30 +249,29 @@ def find_changed_codes(
     plan: Floats,
     starts: Integers,
     codes: Integers,
-    changed: Integers,
+    changed: Floats,
 ) -> int:
-    """Slots of waiting jobs whose code is not the one in ``codes``, which then is.
+    """Waiting jobs whose code is not the one in ``codes``, which then is.
 
     ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
-    jobs that would fit. Returns how many there are.
+    jobs that would fit. Fills rows of ``changed`` (``CHANGED_CODE_COLUMNS``); returns how many.
     """
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
     for i in range(started):
         jobs[starts[i], RESERVATION] = -math.inf
-    found = 0
+    found, gone = 0, 0
     for i in range(counters[WAITING]):
         slot = int(order[i, QUEUE])
-        code = behind
-        if jobs[slot, RESERVATION] == -math.inf:
-            code = STARTED
-        elif not math.isnan(jobs[slot, RESERVATION]):
-            code = RESERVED_LATER
-        elif jobs[slot, WIDTH] > free:
-            code = NO_ROOM
-        jobs[slot, RESERVATION] = math.nan
+        code = NO_ROOM if jobs[slot, WIDTH] > free else behind
+        if not math.isnan(jobs[slot, RESERVATION]):
+            code = STARTED if jobs[slot, RESERVATION] == -math.inf else RESERVED_LATER
+            gone += code == STARTED
+            jobs[slot, RESERVATION] = math.nan
         if codes[slot] != code:
             codes[slot] = code
-            changed[found] = slot
+            changed[found, CODED_SLOT] = slot
+            changed[found, CODE] = code
+            changed[found, OWN_NUMBER] = i - gone if code == BEHIND else jobs[slot, WIDTH]
             found += 1
     return found
