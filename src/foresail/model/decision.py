@@ -25,6 +25,7 @@ class Placement:
         return cls(((partition, tasks),))
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Start:
     """Start this allocation now, there; which attempt it is, the state of the jobs tells."""
@@ -66,6 +67,7 @@ class PlannedStart:
     placement: Placement
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class WakeAt:
     """Report ``EstimateExpired`` for this job if it still runs at this time."""

@@ -48,11 +48,8 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
-_SPECIFIED: Final = Struct("=3d")
-_NEEDED: Final = Struct("=3d")
-_CHANGE: Final = Struct("=4d")
-"""Columns written at once: SUBMIT, CPUS and REQUESTED of facts; WIDTH, SUBMITTED and PLANNED; those
-of a change. Column by column it takes three times as long."""
+_CHANGE: Final = Struct(f"={table.CHANGE_COLUMNS}d")
+"""The columns of a change, written at once: column by column it takes three times as long."""
 
 Floats = NDArray[np.float64]
 
@@ -226,13 +223,24 @@ class QueueTable:
         self._coded_version = self.version
         return self._changed_codes[:count].tolist() if known else None
 
-    def _note(self, what: float, who: float, end: float, cpus: float) -> None:
+    def _note(
+        self,
+        what: float,
+        who: float,
+        seconds: float = 0.0,
+        cpus: float = 0.0,
+        submitted: float = 0.0,
+        requested: float = 0.0,
+        kind: float = 0.0,
+    ) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
         if self._changed == len(self._changes):
             self._changes = lengthened(self._changes, 2 * self._changed)
             self._change_rows = self._changes.data
             self._places_known = False
-        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE.size, what, who, end, cpus)
+        place = self._changed * _CHANGE.size
+        row = what, who, seconds, cpus, submitted, requested, kind
+        _CHANGE.pack_into(self._change_rows, place, *row)
         self._changed += 1
 
     # --- following views
@@ -296,7 +304,8 @@ class QueueTable:
         job = pending.job
         if job.partition not in self._names:
             return True
-        if job.cpus > self._total:
+        cpus = job.cpus
+        if cpus > self._total:
             self.wide[job.job_id] = pending
             return True
         slot = len(self.jobs_by_slot)
@@ -306,16 +315,16 @@ class QueueTable:
         self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
-        submit, cpus = job.submit_seconds, job.cpus
-        requested = math.inf if job.requested_seconds is None else job.requested_seconds
-        _SPECIFIED.pack_into(self._specs[slot], 0, submit, cpus, requested)
         self._beliefs[slot] = self._summaries.of(pending.prediction)
-        jobs = self._jobs
-        jobs[slot, queue.KIND] = self._kind(job)
-        jobs[slot, WIDTH] = whole_grain(cpus)
-        jobs[slot, SUBMITTED] = submit
-        jobs[slot, PLANNED] = pending.planned_seconds
-        self._note(table.ENTERS, slot, 0.0, 0.0)
+        self._note(
+            table.ENTERS,
+            slot,
+            pending.planned_seconds,
+            cpus,
+            job.submit_seconds,
+            math.inf if job.requested_seconds is None else job.requested_seconds,
+            self._kind(job) if self._follows_probes else 0,
+        )
         return True
 
     def _leave(self, job_id: str) -> None:
@@ -323,7 +332,7 @@ class QueueTable:
         if slot is None:
             self.wide.pop(job_id, None)
         else:
-            self._note(table.LEAVES, slot, 0.0, 0.0)
+            self._note(table.LEAVES, slot)
 
     def _believe(self, pending: PendingJob) -> None:
         """Something else is believed of a waiting job."""
@@ -335,8 +344,7 @@ class QueueTable:
             return
         self.jobs_by_slot[slot] = pending
         self._beliefs[slot] = self._summaries.of(pending.prediction)
-        self._jobs[slot, PLANNED] = pending.planned_seconds
-        self._note(table.BELIEVED, slot, 0.0, 0.0)
+        self._note(table.BELIEVED, slot, pending.planned_seconds)
 
     def _follow_running(
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
@@ -353,7 +361,7 @@ class QueueTable:
 
     def _hold(self, running: RunningJob) -> None:
         if self._follows_probes:
-            self._note(table.RUNS, self._kind(running.job), 0.0, 0.0)
+            self._note(table.RUNS, self._kind(running.job))
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             grains = whole_grain(cpus)
@@ -365,14 +373,14 @@ class QueueTable:
 
     def _let_go(self, running: RunningJob) -> None:
         if self._follows_probes:
-            self._note(table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0)
+            self._note(table.RUNS_NO_MORE, self._kind(running.job))
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             self._held -= int(cpus * _PER_CPU)
             self._held_grains -= whole_grain(cpus)
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.LETS_GO, -1.0 - running.start_order, end, 0.0)
+            self._note(table.LETS_GO, -1.0 - running.start_order, end)
 
     # --- beginning anew
 
@@ -426,7 +434,7 @@ class QueueTable:
         self._changes[: self._changed] = others
         if self._follows_probes:
             for each in view.running:
-                self._note(table.RUNS, self._kind(each.job), 0.0, 0.0)
+                self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
         releases = sorted(
             (each.expected_end_seconds, each.start_order, cpus)

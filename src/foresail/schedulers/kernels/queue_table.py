@@ -20,7 +20,9 @@ from foresail.kernels.borrowed import (
     integer_rows_at,
     integers_at,
 )
+from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT
 from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.grains import PER_CPU
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     CANDIDATE_KEY,
@@ -30,6 +32,7 @@ from foresail.kernels.waiting_jobs import (
     QUEUE,
     QUEUE_KEY,
     RESERVATION,
+    SUBMITTED,
     WIDTH,
     hold,
     let_go,
@@ -38,6 +41,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
     INFORMS,
+    KIND,
     LIKELY_PROGRAM,
     MOST_RESERVED,
     RELEASES,
@@ -71,10 +75,17 @@ WHAT: Final = 0
 WHO: Final = 1
 END: Final = 2
 CPUS_HELD: Final = 3
-CHANGE_COLUMNS: Final = 4
+PLANS: Final = 2
+WANTED_CPUS: Final = 3
+ARRIVES: Final = 4
+LIMIT: Final = 5
+OF_KIND: Final = 6
+CHANGE_COLUMNS: Final = 7
 """A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
 another one), the holder of a running one, or the kind of one (RUNS, RUNS_NO_MORE); expected end
-(seconds) and cpus of a running job. A holder is a negative number, so that no slot is one."""
+(seconds) and cpus of a running job, or the runtime planned with (seconds) and cpus of a waiting
+one. Of one that enters: when it was submitted, its limit (seconds), its kind. A holder is a
+negative number, so that no slot is one."""
 
 RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
@@ -125,13 +136,27 @@ def _hope(at: WaitingQueue, slot: int, now: float) -> None:
 
 
 @merged_part
+def _specify(at: WaitingQueue, change: Floats) -> None:
+    """Write the rows of a job that enters."""
+    slot, cpus = int(change[WHO]), change[WANTED_CPUS]
+    at.specs[slot, SUBMIT] = at.jobs[slot, SUBMITTED] = change[ARRIVES]
+    at.specs[slot, CPUS] = cpus
+    at.specs[slot, REQUESTED] = change[LIMIT]
+    at.jobs[slot, WIDTH] = math.floor(cpus * PER_CPU) / PER_CPU
+    at.jobs[slot, KIND] = change[OF_KIND]
+
+
+@merged_part
 def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     """Make one change."""
     what, who = change[WHAT], int(change[WHO])
     jobs, order, kinds, counters = at.jobs, at.order, at.kinds, at.counters
     if what == LEAVES or (what == BELIEVED and jobs[who, AGED] == 0.0):
         give_up_place(jobs, order, counters, at.numbers, who)
+    if what == ENTERS:
+        _specify(at, change)
     if what in (ENTERS, BELIEVED):
+        jobs[who, PLANNED] = change[PLANS]
         _hope(at, who, now)
         if jobs[who, AGED] == 0.0:
             take_place(at, who, now)
