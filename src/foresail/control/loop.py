@@ -517,7 +517,7 @@ class Controller:
                     time=self._now,
                     pending=len(state.startable),
                     running=len(running),
-                    free_cpus=sum(room.cpus for room in free.values()),
+                    free_cpus=sum([room.cpus for room in free.values()]),
                     starts=tuple(start.job_id for start in decision.starts),
                     preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
                     plan=change.plan,
@@ -630,7 +630,10 @@ class Controller:
         """Of these jobs, or all, and those planned anew, but for what is told already."""
         if job_ids is None:
             return self._changes.of_reasons(self.reasons())
-        job_ids |= self._changes.moved.difference(*(reasons.job_ids for reasons in told))
+        if self._changes.moved:
+            job_ids |= self._changes.moved.difference(*(reasons.job_ids for reasons in told))
+        elif not job_ids:
+            return {}
         pending_job = self._state.pending_job
         waiting = [(each.arrival, each) for job_id in job_ids if (each := pending_job(job_id))]
         waiting.sort(key=_first)

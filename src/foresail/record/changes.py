@@ -45,7 +45,7 @@ class Changes:
         later = {each.job_id: each for each in plan}
         earlier = self._plan
         stays = _others(earlier, later, 0.0)
-        moves_on = _others(earlier, later, now - self._time)
+        moves_on = _others(earlier, later, now - self._time) if stays else stays
         slides = len(moves_on) < len(stays)
         changed = moves_on if slides else stays
         self._moved.update(changed)

@@ -153,6 +153,8 @@ class QueueTable:
                 self._starts,
                 self._changes,
                 self._plan,
+                self._codes,
+                self._changed_codes,
             )
             self._places_known = True
         return self._places.numbers
@@ -212,13 +214,7 @@ class QueueTable:
             self.free_after(passed),
             behind,
             len(passed.starts),
-            self._counters,
-            self._jobs,
-            self._order,
-            self._plan,
-            self._starts,
-            self._codes,
-            self._changed_codes,
+            self._found(),
         )
         self._coded_version = self.version
         return self._changed_codes[:count].tolist() if known else None

@@ -109,8 +109,10 @@ wait before it)."""
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
 AT_PLAN: Final = AT_CHANGES + PLACE
-"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes and of the
-plan: behind the queue's own arrays."""
+AT_CODES: Final = AT_PLAN + PLACE
+AT_CHANGED_CODES: Final = AT_CODES + PLACE
+"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes, of the plan,
+and of codes as they were and those that have changed: behind the queue's own arrays."""
 
 
 @merged_part
@@ -264,23 +266,16 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
 
 
 @bare_kernel
-def find_changed_codes(
-    free: float,
-    behind: int,
-    started: int,
-    counters: Integers,
-    jobs: Floats,
-    order: Floats,
-    plan: Floats,
-    starts: Integers,
-    codes: Integers,
-    changed: Floats,
-) -> int:
-    """Waiting jobs whose code is not the one in ``codes``, which then is.
+def find_changed_codes(free: float, behind: int, started: int, places: Floats) -> int:
+    """Find waiting jobs whose code is not the one in the codes, which then is.
 
     ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
-    jobs that would fit. Fills rows of ``changed`` (``CHANGED_CODE_COLUMNS``); returns how many.
+    jobs that would fit. Fills rows of changed codes (``CHANGED_CODE_COLUMNS``); returns how many.
     """
+    at = _queue_at(places)
+    counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
+    plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
+    changed = float_rows_at(places, AT_CHANGED_CODES)
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
     for i in range(started):
