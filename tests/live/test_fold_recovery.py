@@ -23,7 +23,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log import COMMITTED_LINE
 from foresail.record.log_text import read_log
-from foresail.record.records import EventTaken, Manifest, ReasonChanged
+from foresail.record.records import EventTaken, Manifest, ReasonsChanged
 from toys import Constant, Doubling, Easy, Fcfs
 
 MANIFEST = Manifest("toy", Cluster.of_processors(4))
@@ -153,7 +153,9 @@ def test_what_is_told_after_a_recovery_continues_what_was_told_before(tmp_path):
     told = [record for record in read_log(path) if getattr(record, "step", 0) == 2]
     decided = next(record for record in told if type(record).__name__ == "Decided")
     assert (decided.plan, decided.dropped) == ({}, ())
-    assert sum(isinstance(record, ReasonChanged) for record in told) == len(controller.pending)
+    assert sum(
+        len(each.reasons.job_ids) for each in told if isinstance(each, ReasonsChanged)
+    ) == len(controller.pending)
 
 
 @pytest.fixture

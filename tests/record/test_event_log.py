@@ -51,7 +51,7 @@ def test_a_file_log_reads_back_as_the_memory_log_has_it(tmp_path):
         records.EventTaken,
         records.Predicted,
         records.Decided,
-        records.ReasonChanged,
+        records.ReasonsChanged,
         records.Instructed,
         records.Corrected,
     }
@@ -78,8 +78,8 @@ def test_reasons_are_logged_only_when_they_change():
     controller.step(0, [Submitted(0, Job.gang(name, 0, 3)) for name in ("1", "2", "3")])
     for second in range(1, 5):
         controller.step(second, [Tick(second)])
-    changed = [each for each in log.records if isinstance(each, records.ReasonChanged)]
-    assert [(each.time, each.job_id) for each in changed] == [(0, "2"), (0, "3")]
+    changed = [each for each in log.records if isinstance(each, records.ReasonsChanged)]
+    assert [(each.time, *each.reasons.job_ids) for each in changed] == [(0, "2"), (0, "3")]
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

@@ -15,7 +15,7 @@ from foresail.model.protocols import NeedsTruth
 from foresail.model.registry import entries
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
-from foresail.record.records import Manifest, Predicted, ReasonChanged
+from foresail.record.records import Manifest, Predicted, ReasonsChanged
 from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
@@ -94,7 +94,7 @@ class Records:
     def append(self, record):
         self.lines.append(record_line(record))
         self.compaction.take(record, self.lines[-1])
-        if isinstance(record, Predicted | ReasonChanged):
+        if isinstance(record, Predicted | ReasonsChanged):
             self.told.append(replace(record, step=0))
 
     def commit(self):

@@ -22,14 +22,14 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Start
 from foresail.model.event import Submitted
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.record.records import (
     Decided,
     EventTaken,
     Instructed,
     Manifest,
     Predicted,
-    ReasonChanged,
+    ReasonsChanged,
 )
 from foresail.reports import images
 from foresail.reports.figure import Figure, MissingFigure
@@ -310,7 +310,8 @@ def _event(kind, time, made):
 
 
 def _reason(time, code):
-    return ReasonChanged(0, time, "1", Reason(code, {"ahead": 0.0, "cpus": 4.0, "start": 9.0}))
+    numbers = {"ahead": 0.0, "cpus": 4.0, "start": 9.0}
+    return ReasonsChanged(0, time, AlikeReasons(code, ("1",), numbers))
 
 
 def _pass(time):

@@ -21,7 +21,7 @@ from foresail.model.reason import ReasonCode
 from foresail.model.resources import Resources
 from foresail.model.roster import Roster
 from foresail.record.log import MemoryLog
-from foresail.record.records import Manifest, ReasonChanged
+from foresail.record.records import Manifest, ReasonsChanged
 from foresail.record.state import State
 from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
 from foresail.scenario.scenario import Scenario
@@ -167,5 +167,5 @@ def test_a_job_too_wide_for_each_of_several_partitions_is_told_so():
     controller = Controller(CLUSTER, *parse_policy("easy").build(), log=log)
     for now, width in ((0.0, 8), (1.0, 8), (2.0, 9), (3.0, 1)):
         controller.step(now, [Submitted(now, Job.gang(f"j{now:g}", now, width))])
-    told = [each.reason.code for each in log.records if isinstance(each, ReasonChanged)]
+    told = [each.reasons.code for each in log.records if isinstance(each, ReasonsChanged)]
     assert told.count(ReasonCode.TOO_WIDE) == 1

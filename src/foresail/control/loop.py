@@ -35,7 +35,7 @@ from foresail.model.protocols import (
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import AlikeReasons, Reason, ReasonCode, alike
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.record import records
@@ -517,7 +517,7 @@ class Controller:
                     time=self._now,
                     pending=len(state.startable),
                     running=len(running),
-                    free_cpus=sum(room.cpus for room in free.values()),
+                    free_cpus=sum([room.cpus for room in free.values()]),
                     starts=tuple(start.job_id for start in decision.starts),
                     preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
                     plan=change.plan,
@@ -619,14 +619,21 @@ class Controller:
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""
-        for job_id, reason in self._changed_reasons().items():
-            self._log.append(records.ReasonChanged(self._steps, self._now, job_id, reason))
+        told, job_ids = self._to_tell.changes()
+        self._changes.know(told)
+        for reasons in (*told, *alike(self._changed_reasons(job_ids, told))):
+            self._log.append(records.ReasonsChanged(self._steps, self._now, reasons))
 
-    def _changed_reasons(self) -> Mapping[str, Reason]:
-        job_ids = self._to_tell.job_ids()
+    def _changed_reasons(
+        self, job_ids: set[str] | None, told: Sequence[AlikeReasons]
+    ) -> Mapping[str, Reason]:
+        """Of these jobs, or all, and those planned anew, but for what is told already."""
         if job_ids is None:
             return self._changes.of_reasons(self.reasons())
-        job_ids |= self._changes.moved
+        if self._changes.moved:
+            job_ids |= self._changes.moved.difference(*(reasons.job_ids for reasons in told))
+        elif not job_ids:
+            return {}
         pending_job = self._state.pending_job
         waiting = [(each.arrival, each) for job_id in job_ids if (each := pending_job(job_id))]
         waiting.sort(key=_first)

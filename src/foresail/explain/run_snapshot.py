@@ -20,7 +20,7 @@ from foresail.record.records import (
     EventTaken,
     Instructed,
     Manifest,
-    ReasonChanged,
+    ReasonsChanged,
     Record,
     Solved,
 )
@@ -204,8 +204,8 @@ class LogFold:
                 self._begin(policy)
             case EventTaken(time=now, event=event):
                 self._happen(event, now)
-            case ReasonChanged(job_id=job_id, reason=reason, time=since):
-                self._reasons[job_id] = (reason, since)
+            case ReasonsChanged(reasons=reasons, time=since):
+                self._reasons |= {job_id: (reason, since) for job_id, reason in reasons.items()}
             case Instructed(instruction=Start(job_id=job_id) | Withdraw(job_id=job_id)):
                 self._reasons.pop(job_id, None)
             case Solved():

@@ -17,7 +17,7 @@ from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.reason import ReasonCode
+from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration
@@ -30,7 +30,7 @@ from foresail.record.records import (
     Instructed,
     Manifest,
     Predicted,
-    ReasonChanged,
+    ReasonsChanged,
     Record,
     Refused,
     ReservationAnswered,
@@ -171,21 +171,22 @@ class _Teller:
                 return self._of_belief(record)
             case ReservationAnswered(job_id=self._job_id, answer=answer):
                 return _of_answer(answer, record.time)
-            case ReasonChanged(job_id=self._job_id):
-                return self._of_reason(record)
+            case ReasonsChanged(reasons=reasons, time=now):
+                reason = reasons.of(self._job_id)
+                return None if reason is None else self._of_reason(reason, now)
             case Corrected():
                 return self._of_correction(record)
         return None
 
-    def _of_reason(self, record: ReasonChanged) -> str | None:
+    def _of_reason(self, reason: Reason, now: float) -> str | None:
         """Why it waits; that a plan moves is told where the plan is."""
-        same = record.reason.code is self._reason is ReasonCode.RESERVED
-        self._reason = record.reason.code
+        same = reason.code is self._reason is ReasonCode.RESERVED
+        self._reason = reason.code
         if same and self._replanning.is_told:
             return None
-        if record.reason.code is ReasonCode.NOT_CHOSEN and not self._is_asked:
+        if reason.code is ReasonCode.NOT_CHOSEN and not self._is_asked:
             return f"Pending: {NOT_ASKED}."
-        return f"Pending: {reason_words(record.reason, record.time)}."
+        return f"Pending: {reason_words(reason, now)}."
 
     def _of_belief(self, record: Predicted) -> str | None:
         """What is believed; later only if that is quite another thing."""

@@ -12,7 +12,7 @@ from foresail.record.records import (
     EventTaken,
     Instructed,
     Manifest,
-    ReasonChanged,
+    ReasonsChanged,
     Record,
 )
 
@@ -67,11 +67,9 @@ class _Waits:
                 self._move(self.run.moved)
             case Decided():
                 self._see()
-            case ReasonChanged(job_id=job_id, reason=reason) if job_id in self.waiting:
-                if job_id in self.unseen and reason.code is ReasonCode.NOT_CHOSEN:
-                    self.unseen[job_id] = reason.code  # counts once the scheduler has been asked
-                else:
-                    self._give(job_id, reason.code)
+            case ReasonsChanged(reasons=reasons):
+                for job_id in self.waiting.keys() & reasons.job_ids:
+                    self._hear(job_id, reasons.code)
 
     def _move(self, job_id: str) -> None:
         """A job has come to wait, or waits no more."""
@@ -87,6 +85,12 @@ class _Waits:
             if code is not None and job_id in self.waiting:
                 self._give(job_id, code)
         self.unseen.clear()
+
+    def _hear(self, job_id: str, code: ReasonCode) -> None:
+        if job_id in self.unseen and code is ReasonCode.NOT_CHOSEN:
+            self.unseen[job_id] = code  # counts once the scheduler has been asked
+        else:
+            self._give(job_id, code)
 
     def _give(self, job_id: str, code: ReasonCode) -> None:
         self._settle(job_id)

@@ -26,8 +26,10 @@ def _array(context: Any, builder: Any, kind: Any, data: Any, shape: Any) -> Any:
     array = context.make_array(kind)(context, builder)
     each = context.get_constant(types.intp, _BYTES)
     strides = [each]
-    for length in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], length))
+    for length in shape[:-1] if kind.layout == "F" else reversed(shape[1:]):
+        strides.append(builder.mul(strides[-1], length))
+    if kind.layout == "C":
+        strides.reverse()
     populate_array(array, data=data, shape=shape, strides=strides, itemsize=each, meminfo=None)
     return array._getvalue()
 
@@ -109,6 +111,9 @@ integers_at: Final[Any] = intrinsic(_placed(types.int64[::1]))
 
 float_rows_at: Final[Any] = intrinsic(_placed(_MATRIX))
 """In kernels: as ``floats_at``, a matrix."""
+
+float_columns_at: Final[Any] = intrinsic(_placed(types.float64[::1, :]))
+"""In kernels: as ``float_rows_at``, a matrix whose columns are contiguous."""
 
 integer_rows_at: Final[Any] = intrinsic(_placed(types.int64[:, ::1]))
 """In kernels: as ``integers_at``, a matrix."""

@@ -12,19 +12,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_PER_CPU: Final = 2.0**30
+PER_CPU: Final = 2.0**30
 
 
 def whole_grains(cpus: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cpus of jobs rounded down to a billionth, so that their sums are exact (whole ones stay)."""
-    return np.floor(cpus * _PER_CPU) / _PER_CPU
+    return np.floor(cpus * PER_CPU) / PER_CPU
 
 
 def whole_grain(cpus: float) -> float:
     """As ``whole_grains``, for one job."""
-    return math.floor(cpus * _PER_CPU) / _PER_CPU
+    return math.floor(cpus * PER_CPU) / PER_CPU
 
 
 def nearest_grain(cpus: float) -> float:
     """A sum or difference of cpus without what rounding has done to it."""
-    return round(cpus * _PER_CPU) / _PER_CPU
+    return round(cpus * PER_CPU) / PER_CPU

@@ -20,6 +20,7 @@ from foresail.kernels.expression import OrderProgram
 _VECTOR = types.float64[::1]
 _INDICES = types.int64[::1]
 _MATRIX = types.float64[:, ::1]
+_TABLE = types.float64[::1, :]
 
 
 class PredictorInputs(NamedTuple):
@@ -127,9 +128,9 @@ PASS_INPUTS = types.NamedTuple(
         types.float64,
         types.int64,
         types.int64,
-        _MATRIX,
+        _TABLE,
         types.int64,
-        _MATRIX,
+        _TABLE,
         _MATRIX,
         _VECTOR,
         _INDICES,

@@ -2,7 +2,8 @@
 
 Few arrays with named columns, so that a part of the replay is an ordinary function of three or four
 arguments: each array is nine machine words that every call hands on and every compilation spells
-out.
+out. In the tables of jobs and of the order, columns are contiguous: a pass looks at one number of
+many jobs, and where one leaves a queue, all behind it move up.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from foresail.record.run_fold import RunFold
 from foresail.record.state import ImpossibleTransition
 
 _MARK: Final = COMMITTED_LINE.encode()
-_TOLD_ONLY: Final = (b'{"kind":"reason"', b'{"kind":"solution"', _MARK)
+_TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
 """Records that the state does not follow from."""
 
 

@@ -11,9 +11,9 @@ from foresail.record.compaction import Compaction
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log import DurableLog
 from foresail.record.log_text import record_line
-from foresail.record.records import Manifest, ReasonChanged, Record, Solved
+from foresail.record.records import Manifest, ReasonsChanged, Record, Solved
 
-TELL_ONLY: Final = (ReasonChanged, Solved)
+TELL_ONLY: Final = (ReasonsChanged, Solved)
 """Records that no state follows from."""
 
 SNAPSHOT_EVERY: Final = 50_000

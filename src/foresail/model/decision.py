@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from foresail.model.allocation import Allocation
 from foresail.model.construction import quickly_made
-from foresail.model.reason import Reason
+from foresail.model.reason import AlikeReasons, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Placement:
         return cls(((partition, tasks),))
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Start:
     """Start this allocation now, there; which attempt it is, the state of the jobs tells."""
@@ -66,6 +67,7 @@ class PlannedStart:
     placement: Placement
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class WakeAt:
     """Report ``EstimateExpired`` for this job if it still runs at this time."""
@@ -111,8 +113,8 @@ class Decision:
 class TellsChanges(Protocol):
     """Reasons that know how they differ from those of an earlier decision of the same scheduler."""
 
-    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
-        """A mark of this decision, and the jobs whose reasons may differ in kind.
+    def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
+        """A mark of this decision, and the reasons that differ in kind.
 
         ``mark`` is that of the decision that they are compared with. None: all may differ.
         """

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foresail.model.construction import quickly_made
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Submitted:
     """A job arrived in the queue."""
@@ -16,6 +18,7 @@ class Submitted:
     job: Job
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Ended:
     """An attempt of a job ended."""
@@ -24,6 +27,7 @@ class Ended:
     outcome: Outcome
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class EstimateExpired:
     """A running job has run as long as its current estimate said it would, and runs on."""

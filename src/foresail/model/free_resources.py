@@ -121,6 +121,18 @@ class FreeResources:
 
     def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         """Why the job cannot be placed like this now, as kind and sentence; None if it can."""
+        places = placement.tasks_by_partition
+        if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
+            name, tasks = places[0]
+            stage, room = job.stages[0], self._partitions.get(name)
+            if room is not None and tasks == stage.tasks > 0:
+                request = stage.request
+                if (
+                    request.cpus * tasks <= room.cpus
+                    and request.memory_bytes * tasks <= room.memory_bytes
+                    and request.gpus * tasks <= room.gpus
+                ):
+                    return None  # as nearly all are
         return (
             self._unknown_place(placement)
             or self._broken_gang(job, placement)
@@ -151,9 +163,6 @@ class FreeResources:
 
     def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         tasks = job.tasks
-        places = placement.tasks_by_partition
-        if len(places) == 1 and places[0][1] == tasks > 0 and not placement.tasks_by_node:
-            return None  # as nearly all are
         partitions = dict(placement.tasks_by_partition)
         nodes = dict(placement.tasks_by_node)
         counts = [*placement.tasks_by_partition, *placement.tasks_by_node]
@@ -191,8 +200,10 @@ class FreeResources:
         if len(job.stages) > 1:
             return [(self._partitions, placement.tasks_by_partition[0][0], job.total)]
         request = job.stages[0].request
-        places = placement.tasks_by_partition
-        claims = [(self._partitions, name, request * tasks) for name, tasks in places]
+        claims = [
+            (self._partitions, name, request if tasks == 1 else request * tasks)
+            for name, tasks in placement.tasks_by_partition
+        ]
         for name, tasks in placement.tasks_by_node:
             account = self._down if name in self._down else self._nodes
             claims.append((account, name, request if tasks == 1 else request * tasks))

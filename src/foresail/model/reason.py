@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+
+from foresail.model.construction import quickly_made
 
 
 class ReasonCode(StrEnum):
@@ -46,3 +48,49 @@ class Reason:
     def sentence(self) -> str:
         """The reason in words, with its numbers."""
         return _SENTENCES[self.code].format(**self.numbers)
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class AlikeReasons:
+    """Why several jobs wait, for one kind of reason.
+
+    ``numbers`` are those of all; ``by_job`` has a column, with a value for each job, of every
+    number that is its own.
+    """
+
+    code: ReasonCode
+    job_ids: tuple[str, ...]
+    numbers: Mapping[str, float | str] = field(default_factory=dict)
+    by_job: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)
+
+    def of(self, job_id: str) -> Reason | None:
+        """The reason of a job; None if it is not among these."""
+        return self._at(self.job_ids.index(job_id)) if job_id in self.job_ids else None
+
+    def items(self) -> Iterator[tuple[str, Reason]]:
+        """Each job's id and reason."""
+        for place, job_id in enumerate(self.job_ids):
+            yield job_id, self._at(place)
+
+    def _at(self, place: int) -> Reason:
+        own = {name: values[place] for name, values in self.by_job.items()}
+        return Reason(self.code, {**self.numbers, **own})
+
+
+def alike(reasons: Mapping[str, Reason]) -> list[AlikeReasons]:
+    """The reasons of jobs, by id, in groups of one kind each."""
+    groups: dict[ReasonCode, list[str]] = {}
+    for job_id, reason in reasons.items():
+        groups.setdefault(reason.code, []).append(job_id)
+    return [
+        AlikeReasons(
+            code,
+            tuple(job_ids),
+            by_job={
+                name: tuple(reasons[job_id].numbers[name] for job_id in job_ids)
+                for name in reasons[job_ids[0]].numbers
+            },
+        )
+        for code, job_ids in groups.items()
+    ]

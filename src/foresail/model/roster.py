@@ -30,6 +30,7 @@ class Roster(Generic[Entry]):
         self._last = -1
         self._changes: list[tuple[Entry | None, Entry | None]] = []
         self._forgotten = 0
+        self._most = _FEW
         self._shown: weakref.ref[Listed[Entry]] | None = None
         self.by_id: Mapping[str, Entry] = MappingProxyType(self._entries)
 
@@ -97,10 +98,12 @@ class Roster(Generic[Entry]):
                 shown.settle()
             self._shown = None
         changes = self._changes
-        if len(changes) > _FEW and len(changes) > 4 * len(self._entries):
-            half = len(changes) // 2
-            del changes[:half]
-            self._forgotten += half
+        if len(changes) > self._most:
+            self._most = max(_FEW, 4 * len(self._entries))
+            if len(changes) > self._most:
+                half = len(changes) // 2
+                del changes[:half]
+                self._forgotten += half
         changes.append((before, after))
 
 

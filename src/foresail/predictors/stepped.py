@@ -147,6 +147,7 @@ class SteppedPredictor:
         self._slots: dict[str, int] = {}
         self._free_slots: list[int] = list(range(_FIRST_ROWS))
         self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
+        self._codes_of_names: dict[tuple[str | None, ...], tuple[int, ...]] = {}
         self._places: Places | None = None
 
     @cached_property
@@ -276,6 +277,7 @@ class SteppedPredictor:
         self._places = None
         self._slots = dict(zip(known.in_flight, known.slots, strict=True))
         self._free_slots = sorted(set(range(slots)) - set(known.slots))
+        self._codes_of_names.clear()
         self._codes = {
             column: {name: code for code, name in enumerate(names)}
             for column, names in known.names.items()
@@ -324,13 +326,16 @@ class SteppedPredictor:
             slot = self._slots[job.job_id] = self._free_slots.pop()
         request = job.stages[0].request
         names = (job.user, job.group, job.queue, job.name, job.partition)
+        codes = self._codes_of_names.get(names)
+        if codes is None:
+            codes = self._codes_of_names[names] = tuple(map(self._code, CODED, names))
         _SPECIFIED.pack_into(
             self._specs[slot],
             0,
             job.submit_seconds,
             job.cpus,
             math.inf if job.requested_seconds is None else job.requested_seconds,
-            *map(self._code, CODED, names),
+            *codes,
             job.tasks,
             request.memory_bytes,
             request.gpus,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from foresail.model.decision import PlannedStart
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 
 _ROUNDING_SECONDS = 1e-6
 
@@ -45,7 +45,7 @@ class Changes:
         later = {each.job_id: each for each in plan}
         earlier = self._plan
         stays = _others(earlier, later, 0.0)
-        moves_on = _others(earlier, later, now - self._time)
+        moves_on = _others(earlier, later, now - self._time) if stays else stays
         slides = len(moves_on) < len(stays)
         changed = moves_on if slides else stays
         self._moved.update(changed)
@@ -62,9 +62,14 @@ class Changes:
         )
 
     @property
-    def moved(self) -> Set[str]:
+    def moved(self) -> set[str]:
         """Jobs planned for another time since reasons were last compared."""
         return self._moved
+
+    def know(self, told: Iterable[AlikeReasons]) -> None:
+        """The log has been told these reasons; of reservations, the plan is."""
+        for reasons in told:
+            self._reasons.update(dict.fromkeys(reasons.job_ids, (reasons.code, False)))
 
     def of_reasons(self, reasons: Mapping[str, Reason]) -> Mapping[str, Reason]:
         """Those of all reasons that differ in kind, or in the start they promise."""

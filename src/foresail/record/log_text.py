@@ -17,6 +17,7 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
+from foresail.model.reason import AlikeReasons
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
 from foresail.record.records import Record
@@ -30,7 +31,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "solution": records.Solved,
     "memory": records.Remembered,
     "refusal": records.Refused,
-    "reason": records.ReasonChanged,
+    "reasons": records.ReasonsChanged,
     "instruction": records.Instructed,
     "correction": records.Corrected,
     "drained": records.Drained,
@@ -38,12 +39,16 @@ _KINDS: Final[Mapping[str, type]] = {
     "committed": records.Committed,
     "counted": records.Counted,
 }
+_ONE_REASON: Final = "reason"
+"""What earlier versions wrote instead of ``reasons``: a record for each job."""
+
 _WHOLE_JOB: Final = {"stage": "", "tasks": []}
 _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     decision.Start: {"attempt": 1, **_WHOLE_JOB},
     decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
     Outcome: _WHOLE_JOB,
     records.Predicted: {"belief": []},
+    AlikeReasons: {"numbers": {}, "by_job": {}},
     records.Solved: {"failure": ""},
     records.Decided: {
         "places": {},
@@ -129,10 +134,13 @@ def parse_record(line: str, source: object, number: int) -> Record:
     """
     try:
         plain = json.loads(line)
-        kind = _KINDS[plain.pop("kind")]
-        for name, types in _TYPES.items():
-            if name in plain:
-                plain[name] = _typed(plain[name], types)
+        name = plain.pop("kind")
+        if name == _ONE_REASON:
+            name, plain = "reasons", _as_alike(**plain)
+        kind = _KINDS[name]
+        for field, types in _TYPES.items():
+            if field in plain:
+                plain[field] = _typed(plain[field], types)
         return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -142,6 +150,11 @@ def parse_record(line: str, source: object, number: int) -> Record:
             value=line[:80].rstrip(),
             expected="a JSON object with a known kind and its fields",
         ) from error
+
+
+def _as_alike(step: int, time: float, job_id: str, reason: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the record of one job's reason as one that several jobs could have."""
+    return {"step": step, "time": time, "reasons": {"job_ids": [job_id], **reason}}
 
 
 def _plain_fields(record: Any) -> dict[str, Any]:

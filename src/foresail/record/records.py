@@ -11,7 +11,7 @@ from foresail.model.construction import quickly_made
 from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import Instruction, Refusal
 from foresail.model.event import Event
-from foresail.model.reason import Reason
+from foresail.model.reason import AlikeReasons
 from foresail.model.reservation import Rejection, Reservation
 
 
@@ -147,13 +147,12 @@ class Refused:
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
-class ReasonChanged:
-    """Why a job waits, where that differs from before."""
+class ReasonsChanged:
+    """Why jobs wait, of those of whom that differs from before; one record for each kind."""
 
     step: int
     time: float
-    job_id: str
-    reason: Reason
+    reasons: AlikeReasons
 
 
 @quickly_made
@@ -219,7 +218,7 @@ Record = (
     | Solved
     | Remembered
     | Refused
-    | ReasonChanged
+    | ReasonsChanged
     | Instructed
     | Corrected
     | Drained

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.free_resources import FreeResources
@@ -59,6 +60,7 @@ class ImpossibleTransition(Exception):  # noqa: N818 - it says what it is
         )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class EndedJob:
     """What is remembered of a job that has ended: enough for dependencies and for errors."""

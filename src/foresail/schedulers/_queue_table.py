@@ -23,7 +23,6 @@ from foresail.kernels.waiting_jobs import (
     EXPECTED_END,
     HELD,
     HOLDER,
-    ORDER_COLUMNS,
     PLANNED,
     QUEUE,
     RELEASE_COLUMNS,
@@ -49,11 +48,8 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
-_SPECIFIED: Final = Struct("=3d")
-_NEEDED: Final = Struct("=3d")
-_CHANGE: Final = Struct("=4d")
-"""Columns written at once: SUBMIT, CPUS and REQUESTED of facts; WIDTH, SUBMITTED and PLANNED; those
-of a change. Column by column it takes three times as long."""
+_CHANGE: Final = Struct(f"={table.CHANGE_COLUMNS}d")
+"""The columns of a change, written at once: column by column it takes three times as long."""
 
 Floats = NDArray[np.float64]
 
@@ -135,11 +131,11 @@ class QueueTable:
         self._jobs = queue.blank_jobs(slots)
         self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
-        self._order = np.zeros((slots + 1, ORDER_COLUMNS))
+        self._order = queue.blank_order(slots + 1)
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
-        self._changed_codes = np.zeros(slots, np.int64)
+        self._changed_codes = np.zeros((slots, table.CHANGED_CODE_COLUMNS))
         self._places_known = False
 
     def _found(self) -> Floats:
@@ -157,6 +153,8 @@ class QueueTable:
                 self._starts,
                 self._changes,
                 self._plan,
+                self._codes,
+                self._changed_codes,
             )
             self._places_known = True
         return self._places.numbers
@@ -205,35 +203,40 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[int] | None:
-        """Slots of jobs that wait for another kind of reason than after an earlier pass.
+    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[list[float]] | None:
+        """Jobs that wait for another kind of reason than after an earlier pass.
 
-        ``behind`` is the code of jobs that would fit; None: that pass was another one than the
-        last that was asked about.
+        Of each its slot, its code and the number that is its own; ``behind`` is the code of jobs
+        that would fit. None: that pass was another one than the last that was asked about.
         """
         known = self._coded_version == since
         count = table.find_changed_codes(
             self.free_after(passed),
             behind,
             len(passed.starts),
-            self._counters,
-            self._jobs,
-            self._order,
-            self._plan,
-            self._starts,
-            self._codes,
-            self._changed_codes,
+            self._found(),
         )
         self._coded_version = self.version
         return self._changed_codes[:count].tolist() if known else None
 
-    def _note(self, what: float, who: float, end: float, cpus: float) -> None:
+    def _note(
+        self,
+        what: float,
+        who: float,
+        seconds: float = 0.0,
+        cpus: float = 0.0,
+        submitted: float = 0.0,
+        requested: float = 0.0,
+        kind: float = 0.0,
+    ) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
         if self._changed == len(self._changes):
             self._changes = lengthened(self._changes, 2 * self._changed)
             self._change_rows = self._changes.data
             self._places_known = False
-        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE.size, what, who, end, cpus)
+        place = self._changed * _CHANGE.size
+        row = what, who, seconds, cpus, submitted, requested, kind
+        _CHANGE.pack_into(self._change_rows, place, *row)
         self._changed += 1
 
     # --- following views
@@ -297,7 +300,8 @@ class QueueTable:
         job = pending.job
         if job.partition not in self._names:
             return True
-        if job.cpus > self._total:
+        cpus = job.cpus
+        if cpus > self._total:
             self.wide[job.job_id] = pending
             return True
         slot = len(self.jobs_by_slot)
@@ -307,14 +311,16 @@ class QueueTable:
         self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
-        submit, cpus = job.submit_seconds, job.cpus
-        requested = math.inf if job.requested_seconds is None else job.requested_seconds
-        _SPECIFIED.pack_into(self._specs[slot], 0, submit, cpus, requested)
         self._beliefs[slot] = self._summaries.of(pending.prediction)
-        row = self._jobs[slot]
-        row[queue.KIND] = self._kind(job)
-        _NEEDED.pack_into(row, 0, whole_grain(cpus), submit, pending.planned_seconds)
-        self._note(table.ENTERS, slot, 0.0, 0.0)
+        self._note(
+            table.ENTERS,
+            slot,
+            pending.planned_seconds,
+            cpus,
+            job.submit_seconds,
+            math.inf if job.requested_seconds is None else job.requested_seconds,
+            self._kind(job) if self._follows_probes else 0,
+        )
         return True
 
     def _leave(self, job_id: str) -> None:
@@ -322,7 +328,7 @@ class QueueTable:
         if slot is None:
             self.wide.pop(job_id, None)
         else:
-            self._note(table.LEAVES, slot, 0.0, 0.0)
+            self._note(table.LEAVES, slot)
 
     def _believe(self, pending: PendingJob) -> None:
         """Something else is believed of a waiting job."""
@@ -334,8 +340,7 @@ class QueueTable:
             return
         self.jobs_by_slot[slot] = pending
         self._beliefs[slot] = self._summaries.of(pending.prediction)
-        self._jobs[slot, PLANNED] = pending.planned_seconds
-        self._note(table.BELIEVED, slot, 0.0, 0.0)
+        self._note(table.BELIEVED, slot, pending.planned_seconds)
 
     def _follow_running(
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
@@ -352,7 +357,7 @@ class QueueTable:
 
     def _hold(self, running: RunningJob) -> None:
         if self._follows_probes:
-            self._note(table.RUNS, self._kind(running.job), 0.0, 0.0)
+            self._note(table.RUNS, self._kind(running.job))
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             grains = whole_grain(cpus)
@@ -364,14 +369,14 @@ class QueueTable:
 
     def _let_go(self, running: RunningJob) -> None:
         if self._follows_probes:
-            self._note(table.RUNS_NO_MORE, self._kind(running.job), 0.0, 0.0)
+            self._note(table.RUNS_NO_MORE, self._kind(running.job))
         cpus = held_cpus(running.job, running.placement, self.partition.name)
         if cpus > 0:
             self._held -= int(cpus * _PER_CPU)
             self._held_grains -= whole_grain(cpus)
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.LETS_GO, -1.0 - running.start_order, end, 0.0)
+            self._note(table.LETS_GO, -1.0 - running.start_order, end)
 
     # --- beginning anew
 
@@ -425,7 +430,7 @@ class QueueTable:
         self._changes[: self._changed] = others
         if self._follows_probes:
             for each in view.running:
-                self._note(table.RUNS, self._kind(each.job), 0.0, 0.0)
+                self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
         releases = sorted(
             (each.expected_end_seconds, each.start_order, cpus)

@@ -23,10 +23,10 @@ from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
-from foresail.schedulers.kernels.queue_table import BEHIND, WOULD_DELAY
+from foresail.schedulers.kernels.queue_table import BEHIND, NO_ROOM, STARTED, WOULD_DELAY
 from foresail.schedulers.order_expression import compile_expression
 
 
@@ -195,14 +195,14 @@ def _no_reasons() -> None:
 class _Reasons(Mapping[str, Reason]):
     """Why jobs wait, put into words once they are asked for: few passes are asked about."""
 
-    __slots__ = ("__weakref__", "_common", "_passed", "_table", "_told", "_version")
+    __slots__ = ("__weakref__", "_in_common", "_passed", "_table", "_told", "_version")
 
     def __init__(self, table: QueueTable, passed: Passed) -> None:
         self._table = table
         self._passed = passed
         self._version = table.version
         self._told: Mapping[str, Reason] | None = None
-        self._common: _CommonReasons | None = None
+        self._in_common: _CommonReasons | None = None
 
     def settle(self) -> Mapping[str, Reason]:
         """All of them; from then on, what becomes of the table does not matter."""
@@ -227,17 +227,43 @@ class _Reasons(Mapping[str, Reason]):
     def __len__(self) -> int:
         return len(self.settle())
 
-    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
+    def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
         table = self._table
         if self._told is not None or self._version != table.version:
             return None, None
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -1
-        behind = WOULD_DELAY if self._head() in self._passed.reserved else BEHIND
-        slots = table.changed_codes(self._passed, behind, since)
-        jobs = table.jobs_by_slot
-        changed = None if slots is None else [jobs[slot].job.job_id for slot in slots]
-        return (table, table.version), changed
+        behind = WOULD_DELAY if self._common().delayed else BEHIND
+        changed = table.changed_codes(self._passed, behind, since)
+        return (table, table.version), None if changed is None else self._alike(changed)
+
+    def _alike(self, changed: Sequence[Sequence[float]]) -> list[AlikeReasons]:
+        """The reasons of some jobs: of each its slot, its code and the number that is its own."""
+        jobs = self._table.jobs_by_slot
+        ids: dict[float, list[str]] = {}
+        numbers: dict[float, list[float]] = {}
+        for slot, code, number in changed:
+            ids.setdefault(code, []).append(jobs[int(slot)].job.job_id)
+            numbers.setdefault(code, []).append(number)
+        return [
+            self._of_code(code, tuple(ids[code]), tuple(numbers[code]))
+            for code in ids
+            if code != STARTED
+        ]
+
+    def _of_code(
+        self, code: float, job_ids: tuple[str, ...], numbers: tuple[float, ...]
+    ) -> AlikeReasons:
+        if code == NO_ROOM:
+            free = {"free": self._common().free}
+            return AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})
+        if code == BEHIND:
+            return AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})
+        if code == WOULD_DELAY:
+            return AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)
+        slots = [self._table.slot_of[job_id] for job_id in job_ids]
+        starts = {"start": tuple([self._passed.reserved[slot] for slot in slots])}
+        return AlikeReasons(ReasonCode.RESERVED, job_ids, by_job={"cpus": numbers, **starts})
 
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
@@ -264,33 +290,30 @@ class _Reasons(Mapping[str, Reason]):
 
     def _reason(self, slot: int) -> Reason | None:
         """Why a job waits that does not just wait its turn."""
-        common, reserved = self._common, self._passed.reserved
-        if common is None:
-            free, head = self._table.free_after(self._passed), self._head()
-            would_delay = None
-            if head in reserved:
-                job_id = self._table.jobs_by_slot[head].job.job_id
-                delayed: dict[str, float | str] = {"head": job_id, "start": reserved[head]}
-                would_delay = Reason(ReasonCode.WOULD_DELAY, delayed)
-            common = self._common = _CommonReasons(free, {}, would_delay)
+        common, reserved = self._common(), self._passed.reserved
         cpus = self._table.width(slot)
         if slot in reserved:
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > common.free:
-            reason = common.no_room.get(cpus)
-            if reason is None:
-                short = {"cpus": cpus, "free": common.free}
-                reason = common.no_room[cpus] = Reason(ReasonCode.NO_ROOM, short)
-            return reason
-        return common.would_delay
+            return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": common.free})
+        return Reason(ReasonCode.WOULD_DELAY, common.delayed) if common.delayed else None
+
+    def _common(self) -> _CommonReasons:
+        if self._in_common is None:
+            free, head = self._table.free_after(self._passed), self._head()
+            delayed: dict[str, float | str] = {}
+            if head in self._passed.reserved:
+                job_id = self._table.jobs_by_slot[head].job.job_id
+                delayed = {"head": job_id, "start": self._passed.reserved[head]}
+            self._in_common = _CommonReasons(free, delayed)
+        return self._in_common
 
 
 class _CommonReasons(NamedTuple):
-    """What many jobs wait for after a pass: room, by cpus of the job; not to delay the head."""
+    """What many jobs wait for after a pass: more than the free cpus; not to delay the head."""
 
     free: float
-    no_room: dict[float, Reason]
-    would_delay: Reason | None
+    delayed: Mapping[str, float | str]
 
 
 def _behind(ahead: int) -> Reason:
@@ -316,7 +339,7 @@ class _AllReasons(Mapping[str, Reason]):
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def changed_since(self, mark: object) -> tuple[object, Sequence[str] | None]:
+    def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
         marks = mark if isinstance(mark, list) else [None] * len(self._parts)
         told = [
@@ -324,7 +347,7 @@ class _AllReasons(Mapping[str, Reason]):
             for part, each in zip(self._parts, marks, strict=True)
             if isinstance(part, _Reasons)
         ]
-        changed: list[str] = []
+        changed: list[AlikeReasons] = []
         for _, some in told:
             if some is None:
                 return [each for each, _ in told], None

@@ -203,12 +203,13 @@ class Workload:
         features = self.feature_names
         stages = {} if self.tasks is None else _stage_rows(self.tasks)
         known = frozenset(self.jobs["job_id"].to_list()) if self.has_dependencies else frozenset()
-        for row in self.jobs.iter_rows(named=True):
+        gangs: dict[tuple[Any, ...], tuple[Stage, ...]] = {}
+        for row in self.jobs.select(*_SPECIFIED, *features).iter_rows():
             try:
-                job = _specification(row, features, stages.get(row["job_id"]), known)
+                job = _specification(row, features, stages.get(row[0]), known, gangs)
             except InputError as error:
                 raise InputError(
-                    f"job {row['job_id']}: {error.problem}",
+                    f"job {row[0]}: {error.problem}",
                     source=self.meta.source,
                     field=error.field,
                     value=error.value,
@@ -219,6 +220,20 @@ class Workload:
     def truth(self) -> dict[str, float]:
         """Real runtime by job id, for the simulator and for oracles."""
         return dict(zip(self.jobs["job_id"].to_list(), self.runtime_seconds.tolist(), strict=True))
+
+
+_SPECIFIED: Final = (
+    *("job_id", "submit_seconds", "requested_seconds"),
+    *("user", "group", "queue", "partition", "executable"),
+    *("tasks", "cpus_per_task", "memory_bytes_per_task", "gpus_per_task"),
+    *("after_jobs", "deadline_seconds", "value", "preferred", "slowdown_elsewhere"),
+)
+_SIZE: Final = 8
+_MORE: Final = 12
+_FEATURES: Final = len(_SPECIFIED)
+"""The columns that a job is made of; where its size begins, and what follows it."""
+
+_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def _codes(column: pl.Series) -> NDArray[np.float64]:
@@ -280,44 +295,44 @@ def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage
 
 
 def _specification(
-    row: Mapping[str, Any],
+    row: tuple[Any, ...],
     features: tuple[str, ...],
     stages: list[Mapping[str, Any]] | None,
     known: frozenset[str],
+    gangs: dict[tuple[Any, ...], tuple[Stage, ...]],
 ) -> Job:
-    request = Resources(
-        cpus=row["cpus_per_task"] or 0.0,
-        memory_bytes=row["memory_bytes_per_task"] or 0.0,
-        gpus=row["gpus_per_task"] or 0.0,
-    )
-    gang = Stage(tasks=row["tasks"], request=request)
-    deadline = row["deadline_seconds"]
-    attributes = {name: str(row[name]) for name in features if row[name] is not None}
+    """The job of a row with the columns ``_SPECIFIED``; gangs of the same request are one."""
+    job_id, submit, requested, user, group, queue, partition, name = row[:_SIZE]
+    size = row[_SIZE:_MORE]
+    after, deadline, value, preferred, slowdown = row[_MORE:_FEATURES]
+    gang = gangs.get(size)
+    if gang is None:
+        tasks, cpus, memory, gpus = size
+        request = Resources(cpus or 0.0, memory or 0.0, gpus or 0.0)
+        gang = gangs[size] = (Stage(tasks, request),)
+    attributes = _NO_ATTRIBUTES
+    if features:
+        told = zip(features, row[_FEATURES:], strict=True)
+        attributes = MappingProxyType({name: str(each) for name, each in told if each is not None})
     return Job(
-        job_id=row["job_id"],
-        submit_seconds=row["submit_seconds"],
-        stages=(gang,) if stages is None else tuple(_stages(stages, request)),
-        requested_seconds=row["requested_seconds"],
-        user=row["user"],
-        group=row["group"],
-        queue=row["queue"],
-        partition=row["partition"],
-        name=row["executable"],
-        after=tuple(name for name in (row["after_jobs"] or "").split(",") if name in known),
-        value=None if deadline is None else _deadline_value(deadline, row["value"]),
-        preference=_preference(row),
-        attributes=MappingProxyType(attributes),
+        job_id,
+        submit,
+        gang if stages is None else tuple(_stages(stages, gang[0].request)),
+        requested,
+        user,
+        group,
+        queue,
+        partition,
+        name,
+        () if after is None else tuple(each for each in after.split(",") if each in known),
+        None if deadline is None else _deadline_value(deadline, value),
+        attributes,
+        None if preferred is None else Preference.parse(preferred, slowdown or 1.0),
     )
 
 
 def _deadline_value(deadline_seconds: float, value: float | None) -> DeadlineValue:
     return DeadlineValue(deadline_seconds, 1.0 if value is None else value)
-
-
-def _preference(row: Mapping[str, Any]) -> Preference | None:
-    if row["preferred"] is None:
-        return None
-    return Preference.parse(row["preferred"], row["slowdown_elsewhere"] or 1.0)
 
 
 def jobs_table(data: Mapping[str, Any]) -> pl.DataFrame:

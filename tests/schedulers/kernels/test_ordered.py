@@ -47,7 +47,7 @@ def rows(order, column, count):
 
 def filled(column, pairs, room=0):
     """A table with these keys and slots in it."""
-    order = np.full((len(pairs) + room, ORDER_COLUMNS), math.nan)
+    order = np.full((len(pairs) + room, ORDER_COLUMNS), math.nan, order="F")
     for place, pair in enumerate(pairs):
         order[place, column - 1 : column + 1] = pair
     return order

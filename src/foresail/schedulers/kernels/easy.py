@@ -89,11 +89,12 @@ def easy_pass(inputs: PassInputs) -> int:
             break
         slot = int(inputs.order[i, inputs.candidates])
         needed = jobs[slot, WIDTH]
-        if needed > free or slot == head or jobs[slot, RESERVATION] == -math.inf:
+        ends_late = inputs.now + jobs[slot, PLANNED] > shadow
+        if needed > (min(extra, free) if ends_late else free):  # a branch that is rarely not taken
             continue
-        if inputs.now + jobs[slot, PLANNED] > shadow:
-            if needed > extra:
-                continue
+        if jobs[slot, RESERVATION] == -math.inf:
+            continue
+        if ends_late:
             extra -= needed
         free -= needed
         start(inputs, slot, count)

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import (
     PLACE,
+    float_columns_at,
     float_rows_at,
     floats_at,
     integer_rows_at,
     integers_at,
 )
+from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT
 from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.grains import PER_CPU
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     CANDIDATE_KEY,
@@ -29,6 +32,7 @@ from foresail.kernels.waiting_jobs import (
     QUEUE,
     QUEUE_KEY,
     RESERVATION,
+    SUBMITTED,
     WIDTH,
     hold,
     let_go,
@@ -37,6 +41,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
     INFORMS,
+    KIND,
     LIKELY_PROGRAM,
     MOST_RESERVED,
     RELEASES,
@@ -70,10 +75,17 @@ WHAT: Final = 0
 WHO: Final = 1
 END: Final = 2
 CPUS_HELD: Final = 3
-CHANGE_COLUMNS: Final = 4
+PLANS: Final = 2
+WANTED_CPUS: Final = 3
+ARRIVES: Final = 4
+LIMIT: Final = 5
+OF_KIND: Final = 6
+CHANGE_COLUMNS: Final = 7
 """A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
 another one), the holder of a running one, or the kind of one (RUNS, RUNS_NO_MORE); expected end
-(seconds) and cpus of a running job. A holder is a negative number, so that no slot is one."""
+(seconds) and cpus of a running job, or the runtime planned with (seconds) and cpus of a waiting
+one. Of one that enters: when it was submitted, its limit (seconds), its kind. A holder is a
+negative number, so that no slot is one."""
 
 RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
@@ -87,20 +99,29 @@ WOULD_DELAY: Final = 3
 BEHIND: Final = 4
 """Why a job waits, as far as that may differ from pass to pass."""
 
+CODED_SLOT: Final = 0
+CODE: Final = 1
+OWN_NUMBER: Final = 2
+CHANGED_CODE_COLUMNS: Final = 3
+"""A row per job whose code has changed: its slot, the code, its cpus (BEHIND: how many
+wait before it)."""
+
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
 AT_PLAN: Final = AT_CHANGES + PLACE
-"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes and of the
-plan: behind the queue's own arrays."""
+AT_CODES: Final = AT_PLAN + PLACE
+AT_CHANGED_CODES: Final = AT_CODES + PLACE
+"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes, of the plan,
+and of codes as they were and those that have changed: behind the queue's own arrays."""
 
 
 @merged_part
 def _queue_at(places: Floats) -> WaitingQueue:
     return WaitingQueue(
-        float_rows_at(places, 0),
+        float_columns_at(places, 0),
         float_rows_at(places, PLACE),
         float_rows_at(places, 2 * PLACE),
-        float_rows_at(places, 3 * PLACE),
+        float_columns_at(places, 3 * PLACE),
         float_rows_at(places, 4 * PLACE),
         integer_rows_at(places, 5 * PLACE),
         integers_at(places, 6 * PLACE),
@@ -117,13 +138,27 @@ def _hope(at: WaitingQueue, slot: int, now: float) -> None:
 
 
 @merged_part
+def _specify(at: WaitingQueue, change: Floats) -> None:
+    """Write the rows of a job that enters."""
+    slot, cpus = int(change[WHO]), change[WANTED_CPUS]
+    at.specs[slot, SUBMIT] = at.jobs[slot, SUBMITTED] = change[ARRIVES]
+    at.specs[slot, CPUS] = cpus
+    at.specs[slot, REQUESTED] = change[LIMIT]
+    at.jobs[slot, WIDTH] = math.floor(cpus * PER_CPU) / PER_CPU
+    at.jobs[slot, KIND] = change[OF_KIND]
+
+
+@merged_part
 def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     """Make one change."""
     what, who = change[WHAT], int(change[WHO])
     jobs, order, kinds, counters = at.jobs, at.order, at.kinds, at.counters
     if what == LEAVES or (what == BELIEVED and jobs[who, AGED] == 0.0):
         give_up_place(jobs, order, counters, at.numbers, who)
+    if what == ENTERS:
+        _specify(at, change)
     if what in (ENTERS, BELIEVED):
+        jobs[who, PLANNED] = change[PLANS]
         _hope(at, who, now)
         if jobs[who, AGED] == 0.0:
             take_place(at, who, now)
@@ -231,40 +266,32 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
 
 
 @bare_kernel
-def find_changed_codes(
-    free: float,
-    behind: int,
-    started: int,
-    counters: Integers,
-    jobs: Floats,
-    order: Floats,
-    plan: Floats,
-    starts: Integers,
-    codes: Integers,
-    changed: Integers,
-) -> int:
-    """Slots of waiting jobs whose code is not the one in ``codes``, which then is.
+def find_changed_codes(free: float, behind: int, started: int, places: Floats) -> int:
+    """Find waiting jobs whose code is not the one in the codes, which then is.
 
     ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
-    jobs that would fit. Returns how many there are.
+    jobs that would fit. Fills rows of changed codes (``CHANGED_CODE_COLUMNS``); returns how many.
     """
+    at = _queue_at(places)
+    counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
+    plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
+    changed = float_rows_at(places, AT_CHANGED_CODES)
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
     for i in range(started):
         jobs[starts[i], RESERVATION] = -math.inf
-    found = 0
+    found, gone = 0, 0
     for i in range(counters[WAITING]):
         slot = int(order[i, QUEUE])
-        code = behind
-        if jobs[slot, RESERVATION] == -math.inf:
-            code = STARTED
-        elif not math.isnan(jobs[slot, RESERVATION]):
-            code = RESERVED_LATER
-        elif jobs[slot, WIDTH] > free:
-            code = NO_ROOM
-        jobs[slot, RESERVATION] = math.nan
+        code = NO_ROOM if jobs[slot, WIDTH] > free else behind
+        if not math.isnan(jobs[slot, RESERVATION]):
+            code = STARTED if jobs[slot, RESERVATION] == -math.inf else RESERVED_LATER
+            gone += code == STARTED
+            jobs[slot, RESERVATION] = math.nan
         if codes[slot] != code:
             codes[slot] = code
-            changed[found] = slot
+            changed[found, CODED_SLOT] = slot
+            changed[found, CODE] = code
+            changed[found, OWN_NUMBER] = i - gone if code == BEHIND else jobs[slot, WIDTH]
             found += 1
     return found

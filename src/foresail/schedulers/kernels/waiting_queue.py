@@ -21,6 +21,7 @@ from foresail.kernels.signatures import CompiledScheduler, PassInputs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     HOLDER,
+    ORDER_COLUMNS,
     PASS_COLUMNS,
     QUEUE,
     RESERVATION,
@@ -116,9 +117,10 @@ class WaitingQueue(NamedTuple):
 
 
 _M = types.float64[:, ::1]
+_T = types.float64[::1, :]
 _I = types.int64[::1]
 WAITING_QUEUE = types.NamedTuple(
-    (_M, _M, _M, _M, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
+    (_T, _M, _M, _T, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
 )
 QUEUE_STEP = types.void(WAITING_QUEUE)
 """What only some policies need of a queue, compiled when one of these is used."""
@@ -436,11 +438,16 @@ def policy_numbers(scheduler: CompiledScheduler) -> Floats:
 
 def blank_jobs(slots: int, columns: int = JOB_COLUMNS) -> Floats:
     """Rows of jobs that are still to come."""
-    jobs = np.zeros((slots, columns))
+    jobs = np.zeros((slots, columns), order="F")
     jobs[:, RESERVATION] = math.nan
     jobs[:, NEXT_OF_KIND] = -1.0
     jobs[:, INFORMS] = 1.0
     return jobs
+
+
+def blank_order(places: int) -> Floats:
+    """An order with so many places."""
+    return np.zeros((places, ORDER_COLUMNS), order="F")
 
 
 def blank_kinds(kinds: int) -> Integers:
