@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import numpy as np
 
 from foresail.distributions.quantiles import Quantiles
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, PlannedStart
+from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
@@ -17,6 +21,29 @@ from foresail.model.view import PendingJob, RunningJob
 from foresail.record.records import Solved
 
 NOW = 3600.0
+
+
+def random_node_changes(cluster, horizon_seconds, count, seed):
+    """So many changes at whole times: nodes come, grow, shrink and go, some to come again."""
+    chance = random.Random(seed)
+    there = {node.name: (node, part.name) for part in cluster.partitions for node in part.nodes}
+    known, gone, changes = sorted(there), {}, []
+    for now in sorted(chance.randrange(int(horizon_seconds)) for _ in range(count)):
+        kind = chance.choice(["added", "back", "changed", "removed", "removed"])
+        node, partition = there[chance.choice(sorted(there))]
+        if kind == "added" or (kind == "back" and gone):
+            name = f"{node.name}-{len(changes)}" if kind == "added" else chance.choice(sorted(gone))
+            node, partition = gone.pop(name, (replace(node, name=name), partition))
+            there[name] = node, partition
+            changes.append(NodeAdded(float(now), node, partition))
+        elif kind == "changed":
+            node = replace(node, total=Resources(float(chance.randint(1, 3))))
+            there[node.name] = node, partition
+            changes.append(NodeChanged(float(now), node))
+        elif len(there) > len(known) // 2:
+            gone[node.name] = there.pop(node.name)
+            changes.append(NodeRemoved(float(now), node.name))
+    return tuple(changes)
 
 
 def racks(count: int, nodes: int, cpus: float = 1.0) -> Cluster:

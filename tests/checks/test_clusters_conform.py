@@ -22,6 +22,7 @@ from foresail.model import registry
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
+from foresail.model.event import Ended, NodeDown
 from foresail.model.registry import entries, find
 
 FOLDER = Path(__file__).parent / "toy_adapters"
@@ -170,11 +171,46 @@ def faulty(adapter):
             return super().resume(running, now)
 
     class Bold(adapter):
+        capabilities = Capabilities(preempts=True, changes_nodes=True)
+
         def carry_out(self, instruction, now):
             if isinstance(instruction, Start):
                 placement = replace(instruction.placement, tasks_by_node=())
                 instruction = replace(instruction, placement=placement)
             super().carry_out(instruction, now)
+
+    class TellsNothing(adapter):
+        def node_events(self, now):
+            self.told = len(self.world.changes)
+            return []
+
+    class TellsTwice(adapter):
+        def node_events(self, now):
+            return [again for event in super().node_events(now) for again in (event, event)]
+
+    class ShowsTheOldCluster(adapter):
+        def node_events(self, now):
+            at_first = self.cluster
+            events, self.cluster = super().node_events(now), at_first
+            return events
+
+    class Undeclared(adapter):
+        capabilities = Capabilities(places=True, preempts=True)
+
+        def reports(self, now):
+            was = super().reports(now)
+            return [*was, NodeDown(now, "toy-1")] if was else was
+
+    class ForgetsWhatRan(adapter):
+        def node_events(self, now):
+            return [each for each in super().node_events(now) if not isinstance(each, Ended)]
+
+    class LosesTooLate(adapter):
+        def node_events(self, now):
+            later, self.later = getattr(self, "later", []), []
+            events = super().node_events(now)
+            self.later = [each for each in events if isinstance(each, Ended)]
+            return [*later, *(each for each in events if not isinstance(each, Ended))]
 
     return {
         "starts_once": StartsAgain,
@@ -186,6 +222,12 @@ def faulty(adapter):
         "loses_nothing": Forgetful,
         "loses_nothing ": Restarting,
         "refuses_what_it_cannot": Bold,
+        "tells_what_its_nodes_do": TellsNothing,
+        "tells_what_its_nodes_do ": TellsTwice,
+        "tells_what_its_nodes_do  ": ShowsTheOldCluster,
+        "tells_what_its_nodes_do   ": Undeclared,
+        "loses_what_nodes_take_along": ForgetsWhatRan,
+        "loses_what_nodes_take_along ": LosesTooLate,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -13,7 +14,7 @@ from foresail.cli.simulate import app as simulate
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
-from foresail.traces.folder import write_folder
+from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
 from foresail.traces.schedule_file import read_schedule
 
@@ -90,12 +91,37 @@ def test_surroundings_say_what_happens(workload):
         (("--on-nodes", "--noise", "-1"), "runtime_noise"),
         (("--on-nodes", "--cycle", "-1"), "cycle_seconds"),
         (("--outages", "100,7"), "only with --on-nodes"),
+        (("--node-changes", "file.csv"), "only with --on-nodes"),
     ],
 )
 def test_options_that_do_not_fit(workload, options, words):
     """Each is refused with what was expected."""
     with pytest.raises(InputError, match=words):
         call(simulate, workload, *options)
+
+
+def test_nodes_come_and_go(workload, tmp_path):
+    """A rack that grows is used, one that goes is not any more; the log and its page tell both."""
+    racks = read_folder(workload).nodes
+    gone = [f"{row['node']}-{n + 1}" for row in racks[:1].to_dicts() for n in range(row["count"])]
+    lines = ["seconds,change,node,partition,cpus"]
+    lines += [f"200,removed,{name},," for name in gone]
+    lines += [f"100,added,new-{n},new,4" for n in range(20)]
+    changes = tmp_path / "changes.csv"
+    changes.write_text("\n".join(lines) + "\n")
+    events, folder = tmp_path / "events.jsonl", tmp_path / "result"
+    options = ("--policy", "prio,requested", "--on-nodes", "--node-changes", changes)
+    call(simulate, workload, *options, "--events", events, "--output", folder)
+    jobs = read_schedule(folder / "schedule-1.parquet").jobs
+    late = jobs.filter(pl.col("start_seconds") > 200)["placement"]
+    assert jobs["placement"].str.contains("new-").any()
+    assert not any(f"{name}:" in f"{each}:" for name in gone for each in late)
+    lost = jobs.filter(pl.col("ended_because") == "lost")
+    assert lost.height > 0
+    assert (lost["end_seconds"] == 200).all()
+    assert "that work is lost" in call(explain, events, lost["job_id"][0])
+    cpus = sum(row["count"] * row["cpus"] for row in racks[1:].to_dicts()) + 20 * 4
+    assert f" of {cpus:g} cpus" in call(explain, events, "--at", "210s", "--output", folder)
 
 
 def test_a_log_without_nodes(tmp_path):

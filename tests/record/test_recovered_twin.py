@@ -20,7 +20,7 @@ from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from made_moments import racks
+from made_moments import racks, random_node_changes
 
 SCHEDULERS = (
     "fcfs,recent,doubling",
@@ -135,7 +135,9 @@ def decided(policy, seed, kills):
     """Every step of a run, with what was counted, and what its log was told of beliefs."""
     cluster = racks(2, 8)
     conditions = ClusterConditions(
-        cycle_seconds=20.0, outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed)
+        cycle_seconds=20.0,
+        outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
+        node_changes=random_node_changes(cluster, 1500.0, 12, seed),
     )
     conventions = STANDARD if seed % 2 else IN_CYCLES
     log = Records(Manifest(policy, cluster, conventions))

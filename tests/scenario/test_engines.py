@@ -7,6 +7,7 @@ import pytest
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.event import NodeRemoved
 from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, Need, engine_of
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
@@ -23,6 +24,7 @@ NEEDING = {
     Need.LEARNED_BEFORE: {"learned_before": HistoryWorkload(history())},
     Need.CYCLES: {"conditions": ClusterConditions(cycle_seconds=4.0)},
     Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
+    Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
 }
 
 

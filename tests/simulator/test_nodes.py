@@ -11,14 +11,30 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.allocation import Allocation
-from foresail.model.conventions import IN_CYCLES
-from foresail.model.decision import Decision
+from foresail.model.changing_nodes import changed
+from foresail.model.conventions import IN_CYCLES, STANDARD
+from foresail.model.decision import Decision, Start
 from foresail.model.errors import InputError
+from foresail.model.event import (
+    Ended,
+    NodeAdded,
+    NodeChanged,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    Submitted,
+)
+from foresail.model.free_resources import FreeResources
+from foresail.model.reason import ReasonCode
+from foresail.model.registry import entries
+from foresail.record.log import MemoryLog
+from foresail.record.records import EventTaken, Instructed, Manifest, ReasonChanged
 from foresail.schedulers.priority import Priority
 from foresail.simulator.conditions import ClusterConditions, Outage, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of
+from made_moments import random_node_changes
 from made_scenarios import simulate_on_nodes
 from made_workloads import nodes, random_workload, workload
 from toys import Constant, Doubling
@@ -267,6 +283,75 @@ def test_no_node_is_double_booked_and_no_job_is_lost(seed, cycle):
         assert (jobs["start_seconds"] % cycle == 0).all()
     again = simulate_on_nodes(made, PRIO, conditions)
     assert again.jobs.equals(jobs)
+
+
+def free_over_time(events, cluster):
+    """The least that is ever free, by place, from a log; ends and node events of an instant first.
+
+    What a log tells of a step happened before what the step instructed.
+    """
+    room, jobs, placed = FreeResources(cluster), {}, {}
+    least = {}
+    for record in events:
+        match record:
+            case EventTaken(event=Submitted(job=job)):
+                jobs[job.job_id] = job
+            case EventTaken(event=Ended(outcome=outcome)):
+                room.give_back(jobs[outcome.job_id], placed.pop(outcome.job_id))
+            case EventTaken(event=NodeDown(node=node)):
+                room.close(node)
+            case EventTaken(event=NodeUp(node=node)):
+                room.open(node)
+            case EventTaken(event=NodeAdded() | NodeChanged() | NodeRemoved() as change):
+                cluster = changed(cluster, change)
+                room.change(cluster)
+            case Instructed(instruction=Start(job_id=job_id, placement=placement)):
+                assert room.has_room(jobs[job_id], placement)
+                placed[job_id] = placement
+                room.take(jobs[job_id], placement)
+        for place, free in (*room.free_by_partition().items(), *room.free_by_node().items()):
+            least[place] = min(least.get(place, 0.0), free.cpus)
+    return least
+
+
+@pytest.mark.parametrize("scheduler", [entry.name for entry in entries("scheduler")])
+@pytest.mark.parametrize("cycle", [None, 20.0])
+def test_nodes_that_come_and_go_are_never_overfull_and_lose_no_job(scheduler, cycle):
+    """Whatever the scheduler: every job completes, but those that are too wide for what is left.
+
+    Some are lost in the middle of their work with a node, and some wait for others to come.
+    """
+    made = random_workload(1, jobs=40)
+    cluster = cluster_of(made.nodes)
+    lost = wide = 0
+    for seed in range(3):
+        conditions = ClusterConditions(
+            cycle,
+            outages=random_outages(cluster, 300.0, 400.0, 30.0, seed),
+            node_changes=random_node_changes(cluster, 250.0, 15, seed),
+        )
+        policy = parse_policy(f"{scheduler},requested,doubling")
+        conventions = STANDARD if cycle is None else IN_CYCLES
+        log = MemoryLog(Manifest(policy.text, cluster, conventions))
+        controller = Controller(cluster, *policy.build(), conventions, log)
+        schedule = simulate_events(made, controller, policy.label, conditions=conditions)
+        least = free_over_time(log.records, cluster)
+        assert min(least.values()) > -1e-9
+        jobs = schedule.jobs
+        completed = set(jobs.filter(pl.col("ended_because") == "completed")["job_id"])
+        left = controller.reasons()
+        assert completed | left.keys() == set(made.jobs["job_id"])
+        assert {reason.code for reason in left.values()} <= {ReasonCode.TOO_WIDE}
+        said = {
+            record.job_id
+            for record in log.records
+            if isinstance(record, ReasonChanged) and record.reason.code is ReasonCode.TOO_WIDE
+        }
+        assert left.keys() <= said
+        lost += schedule.meta.counters["lost"]
+        wide += len(said)
+    assert lost
+    assert wide
 
 
 def test_noise_is_the_same_under_every_policy():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,8 @@ from foresail.control.loop import Controller
 from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.event import Ended, NodeDown, NodeUp
+from foresail.model.errors import InputError
+from foresail.model.event import Ended, NodeAdded, NodeChanged, NodeDown, NodeRemoved, NodeUp
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.resources import Resources
@@ -33,6 +35,11 @@ RACK = Cluster(
 )
 
 
+def single(job_id):
+    """A job that holds one cpu."""
+    return Job.gang(job_id, 0.0, 1)
+
+
 def on(*nodes):
     """One task on each node, or several on one that is named several times."""
     counts = tuple((name, nodes.count(name)) for name in dict.fromkeys(nodes))
@@ -45,7 +52,7 @@ def fixed(seconds, *outages, conditions=IDEAL, requested=None, limits=False):
     job = Job("dag", 0.0, stages, requested)
     truth = seconds if callable(seconds) else seconds.__getitem__
     model = FixedRuntimes(truth, lambda _: job, RACK, conditions, enforces_limits=limits)
-    return SimulatedCluster(RACK, model, outages)
+    return SimulatedCluster(RACK, model, lambda _: job, ClusterConditions(outages=outages))
 
 
 def told(cluster, until=math.inf):
@@ -159,8 +166,8 @@ def test_an_end_is_no_loss_and_a_loss_comes_once():
 def test_reports_of_several_instants_come_in_order():
     """Whoever asks late is told all that was missed."""
     cluster = fixed(lambda each: 5.0 * int(each.job_id), Outage("n3", 6.0, 12.0))
-    for job_id in "321":
-        cluster.start(Allocation(job_id), on("n1"), 0.0)
+    for job_id, node in (("3", "n1"), ("2", "n1"), ("1", "n2")):
+        cluster.start(Allocation(job_id, "reduce"), on(node), 0.0)
     assert [event.time for event in cluster.reports(12.0)] == [5.0, 6.0, 10.0, 12.0]
     assert cluster.next_seconds == 15.0
     assert not cluster.reports(14.0)
@@ -172,7 +179,7 @@ class Trial:
     def __init__(self):
         self.seconds = {}
         self.begun = Counter()
-        self.adapter = SimulatedCluster(Cluster.of_processors(1), self)
+        self.adapter = SimulatedCluster(Cluster.of_processors(1), self, single)
 
     def connect(self):
         return self.adapter
@@ -192,10 +199,31 @@ class Trial:
     def ended(self, allocation, now):
         return ()
 
+    def nodes_changed(self, cluster):
+        pass
 
-def test_it_is_a_cluster_adapter():
-    """By the rules that all of them keep to."""
-    check_adapter("simulated", Trial)
+
+class ChangingTrial(Trial):
+    """One with nodes, of which others may come and go at any time."""
+
+    def __init__(self):
+        super().__init__()
+        never = NodeRemoved(1e9, "n3")
+        self.adapter = SimulatedCluster(
+            RACK, self, single, ClusterConditions(node_changes=(never,))
+        )
+
+    def start_of(self, seconds):
+        return replace(super().start_of(seconds), placement=on("n1"))
+
+    def change_nodes(self, change):
+        self.adapter._node_events.append(change)
+
+
+@pytest.mark.parametrize("trial", [Trial, ChangingTrial])
+def test_it_is_a_cluster_adapter(trial):
+    """By the rules that all of them keep to, whether or not its nodes change."""
+    check_adapter("simulated", trial)
 
 
 class Shared:
@@ -248,7 +276,7 @@ def test_ends_move_when_others_start_and_end():
 
     c, on another node, is not touched.
     """
-    cluster = SimulatedCluster(RACK, shared(a=10.0, b=4.0, c=5.0))
+    cluster = SimulatedCluster(RACK, shared(a=10.0, b=4.0, c=5.0), single)
     cluster.start(Allocation("a"), on("n1"), 0.0)
     assert cluster.next_seconds == 10.0
     cluster.start(Allocation("c"), on("n2"), 1.0)
@@ -264,8 +292,8 @@ def test_ends_move_when_others_start_and_end():
 def test_ends_move_when_others_are_stopped_or_lost(because):
     """Side by side until 6 each has done 3 of 10; the one that is left ends at 13."""
     is_lost = because is EndedBecause.LOST
-    outages = (Outage("n2", 6.0, 20.0),) if is_lost else ()
-    cluster = SimulatedCluster(RACK, shared(a=10.0, b=10.0), outages)
+    conditions = ClusterConditions(outages=(Outage("n2", 6.0, 20.0),)) if is_lost else IDEAL
+    cluster = SimulatedCluster(RACK, shared(a=10.0, b=10.0), single, conditions)
     cluster.start(Allocation("a"), on("n1"), 0.0)
     cluster.start(Allocation("b"), on("n1", "n2"), 0.0)
     if not is_lost:
@@ -276,7 +304,7 @@ def test_ends_move_when_others_are_stopped_or_lost(because):
 
 def test_a_stop_is_not_moved_by_what_starts_after_it():
     """Job b was told to stop at 4 and holds its node until that is reported; c comes in between."""
-    cluster = SimulatedCluster(RACK, shared(b=10.0, c=3.0))
+    cluster = SimulatedCluster(RACK, shared(b=10.0, c=3.0), single)
     cluster.start(Allocation("b"), on("n1"), 0.0)
     cluster.stop(Allocation("b"), 4.0)
     cluster.start(Allocation("c"), on("n1"), 4.0)
@@ -290,7 +318,7 @@ def test_the_controller_follows_ends_that_move():
     """
     controller = Controller(Cluster.of_processors(2), Fcfs(), Constant(10.0), Doubling())
     jobs = [Job.gang("a", 0.0, 1), Job.gang("b", 5.0, 1)]
-    cluster = SimulatedCluster(controller.cluster, shared(a=10.0, b=10.0))
+    cluster = SimulatedCluster(controller.cluster, shared(a=10.0, b=10.0), single)
     driver = Driver(controller, cluster, jobs)
     ends = [(each.job_id, each.start_seconds, each.end_seconds) for each in driver.run()]
     assert ends == [("a", 0.0, 15.0), ("b", 5.0, 20.0)]
@@ -302,8 +330,75 @@ def test_what_began_before_the_beginning(runtime):
     """What should have ended by then ends at once; outages that are over are no news."""
     model = FixedRuntimes(lambda _: runtime, lambda _: Job.gang("a", 0.0, 1), RACK, IDEAL)
     outages = (Outage("n1", 1.0, 12.0), Outage("n2", 11.0, 14.0), Outage("n3", 1.0, 2.0))
-    cluster = SimulatedCluster(RACK, model, outages, begin_seconds=10.0)
+    conditions = ClusterConditions(outages=outages)
+    cluster = SimulatedCluster(RACK, model, single, conditions, begin_seconds=10.0)
     cluster.start(Allocation("a"), on("n3"), 2.0)
     expected = [(11.0, "NodeDown", "n2"), (12.0, "NodeUp", "n1"), (14.0, "NodeUp", "n2")]
     end = (max(10.0, 2.0 + runtime), "a.#1", "completed")
     assert told(cluster) == sorted([*expected, end])
+
+
+def changing(seconds, *changes, **more):
+    """A cluster whose nodes change, and on which every job holds one cpu a task for so long."""
+
+    def job_of(job_id):
+        return Job.gang(job_id, 0.0, len(job_id))
+
+    model = FixedRuntimes(lambda _: seconds, job_of, RACK, IDEAL)
+    conditions = ClusterConditions(node_changes=changes, **more)
+    return SimulatedCluster(RACK, model, job_of, conditions)
+
+
+def test_nodes_come_change_and_go():
+    """n4 comes with room for what n1 had; the first started keep their place when n2 shrinks."""
+    one, four = Node("n2", Resources(cpus=1.0)), Node("n4", Resources(cpus=4.0))
+    cluster = changing(
+        20.0, NodeAdded(1.0, four, "rack"), NodeChanged(3.0, one), NodeRemoved(5.0, "n1")
+    )
+    for job_id, node in (("a", "n1"), ("b", "n2"), ("c", "n2")):
+        cluster.start(Allocation(job_id), on(node), 0.0)
+    events = [(each.time, type(each).__name__) for each in cluster.reports(1.0)]
+    assert events == [(1.0, "NodeAdded")]
+    assert cluster.cluster.total.cpus == 10.0
+    cluster.start(Allocation("d"), on("n4"), 1.0)
+    lost = [each.outcome.job_id for each in cluster.reports(3.0) if isinstance(each, Ended)]
+    assert lost == ["c"]
+    assert cluster.cluster.total.cpus == 9.0
+    *ended, last = cluster.reports(5.0)
+    assert [each.outcome.job_id for each in ended] == ["a"]
+    assert ended[0].outcome.ended_because is EndedBecause.LOST
+    assert last == NodeRemoved(5.0, "n1")
+    assert [node.name for node in cluster.cluster.partitions[0].nodes] == ["n2", "n3", "n4"]
+    assert told(cluster) == [(20.0, "b.#1", "completed"), (21.0, "d.#1", "completed")]
+
+
+def test_a_partition_loses_its_latest_when_jobs_name_no_nodes():
+    """Five of six cpus are held; with four left there is no room for the two of the last job."""
+    cluster = changing(9.0, NodeRemoved(4.0, "n2"))
+    for job_id in ("a", "b", "c", "dd"):
+        cluster.start(Allocation(job_id), Placement((("rack", len(job_id)),)), 0.0)
+    lost = [each.outcome.job_id for each in cluster.reports(4.0) if isinstance(each, Ended)]
+    assert lost == ["dd"]
+
+
+def test_a_node_is_not_down_while_it_is_not_there():
+    """Its outage begins before it comes, ends after it has gone, and is told of neither."""
+    there = Node("n4", Resources(cpus=1.0))
+    changes = (NodeAdded(5.0, there, "rack"), NodeRemoved(9.0, "n4"))
+    outages = (Outage("n4", 1.0, 3.0), Outage("n4", 8.0, 12.0))
+    kinds = [type(each).__name__ for each in changing(1.0, *changes, outages=outages).reports(20.0)]
+    assert kinds == ["NodeAdded", "NodeDown", "NodeRemoved"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (NodeRemoved(1.0, "n9"), "no such node"),
+        (NodeChanged(1.0, Node("n9", Resources(1.0))), "no such node"),
+        (NodeAdded(1.0, Node("n1", Resources(1.0)), "rack"), "such a node already"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused_before_anything_runs(change, words):
+    """With the name of the node."""
+    with pytest.raises(InputError, match=words):
+        changing(1.0, change)

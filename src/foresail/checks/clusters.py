@@ -6,7 +6,7 @@ import math
 import select
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,9 +15,20 @@ from typing import Any, Final, Self
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.live.cluster_plugin import ClusterPlugin
 from foresail.model.adapter import ClusterAdapter, ClusterTrial
+from foresail.model.changing_nodes import changed, changes_between
+from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, Event
+from foresail.model.event import (
+    Ended,
+    Event,
+    NodeAdded,
+    NodeChange,
+    NodeChanged,
+    NodeDown,
+    NodeEvent,
+    NodeRemoved,
+)
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import Entry
 
@@ -190,6 +201,52 @@ def knows_its_history_in_order(make: Make) -> None:
         demand(times == sorted(times), "it is not")
 
 
+def tells_what_its_nodes_do(make: Make) -> None:
+    """Where nodes change, each that comes, changes or goes is told once, and ``cluster`` shows it.
+
+    Where they do not, ``cluster`` stays as it is.
+    """
+    trial = make()
+    with _Driver(trial) as driver:
+        before = driver.adapter.cluster
+        if not driver.adapter.capabilities.changes_nodes:
+            driver.carry_out(trial.start_of(0.0))
+            driver.wait_for(1)
+        else:
+            for change in _comings_and_goings(before, driver.now):
+                trial.change_nodes(change)
+                driver.wait_for_nodes(change)
+        told = before
+        for change in driver.node_changes:
+            told = changed(told, change)
+        after = driver.adapter.cluster
+        demand(not [*changes_between(told, after, 0.0)], "its cluster is not what was told of it")
+
+
+def loses_what_nodes_take_along(make: Make) -> None:
+    """What ran on a node that goes is reported as lost, before that is; its job can run again."""
+    trial = make()
+    with _Driver(trial) as driver:
+        if not driver.adapter.capabilities.changes_nodes:
+            return
+        long = trial.start_of(_LONG_SECONDS)
+        driver.carry_out(long)
+        driver.wait_quietly()
+        homes = _homes(driver.adapter.cluster)
+        for name in homes:
+            trial.change_nodes(NodeRemoved(driver.now, name))
+            driver.wait_for_nodes(NodeRemoved(driver.now, name))
+        ended = [(each.attempt, str(each.ended_because)) for each in driver.outcomes]
+        demand(ended == [(1, "lost")], f"once all nodes have gone it has reported {ended}")
+        for node, partition in homes.values():
+            trial.change_nodes(NodeAdded(driver.now, node, partition))
+            driver.wait_for_nodes(NodeAdded(driver.now, node, partition))
+        driver.carry_out(replace(long, attempt=2))
+        driver.wait_quietly()
+        begun = trial.times_begun(long.job_id)
+        demand(begun == 2 and len(driver.outcomes) == 1, f"the job began {begun} times")
+
+
 RULES: Final[tuple[Rule, ...]] = (
     starts_once,
     reports_every_end_once,
@@ -199,6 +256,8 @@ RULES: Final[tuple[Rule, ...]] = (
     repeats_nothing_of_another,
     refuses_what_it_cannot,
     knows_its_history_in_order,
+    tells_what_its_nodes_do,
+    loses_what_nodes_take_along,
 )
 
 
@@ -206,12 +265,14 @@ class _Driver:
     """Drives an adapter for a while: by the clock, or by its own time if it has no descriptor.
 
     To be read: ``adapter``, ``now``, ``leads_time`` (it is the adapter's own), ``outcomes`` (as
-    they were reported). What still runs at the end is stopped, if it can be.
+    they were reported), ``node_changes`` (likewise). What still runs at the end is stopped, if it
+    can be.
     """
 
     def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
         self.adapter: ClusterAdapter = trial.connect()
         self.outcomes: list[Outcome] = []
+        self.node_changes: list[NodeChange] = []
         self.leads_time = self.adapter.wake_descriptor is None
         self.now = not_before if self.leads_time else time.time()
         self._running: dict[tuple[str, int], Start] = {}
@@ -251,6 +312,16 @@ class _Driver:
             demand(time.monotonic() < end, f"no end is reported in {_PATIENCE_SECONDS:g} s")
             self._look(_PATIENCE_SECONDS)
 
+    def wait_for_nodes(self, change: NodeChange) -> None:
+        """Wait until a change is reported that was just made; nothing else is to be told of it."""
+        known = len(self.node_changes)
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while len(self.node_changes) == known:
+            demand(time.monotonic() < end, f"it does not tell {_without_time(change)}")
+            self._look(_QUIET_SECONDS)
+        told = [_without_time(each) for each in self.node_changes[known:]]
+        demand(told == [_without_time(change)], f"for {_without_time(change)} it tells {told}")
+
     def wait_quietly(self) -> None:
         """Look for reports a while longer."""
         end, until = time.monotonic() + _QUIET_SECONDS, self.now + _QUIET_SECONDS
@@ -273,6 +344,10 @@ class _Driver:
             demand(event.time <= self.now, f"it reports an event {event.time - self.now} s ahead")
             demand(event.time >= self._last_seconds, "it reports an event after a later one")
             self._last_seconds = event.time
+            if isinstance(event, NodeEvent):
+                declared = self.adapter.capabilities.changes_nodes
+                demand(declared, "it reports nodes that change, and does not declare it")
+                self._note_node(event)
             if not isinstance(event, Ended):
                 continue
             outcome = event.outcome
@@ -283,10 +358,44 @@ class _Driver:
             demand(tuple(sorted(times)) == times, f"start, end and report at {times}")
             self.outcomes.append(outcome)
 
+    def _note_node(self, event: NodeEvent) -> None:
+        if isinstance(event, NodeDown | NodeRemoved):
+            there = [
+                start.job_id
+                for start in self._running.values()
+                if event.node in dict(start.placement.tasks_by_node)
+            ]
+            demand(not there, f"node {event.node} has gone, and {there} still run on it")
+        if isinstance(event, NodeChange):
+            self.node_changes.append(event)
+
     def _has_ended(self, start: Start) -> bool:
         return any(
             (each.job_id, each.attempt) == (start.job_id, start.attempt) for each in self.outcomes
         )
+
+
+def _homes(cluster: Cluster) -> dict[str, tuple[Node, str]]:
+    """Nodes by name, each with its partition."""
+    return {node.name: (node, each.name) for each in cluster.partitions for node in each.nodes}
+
+
+def _comings_and_goings(cluster: Cluster, now: float) -> Iterator[NodeChange]:
+    """A node comes, changes, goes; one that was there from the beginning does the rest."""
+    homes = _homes(cluster)
+    demand(bool(homes), "its nodes change, and it has none")
+    node, partition = next(iter(homes.values()))
+    other = replace(node, name=f"{node.name}-other")
+    yield NodeAdded(now, other, partition)
+    yield NodeChanged(now, replace(other, total=node.total + node.total))
+    yield NodeRemoved(now, other.name)
+    yield NodeChanged(now, replace(node, attributes={**node.attributes, "changed": "yes"}))
+    yield NodeRemoved(now, node.name)
+    yield NodeAdded(now, node, partition)
+
+
+def _without_time(change: NodeChange) -> NodeChange:
+    return replace(change, time=0.0)
 
 
 def _later(driver: _Driver) -> float:

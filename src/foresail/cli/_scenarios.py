@@ -14,6 +14,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
 
 if TYPE_CHECKING:
+    from foresail.model.event import NodeChange
     from foresail.scenario.learned_before import LearnedBefore
     from foresail.scenario.scenario import Scenario
     from foresail.simulator.conditions import Outage
@@ -76,6 +77,15 @@ Outages: TypeAlias = Annotated[
         help="With --on-nodes: mean time a node is up between failures, and mean time to repair.",
     ),
 ]
+NodeChanges: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--node-changes",
+        metavar="FILE",
+        help="With --on-nodes: nodes that come, change and go, as CSV with the columns "
+        "seconds,change,node,partition,cpus (change: added, changed, removed).",
+    ),
+]
 ConditionsSeed: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -117,6 +127,7 @@ class ScenarioOptions:
     start_delay: float | None
     noise: float | None
     outages: str | None
+    node_changes: Path | None
     conditions_seed: int | None
     learn_from: Path | None
     engine: str | None
@@ -147,6 +158,7 @@ class ScenarioOptions:
             cycle_seconds=self.cycle,
             start_delay_seconds=self.start_delay or 0.0,
             runtime_noise=self.noise or 0.0,
+            node_changes=self._node_changes(),
             seed=self.conditions_seed or 0,
         )
         parsed = [parse_policy(text) for text in policies]
@@ -198,6 +210,16 @@ class ScenarioOptions:
                 value=self.conditions_seed,
                 expected="--start-delay, --noise or --outages with it",
             )
+
+    def _node_changes(self) -> tuple[NodeChange, ...]:
+        if self.node_changes is None:
+            return ()
+        if not self.on_nodes:
+            problem = "only with --on-nodes"
+            raise InputError(problem, field="--node-changes", value=self.node_changes)
+        from foresail.traces.node_changes import read_node_changes
+
+        return read_node_changes(self.node_changes)
 
     def _event_log(self, number: int, policies: int) -> Path | None:
         if self.events is None or policies == 1:

@@ -21,7 +21,10 @@ from foresail.model.event import (
     EstimateExpired,
     Event,
     HistoryOutcome,
+    NodeAdded,
+    NodeChanged,
     NodeDown,
+    NodeRemoved,
     NodeUp,
     Submitted,
     Tick,
@@ -51,6 +54,9 @@ _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     Ended: 1,
     NodeDown: 2,
     NodeUp: 2,
+    NodeAdded: 2,
+    NodeChanged: 2,
+    NodeRemoved: 2,
     EstimateExpired: 3,
     Cancelled: 4,
     Submitted: 5,
@@ -64,6 +70,9 @@ _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
     Ended: 4,
     NodeDown: 5,
     NodeUp: 5,
+    NodeAdded: 5,
+    NodeChanged: 5,
+    NodeRemoved: 5,
     Tick: 6,
 }
 
@@ -79,7 +88,8 @@ class Controller:
     that the empty cluster has no room for waits for ever, with a reason. An attempt that
     was preempted or lost is observed by the predictor as such: its runtime is only a lower bound,
     which must not be learned as a completed one; the job keeps its prediction and goes back to its
-    place in the queue.
+    place in the queue. Where nodes come and go, a job may be too wide for what is left, and no
+    longer so once others have come.
 
     Parameters
     ----------
@@ -214,7 +224,7 @@ class Controller:
         self._learned_of = set(run.learned_of)
         self._changes.take_over(run.plan.planned(), run.plan.made_at)
         if self._remembers is not None and run.memory is not None:
-            self._remembers.remember(run.memory, run.state.cluster)
+            self._remembers.remember(run.memory, run.remembered_on)
         if self._takes_reservations is not None:
             promised = [each for each in run.promised if each.end_seconds > run.now]
             self._takes_reservations.take_over(promised, run.state.cluster)
@@ -348,10 +358,8 @@ class Controller:
             case HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
-            case NodeDown():
-                self._state.capacity.close(event.node)
-            case NodeUp():
-                self._state.capacity.open(event.node)
+            case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
+                self._state.change_nodes(event)
             case Tick():
                 return self._has_news or not self._ignores_time
         return self.conventions.passes != "per_tick"

@@ -7,7 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeUp, Submitted
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    Event,
+    NodeAdded,
+    NodeChanged,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    Submitted,
+)
 from foresail.model.outcome import EndedBecause
 from foresail.model.words import duration
 from foresail.record.records import Decided
@@ -59,6 +69,12 @@ class PlanTeller:
                 self._note("down", node)
             case NodeUp(node=node):
                 self._note("up", node)
+            case NodeAdded(node=added):
+                self._note("added", added.name)
+            case NodeChanged(node=changed):
+                self._note("changed", changed.name)
+            case NodeRemoved(node=node):
+                self._note("removed", node)
 
     def outlived(self, job_id: str) -> None:
         """A running job has run longer than was expected of it."""
@@ -118,6 +134,9 @@ class PlanTeller:
                 ("cancelled", "job {} was cancelled", "{} jobs were cancelled"),
                 ("down", "node {} failed", "{} nodes failed"),
                 ("up", "node {} came back", "{} nodes came back"),
+                ("added", "node {} was added", "{} nodes were added"),
+                ("changed", "node {} was changed", "{} nodes were changed"),
+                ("removed", "node {} was removed", "{} nodes were removed"),
             )
             if (words := self._happenings(kind, one, many))
         ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeUp
+from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeRemoved, NodeUp
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
@@ -77,7 +77,7 @@ class RunSnapshot:
     policy
         Its short form.
     cluster
-        All partitions and nodes, those that are down among them.
+        All partitions and nodes as they are then, those that are down among them.
     running
         In order of start.
     waiting
@@ -231,7 +231,7 @@ class LogFold:
                 self._reasons.pop(job_id, None)
             case NodeDown(node=node):
                 self._down.setdefault(node, now)
-            case NodeUp(node=node):
+            case NodeUp(node=node) | NodeRemoved(node=node):
                 self._down.pop(node, None)
 
     def moment(self, now: float, clock: LogClock) -> RunSnapshot:

@@ -24,8 +24,17 @@ from foresail.live.observer import Observer
 from foresail.live.run_log import RunLog
 from foresail.live.submissions import Submissions
 from foresail.model.adapter import ClusterAdapter
+from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
-from foresail.model.event import Ended, EstimateExpired, Event, Tick
+from foresail.model.event import (
+    Ended,
+    EstimateExpired,
+    Event,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    Tick,
+)
 from foresail.model.outcome import EndedBecause, Outcome
 
 MOST_LOSSES: Final = 3
@@ -164,10 +173,20 @@ class Daemon:
             Start(job_id, running.placement, running.attempt)
             for job_id, running in self.controller.running.items()
         ]
-        events += self._within_run(self._adapter.resume(running, now), now)
+        reported = self._within_run(self._adapter.resume(running, now), now)
+        events += (*self._nodes_since(reported, now), *reported)
         events += self._source.earlier(self.jobs.submitted, now)
         events.append(Tick(now))
         return events
+
+    def _nodes_since(self, reported: Iterable[Event], now: float) -> list[Event]:
+        """How nodes differ from what the log tells, but for those that are reported to be down."""
+        down = {event.node for event in reported if isinstance(event, NodeDown)}
+        controller, there = self.controller, self._adapter.cluster
+        changes = list(changes_between(controller.cluster, there, now))
+        gone = {change.node for change in changes if isinstance(change, NodeRemoved)}
+        up = sorted(controller.state.capacity.down - down - gone)
+        return [*(NodeUp(now, node) for node in up), *changes]
 
     def _events(
         self, ready: Container[int | None], interrupts: Interrupts, now: float

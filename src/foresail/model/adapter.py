@@ -9,7 +9,7 @@ from typing import Protocol
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Event, HistoryOutcome
+from foresail.model.event import Event, HistoryOutcome, NodeChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Capabilities:
     confirms_starts
         A start is reported when it has come about, which may be later than it was instructed.
     changes_nodes
-        Nodes may come, change and go.
+        Nodes may go down, come, change and go.
     """
 
     places: bool = False
@@ -68,7 +68,7 @@ class ClusterAdapter(Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """What there is to run on."""
+        """What there is to run on, nodes that are down among it: as it was reported last."""
         ...
 
     @property
@@ -84,7 +84,8 @@ class ClusterAdapter(Protocol):
         """Find again what an earlier driver had started, as its log tells.
 
         What still runs is waited for, what has ended meanwhile is reported, and what never began,
-        though that was instructed, is begun.
+        though that was instructed, is begun. Nodes that are down now are reported, all others are
+        up; that ``cluster`` has others than the log tells is for the driver to see.
         """
         ...
 
@@ -104,7 +105,11 @@ class ClusterAdapter(Protocol):
         ...
 
     def reports(self, now: float) -> Sequence[Event]:
-        """What has happened since this was asked before, in order; none of it is later than now."""
+        """What has happened since this was asked before, in order; none of it is later than now.
+
+        What runs on a node that is down or gone, or has no room there any more, is reported as
+        ``LOST`` before that is.
+        """
         ...
 
     @property
@@ -138,4 +143,8 @@ class ClusterTrial(Protocol):
 
     def times_begun(self, job_id: str) -> int:
         """How often the job has begun in fact."""
+        ...
+
+    def change_nodes(self, change: NodeChange) -> None:
+        """Let a node come, change or go now; asked only where nodes change."""
         ...

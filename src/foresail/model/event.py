@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foresail.model.cluster import Node
 from foresail.model.construction import quickly_made
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
@@ -76,4 +77,37 @@ class NodeUp:
     node: str
 
 
-Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | NodeDown | NodeUp | Tick
+@dataclass(frozen=True, slots=True)
+class NodeAdded:
+    """A node has come, empty, to a partition (which it begins, if there is none of that name)."""
+
+    time: float
+    node: Node
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanged:
+    """The node of this name offers something else now; what has no room any more has ended apart.
+
+    It stays in its partition, and down if it is; such ends are reported before it, with ``LOST``.
+    """
+
+    time: float
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRemoved:
+    """A node is gone for good; what ran on it is reported as ended before, with ``LOST``."""
+
+    time: float
+    node: str
+
+
+NodeChange = NodeAdded | NodeChanged | NodeRemoved
+"""What makes another cluster of a cluster (``foresail.model.changing_nodes``)."""
+
+NodeEvent = NodeDown | NodeUp | NodeChange
+
+Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | NodeEvent | Tick

@@ -41,6 +41,13 @@ class FreeResources:
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        self._consist_of(cluster)
+        self._partitions = {p.name: p.total for p in cluster.partitions}
+        self._nodes = {name: node.total for name, (_, node) in self._home.items()}
+        self._down: dict[str, Resources] = {}
+        self._is_shown = False
+
+    def _consist_of(self, cluster: Cluster) -> None:
         self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
         self._largest = [p.total for p in cluster.partitions]
         self._rooms = Counter(  # the smallest places known: one task never spans two of them
@@ -48,11 +55,7 @@ class FreeResources:
             for p in cluster.partitions
             for total in ([node.total for node in p.nodes] or [p.total])
         )
-        self._partitions = {p.name: p.total for p in cluster.partitions}
-        self._nodes = {name: node.total for name, (_, node) in self._home.items()}
-        self._down: dict[str, Resources] = {}
         self._most_tasks: dict[tuple[float, float, float], float] = {}
-        self._is_shown = False
 
     def copy(self) -> FreeResources:
         """An independent account with the same amounts free."""
@@ -106,6 +109,46 @@ class FreeResources:
         free = {**self._nodes, node: self._down.pop(node) + known.total}
         self._nodes = {name: free[name] for name in self._home if name in free}
         self._partitions[partition] += known.total
+
+    def change(self, cluster: Cluster) -> None:
+        """Go over to a cluster with other nodes: what is held is held, what is down stays down.
+
+        What is held on a node that is gone is given back as on any other; until then its partition
+        has that much less room.
+        """
+        self._before_change()
+        before = self._home
+        self._consist_of(cluster)
+        after = self._home
+        free = {p.name: self._partitions.get(p.name, Resources()) for p in cluster.partitions}
+        for name, (home, old) in before.items():
+            new = after[name][1] if name in after else None
+            if new is old or (new is not None and name in self._down):
+                continue
+            if new is not None:
+                self._nodes[name] += new.total - old.total
+                free[home] += new.total - old.total
+                continue
+            if name not in self._down:
+                self._down[name] = self._nodes.pop(name) - old.total
+                free[home] -= old.total
+            if self._down[name] == Resources():
+                del self._down[name]
+        for name, (home, new) in after.items():
+            if name not in before:
+                self._nodes[name] = new.total + self._down.pop(name, Resources())
+                free[home] += new.total
+        self._partitions = free
+        self._nodes = {name: self._nodes[name] for name in after if name in self._nodes}
+
+    @property
+    def down(self) -> frozenset[str]:
+        """Names of the nodes that are down."""
+        return frozenset(name for name in self._down if name in self._home)
+
+    def has_room(self, job: Job, placement: Placement) -> bool:
+        """Whether what the job needs there is free, be it all of the job's tasks or some."""
+        return not (self._unknown_place(placement) or self._lack_of_room(job, placement))
 
     def take(self, job: Job, placement: Placement) -> None:
         """Hold what the job needs there; that it fits is for the caller to have checked."""

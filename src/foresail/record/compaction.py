@@ -1,7 +1,7 @@
 """The records of a run that its state still follows from, of all that were ever written.
 
 Reasons, expired estimates and their corrections but the last, and passes but the last, leave no
-trace in the state. What is left grows with the jobs alone, folds to the same state
+trace in the state. What is left grows with jobs and nodes alone, folds to the same state
 (``foresail.record.run_fold``) and is read as any log is, by later versions too.
 """
 
@@ -17,7 +17,10 @@ from foresail.model.event import (
     Ended,
     Event,
     HistoryOutcome,
+    NodeAdded,
+    NodeChanged,
     NodeDown,
+    NodeRemoved,
     NodeUp,
     Submitted,
 )
@@ -57,6 +60,7 @@ class Compaction:
         self._lines: dict[tuple[object, ...], str] = {}
         self._attempts: dict[str, int] = {}
         self._recalled = 0
+        self._node_changes = 0
         self._plan = PlanFold()
         self._last_pass: Decided | None = None
         self._counted = Counters()
@@ -127,6 +131,9 @@ class Compaction:
                 self._put(("history", self._recalled), line)
             case NodeDown(node=node) | NodeUp(node=node):
                 self._put(("node", node), line)
+            case NodeAdded() | NodeChanged() | NodeRemoved():  # what ran there ran in between
+                self._node_changes += 1
+                self._put(("nodes", self._node_changes), line)
             case _:
                 self._lines.pop(("wake", getattr(event, "job_id", None)), None)
                 self._put(_LAST_EVENT, line)

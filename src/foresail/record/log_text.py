@@ -68,6 +68,9 @@ _EVENTS: Final = (
     event.HistoryOutcome,
     event.NodeDown,
     event.NodeUp,
+    event.NodeAdded,
+    event.NodeChanged,
+    event.NodeRemoved,
     event.Tick,
 )
 _INSTRUCTIONS: Final = (

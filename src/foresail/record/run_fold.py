@@ -18,7 +18,10 @@ from foresail.model.event import (
     Ended,
     Event,
     HistoryOutcome,
+    NodeAdded,
+    NodeChanged,
     NodeDown,
+    NodeRemoved,
     NodeUp,
     Submitted,
     Tick,
@@ -64,7 +67,8 @@ class RunFold:
     ``reservations`` (the answer to every job that asked for one), ``draining``, ``steps`` (how
     many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs have ended since
     the last pass), ``has_news`` (whether anything but time has happened since, or was decided by
-    it), ``memory`` (what the scheduler kept from it, if it told).
+    it), ``memory`` (what the scheduler kept from it, if it told) and
+    ``remembered_on`` (the cluster as it was then).
     """
 
     def __init__(self) -> None:
@@ -81,6 +85,7 @@ class RunFold:
         self.learned_of: set[str | None] = set()
         self.has_news = True
         self.memory: Mapping[str, Any] | None = None
+        self.remembered_on = cluster
         self._lessons: dict[tuple[object, ...], Lesson] = {}
         self._recalled = 0
         self._state = State(cluster)
@@ -171,7 +176,7 @@ class RunFold:
             case Reopened():
                 self.draining, self.has_news = False, True
             case Remembered(memory=memory):
-                self.memory = memory
+                self.memory, self.remembered_on = memory, self._state.cluster
             case Counted():
                 self.counters = Counters(**asdict(record))
         self.jobs.take(record)
@@ -190,10 +195,8 @@ class RunFold:
             case HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
                 self._lessons["recalled", self._recalled] = Observed(job, outcome)
-            case NodeDown(node=node):
-                state.capacity.close(node)
-            case NodeUp(node=node):
-                state.capacity.open(node)
+            case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
+                state.change_nodes(event)
 
     def _end(self, outcome: Outcome, now: float) -> None:
         running = self._state.running.get(outcome.job_id)

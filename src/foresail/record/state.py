@@ -10,10 +10,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
+from foresail.model.event import NodeDown, NodeEvent, NodeUp
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
@@ -269,6 +271,41 @@ class State:
             raise self._impossible(job_id, "cancel", now)
         self._leave(job_id)
         return self._finish(job_id, EndedBecause.CANCELLED, now)
+
+    def change_nodes(self, event: NodeEvent) -> None:
+        """Nodes are down or up, or there are others; jobs then may be too wide, or no longer.
+
+        Raises
+        ------
+        InputError
+            If there is no such node, or (of one that is added) there is one.
+        """
+        match event:
+            case NodeDown(node=node):
+                self.capacity.close(node)
+            case NodeUp(node=node):
+                self.capacity.open(node)
+            case _:
+                self.cluster = changed(self.cluster, event)
+                self.capacity.change(self.cluster)
+                self._slowdowns = Slowdowns(self.cluster)
+                self._sort_by_width()
+
+    def _sort_by_width(self) -> None:
+        """Let those wait apart that there is no room for now, and no others."""
+        could_hold = self.capacity.could_hold
+        too_wide = self.too_wide_roster.in_order()
+        for pending in self.startable_roster.in_order():
+            if not could_hold(pending.job):
+                self.startable_roster.take(pending.job.job_id)
+                self.too_wide_roster.put(pending.job.job_id, pending)
+        for pending in too_wide:
+            if could_hold(pending.job):
+                self.too_wide_roster.take(pending.job.job_id)
+                self.startable_roster.put(pending.job.job_id, pending)
+        waiting = [*self.startable.values(), *self.waiting_for.values()]
+        self._line = [(each.arrival, each.job.job_id) for each in waiting if could_hold(each.job)]
+        heapq.heapify(self._line)
 
     def _queue(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id

@@ -23,6 +23,7 @@ class Need(StrEnum):
     LEARNED_BEFORE = "predictors that have learned before"
     CYCLES = "scheduling in cycles"
     CONDITIONS = "delays, noise and outages"
+    NODE_CHANGES = "nodes that come, change and go"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,10 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.LEARNED_BEFORE
     if conditions.cycle_seconds is not None:
         yield Need.CYCLES
-    if replace(conditions, cycle_seconds=None, seed=IDEAL.seed) != IDEAL:
+    if replace(conditions, cycle_seconds=None, node_changes=(), seed=IDEAL.seed) != IDEAL:
         yield Need.CONDITIONS
+    if conditions.node_changes:
+        yield Need.NODE_CHANGES
 
 
 def _words(needs: frozenset[Need]) -> str:

@@ -232,7 +232,7 @@ class _Reasons(Mapping[str, Reason]):
         table = self._table
         if self._told is not None or self._version != table.version:
             return None, None
-        since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -1
+        since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -2  # of no pass
         behind = WOULD_DELAY if self._common().delayed else BEHIND
         changed = table.changed_codes(self._passed, behind, since)
         return (table, table.version), None if changed is None else self._alike(changed)
@@ -341,7 +341,9 @@ class _AllReasons(Mapping[str, Reason]):
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
-        marks = mark if isinstance(mark, list) else [None] * len(self._parts)
+        marks = mark if isinstance(mark, list) else []
+        if len(marks) != len(self._parts):  # of another cluster
+            marks = [None] * len(self._parts)
         told = [
             part.changed_since(each)
             for part, each in zip(self._parts, marks, strict=True)

@@ -71,12 +71,18 @@ class CapacityAdmission:
         self._plan = replace(self._empty(cluster), reservations=tuple(promised))
 
     def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
-        return self._empty(cluster) if self._plan is None else self._plan.without_past(now)
+        if self._plan is None:
+            return self._empty(cluster)
+        return replace(self._plan.without_past(now), capacity=_containers(cluster))
 
     def _empty(self, cluster: Cluster) -> AdmissionPlan:
-        capacity = math.floor(cluster.total.cpus * (1.0 + _ROUNDING))
-        return AdmissionPlan(max(capacity, 1), self._alignment)
+        return AdmissionPlan(_containers(cluster), self._alignment)
 
     def _up(self, seconds: float) -> float:
         """To whole cycles."""
         return math.ceil(seconds / self._cycle - _ROUNDING) * self._cycle
+
+
+def _containers(cluster: Cluster) -> int:
+    """How many there are now: less than is promised, if nodes have gone since."""
+    return max(math.floor(cluster.total.cpus * (1.0 + _ROUNDING)), 1)

@@ -6,13 +6,16 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from foresail.model.allocation import Allocation
+from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.event import NodeChange
 
 
 def _require(holds: bool, field: str, value: object) -> None:
@@ -44,6 +47,8 @@ class ClusterConditions:
         Standard deviation of the logarithm of a factor, of mean 1, on every attempt's runtime.
     outages
         When which nodes are down.
+    node_changes
+        Nodes that come, change and go, each at its time.
     seed
         Of delays and noise. Those of an allocation depend on the seed and on its name alone, so
         that they are the same under every policy.
@@ -58,6 +63,7 @@ class ClusterConditions:
     start_delay_seconds: float = 0.0
     runtime_noise: float = 0.0
     outages: tuple[Outage, ...] = ()
+    node_changes: tuple[NodeChange, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,6 +73,8 @@ class ClusterConditions:
             value = getattr(self, name)
             _require(0.0 <= value < math.inf, name, value)
         _require(self.seed >= 0, "seed", self.seed)
+        for change in self.node_changes:
+            _require(0.0 <= change.time < math.inf, "node_changes", change)
         for outage in self.outages:
             lasts = 0.0 <= outage.down_seconds < outage.up_seconds
             _require(lasts, "outages", outage)
@@ -92,6 +100,21 @@ class ClusterConditions:
 
 
 IDEAL: Final = ClusterConditions()
+
+
+def most_processors(cluster: Cluster, changes: Sequence[NodeChange]) -> float:
+    """The most cpus that there are at once, as nodes come, change and go.
+
+    Raises
+    ------
+    InputError
+        If a change is of a node that does not exist, or a node is added that does.
+    """
+    most = cluster.total.cpus
+    for change in sorted(changes, key=attrgetter("time")):
+        cluster = changed(cluster, change)
+        most = max(most, cluster.total.cpus)
+    return most
 
 
 def random_outages(

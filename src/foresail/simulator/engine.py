@@ -18,13 +18,12 @@ from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table
-from foresail.simulator.conditions import IDEAL, ClusterConditions
+from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
 from foresail.simulator.simulated_cluster import SimulatedCluster
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
-
 
 _OBJECTS_PER_COLLECTION: Final = 100_000
 
@@ -67,27 +66,33 @@ def simulate_events(
     Schedule
         A row per attempt, and one for each job that never started, in order of submission. Its
         counters are those of the controller, ``preempted`` and ``lost`` attempts, and
-        ``never_started``: jobs that were still waiting when nothing more could happen.
+        ``never_started``: jobs that were still waiting when nothing more could happen. Where nodes
+        come and go, its ``processors`` are the most that there were at once.
 
     Raises
     ------
     ImpossibleTransition
         If two jobs share an id.
     InputError
-        If an outage is of a node that does not exist.
+        If an outage or a change is of a node that does not exist, or a node is added that does.
     """
     began = time.perf_counter()
     truth = workload.truth()
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(truth)
+    processors = most_processors(controller.cluster, conditions.node_changes)
+
+    def job_of(job_id: str) -> Job:
+        return controller.submitted_job(job_id).job
+
     execution = FixedRuntimes(
         lambda allocation: truth[allocation.job_id],
-        lambda job_id: controller.submitted_job(job_id).job,
+        job_of,
         controller.cluster,
         conditions,
         enforces_limits=enforce_limits,
     )
-    cluster = SimulatedCluster(controller.cluster, execution, conditions.outages)
+    cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
     cpus: list[float] = []
 
     def submissions() -> Iterator[Job]:
@@ -105,7 +110,7 @@ def simulate_events(
         jobs=jobs,
         meta=ScheduleMeta(
             policy=policy,
-            processors=controller.cluster.total.cpus,
+            processors=processors,
             workload=workload.meta.source,
             conventions=controller.conventions.name,
             counters=_counters(controller, jobs),

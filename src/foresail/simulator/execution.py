@@ -36,6 +36,10 @@ class ExecutionModel(Protocol):
         """An allocation has let go of its place, for whatever reason: the ends that this moves."""
         ...
 
+    def nodes_changed(self, cluster: Cluster) -> None:
+        """There are other nodes from now on; what runs has its end."""
+        ...
+
 
 class FixedRuntimes:
     """Every allocation runs for as long as the truth has it, whatever runs beside it.
@@ -87,3 +91,7 @@ class FixedRuntimes:
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing depends on it
         """No other's."""
         return ()
+
+    def nodes_changed(self, cluster: Cluster) -> None:
+        """What starts from now on runs longer on those of these nodes that it does not prefer."""
+        self._slowdowns = Slowdowns(cluster)

@@ -47,7 +47,7 @@ def simulate_forward(
     enforce_limits
         Kill jobs at their requested time.
     conditions
-        What the cluster does that an ideal one does not; of its outages, what is still to come.
+        What the cluster does that an ideal one does not; of what its nodes do, what is to come.
 
     Returns
     -------
@@ -59,19 +59,23 @@ def simulate_forward(
     KeyError
         If the runtime of a job is not given.
     InputError
-        If an outage is of a node that does not exist.
+        If an outage or a change is of a node that does not exist, or a node is added that does.
     """
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(runtime_seconds)
+
+    def job_of(job_id: str) -> Job:
+        return controller.submitted_job(job_id).job
+
     execution = FixedRuntimes(
         lambda allocation: runtime_seconds[allocation.job_id],
-        lambda job_id: controller.submitted_job(job_id).job,
+        job_of,
         controller.cluster,
         conditions,
         enforces_limits=enforce_limits,
     )
     now = controller.now
-    cluster = SimulatedCluster(controller.cluster, execution, conditions.outages, now)
+    cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions, now)
     for running in controller.running.values():
         cluster.start(running.allocation, running.placement, running.start_seconds)
     driver = Driver(controller, cluster, submissions, conditions.cycle_seconds)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from foresail.model.adapter import Capabilities
 from foresail.model.allocation import Allocation
+from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, Event, HistoryOutcome, NodeDown, NodeUp
+from foresail.model.event import (
+    Ended,
+    Event,
+    HistoryOutcome,
+    NodeAdded,
+    NodeDown,
+    NodeEvent,
+    NodeUp,
+)
+from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.simulator.conditions import Outage
+from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.execution import ComingEnd, ExecutionModel
 
 
@@ -31,53 +42,61 @@ class _Running:
 class SimulatedCluster:
     """A ``ClusterAdapter`` (``foresail.model.adapter``) whose time is that of who drives it.
 
-    What ends at an instant has ended before a node goes down then. Whether there is room for what
+    What ends at an instant has ended before a node changes then. What has no room any more when a
+    node is down, another or gone is lost, the latest started first. Whether there is room for what
     is started is not its to check.
 
     Parameters
     ----------
     cluster
-        What there is to run on.
+        What there is to run on at first.
     execution
         How long allocations run.
-    outages
-        When which nodes are down; what runs there then is lost.
+    job_of
+        The specification of the job with an id.
+    conditions
+        When which nodes are down, come, change and go; the rest of them is the execution's.
     begin_seconds
-        Nothing happens before, and no outage begins or ends up to then.
+        Nothing happens before, and nodes are as the cluster has them then.
 
     Raises
     ------
     InputError
-        If an outage is of a node that does not exist.
+        If an outage or a change is of a node that does not exist, or a node is added that does.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         execution: ExecutionModel,
-        outages: Sequence[Outage] = (),
+        job_of: Callable[[str], Job],
+        conditions: ClusterConditions = IDEAL,
         begin_seconds: float = -math.inf,
     ) -> None:
+        self._node_events = _node_events(cluster, conditions, begin_seconds)
         self.cluster = cluster
-        self.capabilities = Capabilities(places=True, preempts=True, changes_nodes=bool(outages))
+        self.capabilities = Capabilities(
+            places=True, preempts=True, changes_nodes=bool(self._node_events)
+        )
         self.wake_descriptor: int | None = None
         self._execution = execution
+        self._job_of = job_of
+        self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
         self._begun: set[Allocation] = set()
         self._running: dict[Allocation, _Running] = {}
         self._ends: list[tuple[float, int, Allocation]] = []  # a heap; some have moved since
         self._ends_told = 0
-        self._node_changes = _node_changes(cluster, outages, begin_seconds)
 
     def history(self) -> Sequence[HistoryOutcome]:
         """Nothing ran before."""
         return ()
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """What an earlier driver started begins now, since it is all gone."""
+        """What an earlier driver started begins now, if it is all gone."""
         for start in running:
             self.carry_out(start, now)
-        return ()
+        return [NodeDown(now, node) for node in sorted(self._room.down)]
 
     def carry_out(self, instruction: Instruction, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
@@ -110,7 +129,7 @@ class SimulatedCluster:
                 break
             heapq.heappop(ends)
         first_end = ends[0][0] if ends else math.inf
-        return min(first_end, self._node_changes[-1].time) if self._node_changes else first_end
+        return min(first_end, self._node_events[-1].time) if self._node_events else first_end
 
     def reports(self, now: float) -> Sequence[Event]:
         """What has ended, and which nodes went and came, up to now."""
@@ -121,10 +140,7 @@ class SimulatedCluster:
                 because = self._running[allocation].ended_because
                 events.append(self._end(allocation, time, because))
             else:
-                change = self._node_changes.pop()
-                if isinstance(change, NodeDown):
-                    events += self._lose(change.node, time)
-                events.append(change)
+                events += self._change(self._node_events.pop(), time)
         return events
 
     def close(self) -> None:
@@ -155,27 +171,78 @@ class SimulatedCluster:
         )
         return Ended(now, outcome)
 
-    def _lose(self, node: str, now: float) -> list[Ended]:
-        """What has a task on a node ends with it; its work is lost."""
-        lost = [
-            allocation
-            for allocation, running in self._running.items()
-            if any(name == node for name, _ in running.placement.tasks_by_node)
-        ]
-        return [self._end(allocation, now, EndedBecause.LOST) for allocation in lost]
+    def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
+        """What a node does, after what has no room any more because of it."""
+        match event:
+            case NodeDown(node=node):
+                self._room.close(node)
+            case NodeUp(node=node):
+                self._room.open(node)
+            case _:
+                self.cluster = changed(self.cluster, event)
+                self._room.change(self.cluster)
+                self._execution.nodes_changed(self.cluster)
+        if not isinstance(event, NodeUp | NodeAdded):
+            for allocation in self._without_room():
+                yield self._end(allocation, now, EndedBecause.LOST)
+        yield event
+
+    def _without_room(self) -> list[Allocation]:
+        """What runs and does not fit, the first started having their place first."""
+        left = self._room.copy()
+        lost = []
+        for allocation, running in self._running.items():
+            held = _held(self._job_of(allocation.job_id), allocation)
+            if left.has_room(held, running.placement):
+                left.take(held, running.placement)
+            else:
+                lost.append(allocation)
+        return lost
 
 
-def _node_changes(
-    cluster: Cluster, outages: Sequence[Outage], begin_seconds: float
-) -> list[NodeDown | NodeUp]:
-    """What nodes do after the beginning, the last first."""
-    nodes = {node.name for partition in cluster.partitions for node in partition.nodes}
-    changes: list[NodeDown | NodeUp] = []
-    for outage in outages:
-        if outage.node not in nodes:
-            raise InputError("no such node", field="outages", value=outage.node)
-        changes.append(NodeDown(outage.down_seconds, outage.node))
-        changes.append(NodeUp(outage.up_seconds, outage.node))
-    coming = [change for change in changes if change.time > begin_seconds]
-    coming.sort(key=lambda change: change.time)
+def _held(job: Job, allocation: Allocation) -> Job:
+    """What an allocation holds: what its job does, or the stage that it is of."""
+    if not allocation.stage:
+        return job
+    return replace(job, stages=tuple(s for s in job.stages if s.name == allocation.stage))
+
+
+def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:
+    """All that nodes offer which are up at a time."""
+    room = FreeResources(cluster)
+    there = room.free_by_node()
+    for outage in conditions.outages:
+        if outage.down_seconds <= now < outage.up_seconds and outage.node in there:
+            room.close(outage.node)
+    return room
+
+
+def _node_events(
+    cluster: Cluster, conditions: ClusterConditions, begin_seconds: float
+) -> list[NodeEvent]:
+    """What nodes do after the beginning, the last first; none is down or up while it is not there.
+
+    Of one instant in the order that they are given, outages last.
+    """
+    events: list[NodeEvent] = [*conditions.node_changes]
+    for outage in conditions.outages:
+        events.append(NodeDown(outage.down_seconds, outage.node))
+        events.append(NodeUp(outage.up_seconds, outage.node))
+    events.sort(key=lambda event: event.time)
+    there = {node.name for partition in cluster.partitions for node in partition.nodes}
+    ever = there | {each.node.name for each in events if isinstance(each, NodeAdded)}
+    coming: list[NodeEvent] = []
+    for event in events:
+        if isinstance(event, NodeDown | NodeUp) and event.node not in ever:
+            raise InputError("no such node", field="outages", value=event.node)
+        if event.time <= begin_seconds:
+            continue
+        match event:
+            case NodeDown(node=node) | NodeUp(node=node):
+                if node not in there:
+                    continue
+            case _:
+                cluster = changed(cluster, event)
+                there = {node.name for each in cluster.partitions for node in each.nodes}
+        coming.append(event)
     return coming[::-1]

@@ -18,9 +18,8 @@ _ONE_PARTITION = "all"
 def cluster_of(nodes: pl.DataFrame) -> Cluster:
     """The cluster that a nodes table (``schema.NODES``) describes.
 
-    A row of several equal nodes becomes as many, numbered behind its name. A node offers as
-    attributes the ``rack`` (its partition), its ``model`` where that is known, and ``gpu`` where it
-    has any.
+    A row of several equal nodes becomes as many, numbered behind its name; they offer what
+    ``node_of`` says.
 
     Raises
     ------
@@ -44,6 +43,16 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
             for name, members in by_partition.items()
         )
     )
+
+
+def node_of(name: str, total: Resources, partition: str, model: str | None) -> Node:
+    """A node; it offers its ``rack`` (partition), its ``model`` if known, and ``gpu`` if any."""
+    attributes = {"rack": partition}
+    if model is not None:
+        attributes["model"] = model
+    if total.gpus:
+        attributes["gpu"] = model or "yes"
+    return Node(name, total, attributes)
 
 
 def unknown_preferences(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, list[str]]:
@@ -108,13 +117,8 @@ def _nodes_of(row: Mapping[str, Any], partition: str) -> Iterator[Node]:
     if not cpus or cpus <= 0:
         raise InputError("a node without cpus", field="cpus", value=cpus, expected="above 0")
     total = Resources(cpus, row["memory_bytes"] or 0.0, row["gpus"] or 0.0)
-    attributes = {"rack": partition}
-    if row["model"] is not None:
-        attributes["model"] = row["model"]
-    if total.gpus:
-        attributes["gpu"] = str(row["model"] or "yes")
     if count is None or count == 1:
-        yield Node(row["node"], total, attributes)
+        yield node_of(row["node"], total, partition, row["model"])
         return
     for number in range(1, count + 1):
-        yield Node(f"{row['node']}-{number}", total, attributes)
+        yield node_of(f"{row['node']}-{number}", total, partition, row["model"])

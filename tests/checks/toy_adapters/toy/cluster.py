@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foresail.model.adapter import Capabilities
-from foresail.model.cluster import Cluster
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.event import Ended
+from foresail.model.event import Ended, NodeRemoved
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
+from foresail.model.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,17 @@ class World:
         self.begun = Counter()
         self.ends = {}
         self.known = set()
+        self.at = {}
+        self.changes = []
+
+
+def two_nodes():
+    nodes = tuple(Node(name, Resources(cpus=1.0)) for name in ("toy-1", "toy-2"))
+    return Cluster((Partition("all", Resources(cpus=2.0), nodes),))
 
 
 class ToyAdapter:
-    capabilities = Capabilities(preempts=True)
-    cluster = Cluster.of_processors(2)
+    capabilities = Capabilities(places=True, preempts=True, changes_nodes=True)
     wake_descriptor = None
 
     def __init__(self, world, seconds):
@@ -47,6 +55,10 @@ class ToyAdapter:
         self.seconds = seconds
         self.running = {}
         self.stopped = set()
+        self.told = len(world.changes)
+        self.cluster = two_nodes()
+        for change in world.changes:
+            self.cluster = changed(self.cluster, change)
 
     @property
     def next_seconds(self):
@@ -76,14 +88,27 @@ class ToyAdapter:
             self.world.known.add(key)
             self.world.begun[start.job_id] += 1
             self.world.ends[key] = now + self.world.seconds.get(start.job_id, self.seconds)
+            self.world.at[key] = {name for name, _ in start.placement.tasks_by_node}
         self.running[key] = min(now, self.world.ends[key])
 
     def reports(self, now):
         over = sorted((self.world.ends[key], key) for key in self.running)
-        return [self.end(key, end) for end, key in over if end <= now]
+        ended = [self.end(key, end) for end, key in over if end <= now]
+        return [*ended, *self.node_events(now)]
 
-    def end(self, key, end):
-        stopped = EndedBecause.PREEMPTED if key in self.stopped else EndedBecause.COMPLETED
+    def node_events(self, now):
+        events = []
+        for change in self.world.changes[self.told :]:
+            self.cluster = changed(self.cluster, change)
+            if isinstance(change, NodeRemoved):
+                gone = [key for key in self.running if change.node in self.world.at[key]]
+                events += [self.end(key, now, EndedBecause.LOST) for key in gone]
+            events.append(replace(change, time=now))
+        self.told = len(self.world.changes)
+        return events
+
+    def end(self, key, end, because=EndedBecause.COMPLETED):
+        stopped = EndedBecause.PREEMPTED if key in self.stopped else because
         return Ended(end, Outcome(key[0], self.running.pop(key), end, stopped, attempt=key[1]))
 
     def close(self):
@@ -102,7 +127,11 @@ class Trial:
     def start_of(self, seconds):
         job_id = f"toy-{len(self.world.seconds)}"
         self.world.seconds[job_id] = seconds
-        return Start(job_id, Placement.whole("all", 1))
+        named = (("toy-1", 1),) if self.adapter.capabilities.places else ()
+        return Start(job_id, Placement((("all", 1),), named))
+
+    def change_nodes(self, change):
+        self.world.changes.append(change)
 
     def times_begun(self, job_id):
         return self.world.begun[job_id]

@@ -1,0 +1,94 @@
+"""Files that say which nodes come, change and go, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from foresail.model.documents import csv_rows, text_of
+from foresail.model.errors import InputError
+from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
+from foresail.model.resources import Resources
+from foresail.traces.nodes import node_of
+
+_NEEDED: Final = ("seconds", "change", "node")
+_OFFERED: Final = ("partition", "cpus", "memory_bytes", "gpus", "model")
+_KINDS: Final = ("added", "changed", "removed")
+
+
+def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
+    """The changes of a CSV file with a header, in its order.
+
+    Columns are ``seconds``, ``change`` (added, changed or removed), ``node``, and of a node that is
+    added or changed ``partition`` and ``cpus``, if need be ``memory_bytes``, ``gpus`` and
+    ``model``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is no change; names line and column.
+    """
+    rows = csv_rows(text_of(path), path)
+    _, header = next(rows, (1, []))
+    unknown = [name for name in header if name not in (*_NEEDED, *_OFFERED)]
+    missing = [name for name in _NEEDED if name not in header]
+    if unknown or missing:
+        raise InputError(
+            "not the columns of node changes",
+            source=path,
+            line=1,
+            value=",".join(header),
+            expected=f"{','.join(_NEEDED)} and some of {','.join(_OFFERED)}",
+        )
+    changes = []
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                "a row of another length",
+                source=path,
+                line=line,
+                value=",".join(row),
+                expected=f"{len(header)} fields",
+            )
+        changes.append(_change(dict(zip(header, row, strict=True)), path, line))
+    return tuple(changes)
+
+
+def _change(row: Mapping[str, str], path: Path, line: int) -> NodeChange:
+    def number(name: str) -> float:
+        text = row.get(name, "")
+        try:
+            value = float(text or 0.0)
+        except ValueError:
+            value = math.nan
+        if not 0.0 <= value < math.inf:
+            raise _wrong(name, "a number of at least 0")
+        return value
+
+    def _wrong(name: str, expected: str) -> InputError:
+        return InputError(
+            "not a node change",
+            source=path,
+            line=line,
+            field=name,
+            value=row.get(name, ""),
+            expected=expected,
+        )
+
+    kind, name, seconds = row["change"], row["node"], number("seconds")
+    if not name:
+        raise _wrong("node", "the name of a node")
+    if kind not in _KINDS:
+        raise _wrong("change", " or ".join(_KINDS))
+    if kind == "removed":
+        return NodeRemoved(seconds, name)
+    total = Resources(number("cpus"), number("memory_bytes"), number("gpus"))
+    if total.cpus == 0.0:
+        raise _wrong("cpus", "above 0")
+    partition = row.get("partition", "")
+    if not partition:
+        raise _wrong("partition", "the partition of the node")
+    node = node_of(name, total, partition, row.get("model") or None)
+    return NodeAdded(seconds, node, partition) if kind == "added" else NodeChanged(seconds, node)
