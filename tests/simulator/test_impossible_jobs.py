@@ -27,6 +27,8 @@ PLANNING = sorted(
     name for name, text in NAMED_POLICIES.items() if text.startswith(("3sigma", "tetrisched"))
 )
 PUBLISHED = "-published"
+
+
 def workload(**changes):
     """Three jobs on two racks of two nodes; the second is the one that is changed."""
     columns = {
@@ -108,7 +110,9 @@ def test_hopeless_jobs_are_dropped_as_published(name):
     done = schedule.jobs.filter(pl.col("ended_because") == "completed")["job_id"].to_list()
     assert set(done) == {"a", "c"}
     assert deadline_metrics(schedule).slo_never_started == 1
-    controller = Controller(cluster_of(odd.nodes), *parse_policy("tetrisched-published").build(), IN_CYCLES)
+    controller = Controller(
+        cluster_of(odd.nodes), *parse_policy("tetrisched-published").build(), IN_CYCLES
+    )
     jobs = [Submitted(job.submit_seconds, job) for job in odd.specifications()]
     told = controller.step(0.0, [*jobs, Tick(0.0)])
     gone = [each for each in told if isinstance(each, Withdraw)]
