@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.trial import Trial, clocked, metrics_of, with_requests
+from foresail.experiments.trial import Trial, _learned, clocked, metrics_of, with_requests
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.protocols import PlansRuntimes, TakesReservations
 from foresail.model.short_form import part_of
@@ -53,6 +53,23 @@ def test_a_clock_leaves_what_a_scheduler_can_do():
     clocked(scheduler)
     assert isinstance(scheduler, PlansRuntimes)
     assert isinstance(scheduler, TakesReservations)
+
+
+def test_the_first_hours_are_run_and_not_measured():
+    """Jobs submitted while the machine fills are there, and do not count."""
+    trial = Trial("gs_mix(hours=0.4)", None, 1, "prio", 30.0)
+    later = dataclasses.replace(trial, discarded_hours=0.1)
+    all_jobs, counted = (each.measure()["slo_jobs"] for each in (trial, later))
+    assert 0.5 * all_jobs < counted < all_jobs
+
+
+def test_a_history_is_learned_once():
+    """A second run of the same predictor takes what the first has learned, and comes out alike."""
+    trial = Trial(SMALL, HISTORY, 1, "3sigma", 30.0)
+    _learned.cache_clear()
+    first = comparable(trial.measure())
+    assert comparable(trial.measure()) == first
+    assert _learned.cache_info().hits == 1
 
 
 def test_policies_are_told_the_cycle():

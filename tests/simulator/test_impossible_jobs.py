@@ -9,7 +9,9 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.conventions import IN_CYCLES
+from foresail.model.decision import Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted, Tick
 from foresail.model.reason import ReasonCode
@@ -24,6 +26,7 @@ from made_scenarios import simulate_on_nodes
 PLANNING = sorted(
     name for name, text in NAMED_POLICIES.items() if text.startswith(("3sigma", "tetrisched"))
 )
+PUBLISHED = "-published"
 
 
 def workload(**changes):
@@ -88,10 +91,10 @@ def test_value_functions_fall():
         DeadlineValue(math.nan)
 
 
-@pytest.mark.parametrize("name", PLANNING)
+@pytest.mark.parametrize("name", [name for name in PLANNING if not name.endswith(PUBLISHED)])
 @pytest.mark.parametrize("deadline", [-10.0, 0.0, 1.0])
 def test_hopeless_jobs_run(name, deadline):
-    """A job that cannot meet its deadline runs on what nobody else wants."""
+    """A job that cannot meet its deadline runs on what no other job wants."""
     odd = workload(deadline_seconds=deadline)
     schedule = simulate_on_nodes(odd, parse_policy(name), ClusterConditions(cycle_seconds=2.0))
     done = schedule.jobs.filter(pl.col("ended_because") == "completed")["job_id"].to_list()
@@ -99,7 +102,36 @@ def test_hopeless_jobs_run(name, deadline):
     assert schedule.meta.counters["refusals"] == 0
 
 
-@pytest.mark.parametrize("name", [name for name in PLANNING if name != "point-perfect"])
+@pytest.mark.parametrize("name", ["tetrisched-published", "point-perfect-published"])
+def test_hopeless_jobs_are_dropped_as_published(name):
+    """A job that cannot meet its deadline is withdrawn, and counts as missed; the others run."""
+    odd = workload(deadline_seconds=1.0)
+    schedule = simulate_on_nodes(odd, parse_policy(name), ClusterConditions(cycle_seconds=2.0))
+    done = schedule.jobs.filter(pl.col("ended_because") == "completed")["job_id"].to_list()
+    assert set(done) == {"a", "c"}
+    assert deadline_metrics(schedule).slo_never_started == 1
+    controller = Controller(
+        cluster_of(odd.nodes), *parse_policy("tetrisched-published").build(), IN_CYCLES
+    )
+    jobs = [Submitted(job.submit_seconds, job) for job in odd.specifications()]
+    told = controller.step(0.0, [*jobs, Tick(0.0)])
+    gone = [each for each in told if isinstance(each, Withdraw)]
+    assert [each.job_id for each in gone] == ["odd"]
+    assert "hopeless_jobs=drop" in gone[0].because
+    assert "odd" not in controller.pending
+
+
+def test_jobs_without_a_deadline_are_never_dropped():
+    """They are worth nothing after their horizon, and run on what no other job wants."""
+    text = "tetrisched(hopeless_jobs=drop,best_effort_horizon_seconds=1)"
+    schedule = simulate_on_nodes(
+        workload(), parse_policy(f"{text},requested"), ClusterConditions(cycle_seconds=2.0)
+    )
+    done = schedule.jobs.filter(pl.col("ended_because") == "completed")["job_id"].to_list()
+    assert set(done) == {"a", "odd", "c"}
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNING if "perfect" not in name])
 def test_a_job_that_is_too_wide(name):
     """A replay refuses it by name; live it waits, with a reason, and the others start."""
     odd = workload(tasks=9)

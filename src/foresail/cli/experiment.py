@@ -88,7 +88,7 @@ def run(
 ) -> None:
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
     from foresail.experiments.processes import in_processes
-    from foresail.experiments.study import study_part
+    from foresail.experiments.study import apart_from_full, study_part
     from foresail.experiments.study_files import write_study_report
     from foresail.experiments.study_report import report_of
     from foresail.experiments.study_results import StudyResults
@@ -105,7 +105,7 @@ def run(
     command = shlex.join(["foresail", *sys.argv[1:]])
     folder = output / name
     with doing("writing the report"):
-        report = report_of(name, part.text, study, results, command)
+        report = report_of(name, part.text, study, results, command, apart_from_full(part))
         write_study_report(report, folder)
         if png:
             write_images(report.figures, folder)

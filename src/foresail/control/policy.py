@@ -25,6 +25,31 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 _BUMP: Final = "exponential_increment(cycle_seconds=4,growth=1)"
 """TetriSched's answer to an expired estimate: one cycle more, every cycle."""
 
+_PLANNING_AHEAD: Final = {
+    "3sigma": "3sigma,history,exponential_increment",
+    "3sigma-no-dist": "3sigma(distribution=no),jvu,exponential_increment",
+    "3sigma-no-oe": "3sigma(over_estimates=off),history,exponential_increment",
+    "3sigma-no-adapt": "3sigma(over_estimates=on),history,exponential_increment",
+    "point-perfect": "3sigma(distribution=no,over_estimates=off),clairvoyant,exponential_increment",
+    "point-real": "3sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
+    "tetrisched": f"tetrisched,requested,{_BUMP}",
+    "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
+    "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
+    "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
+}
+
+
+def dropping(text: str) -> str:
+    """The short form of a policy that plans ahead, and drops hopeless jobs as published.
+
+    >>> dropping("3sigma(distribution=no),jvu")
+    '3sigma(distribution=no,hopeless_jobs=drop),jvu'
+    """
+    scheduler, *rest = split(text)
+    name, settings = name_and_settings(scheduler)
+    return ",".join([f"{name}({','.join([*settings, 'hopeless_jobs=drop'])})", *rest])
+
+
 NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "easy++": "easy(order=shortest),recent,incremental",
@@ -32,24 +57,15 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "e-learning": "easy(order=shortest),"
         "regression(over=squared,under=linear,weight=large_area),incremental",
         "foresail": "guarded_backfilling,similar",
-        "3sigma": "3sigma,history,exponential_increment",
-        "3sigma-no-dist": "3sigma(distribution=no),jvu,exponential_increment",
-        "3sigma-no-oe": "3sigma(over_estimates=off),history,exponential_increment",
-        "3sigma-no-adapt": "3sigma(over_estimates=on),history,exponential_increment",
-        "point-perfect": "3sigma(distribution=no,over_estimates=off),clairvoyant,"
-        "exponential_increment",
-        "point-real": "3sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
-        "tetrisched": f"tetrisched,requested,{_BUMP}",
-        "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
-        "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
-        "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
+        **_PLANNING_AHEAD,
+        **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
         "rayon-cs": f"capacity,requested,{_BUMP}",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
 ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``)."""
+(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, Protocol
 
 from foresail.model.errors import InputError
@@ -202,6 +202,19 @@ def sizes_of(entry: Entry) -> type[StudyParameters]:
             expected="a subclass of StudyParameters",
         )
     return entry.parameters
+
+
+def apart_from_full(part: Part) -> tuple[str, ...]:
+    """In which parameters a study differs from its full size, of those that its quick size sets.
+
+    Raises
+    ------
+    InputError
+        If it is not a study.
+    """
+    sizes = sizes_of(part.entry)
+    full = {each.name: each.default for each in fields(sizes)}
+    return tuple(name for name in sizes.QUICK if getattr(part.parameters, name) != full[name])
 
 
 def study_part(name: str, settings: Sequence[str], *, quick: bool) -> Part:

@@ -34,6 +34,8 @@ class StudyReport:
         How many of its cases have a result.
     command
         The command that made it.
+    apart
+        The parameters in which it differs from the full size.
     """
 
     name: str
@@ -45,6 +47,7 @@ class StudyReport:
     figures: tuple[Figure, ...]
     finished: int
     command: str
+    apart: tuple[str, ...] = ()
 
     @property
     def made(self) -> str:
@@ -56,16 +59,22 @@ class StudyReport:
             if self.finished == len(self.study.cases)
             else f" of {len(self.study.cases):,} planned"
         )
+        size = f" Not the full size: {', '.join(self.apart)} differ." if self.apart else ""
         return (
             f"{count(self.finished, 'run')}{partly}; seeds {', '.join(map(str, seeds))}; "
-            f"{packages}{version(_SOLVER_PACKAGE)}; {self.settings}."
+            f"{packages}{version(_SOLVER_PACKAGE)}; {self.settings}.{size}"
         )
 
 
 def report_of(
-    name: str, settings: str, study: Study, results: StudyResults, command: str
+    name: str,
+    settings: str,
+    study: Study,
+    results: StudyResults,
+    command: str,
+    apart: tuple[str, ...] = (),
 ) -> StudyReport:
-    """What the finished runs of a study say.
+    """What the finished runs of a study say; the arguments are the report's.
 
     Raises
     ------
@@ -84,6 +93,7 @@ def report_of(
         figures_of(study, numbers),
         runs.height,
         command,
+        apart,
     )
 
 

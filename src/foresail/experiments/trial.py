@@ -11,14 +11,15 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from foresail.control.policy import parse_policy
+from foresail.control.policy import Policy, parse_policy
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
+from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
+from foresail.predictors.training import train
 from foresail.scenario.by_events import controller_of, run_by_events
-from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generating import generate
@@ -26,6 +27,7 @@ from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
 _MILLISECONDS = 1000.0
+_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Trial:
         If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
     start_delay_seconds, runtime_noise
         As in ``ClusterConditions``; 0 on an ideal cluster.
+    discarded_hours
+        Jobs submitted in so many first hours, when the machine fills, are run and not measured.
     """
 
     workload: str
@@ -59,6 +63,7 @@ class Trial:
     estimate_error_percent: float | None = None
     start_delay_seconds: float = 0.0
     runtime_noise: float = 0.0
+    discarded_hours: float = 0.0
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, what of it was done by the last submission, and cost.
@@ -70,7 +75,7 @@ class Trial:
         workload = _workload(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
-        history = None if self.history is None else _workload(self.history, self.seed)
+        before = None if self.history is None else _LearnedHistory(self.history, self.seed)
         scenario = Scenario(
             workload,
             parse_policy(self.policy),
@@ -81,13 +86,42 @@ class Trial:
                 runtime_noise=self.runtime_noise,
                 seed=self.seed,
             ),
-            learned_before=None if history is None else HistoryWorkload(history),
+            learned_before=before,
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)
         schedule = run_by_events(scenario, controller)
         cost = _prediction_cost(workload, controller.predictor)
-        return metrics_of(schedule) | clock.metrics() | cost
+        return metrics_of(_after(schedule, self.discarded_hours)) | clock.metrics() | cost
+
+
+def _after(schedule: Schedule, hours: float) -> Schedule:
+    """The schedule of the jobs submitted later than so many hours after the first."""
+    jobs = schedule.jobs
+    begin = pl.col("submit_seconds").min() + _HOUR * hours
+    return dataclasses.replace(schedule, jobs=jobs.filter(pl.col("submit_seconds") >= begin))
+
+
+@dataclass(frozen=True, slots=True)
+class _LearnedHistory:
+    """What a predictor knows that was told a generated history, learned once for several runs."""
+
+    generator: str
+    seed: int
+
+    def teach(self, policy: Policy, predictor: Predictor) -> None:
+        """As if the predictor had been there."""
+        if isinstance(predictor, SteppedPredictor):
+            predictor.restore(_learned(self.generator, self.seed, policy.predictor.text))
+        else:
+            train(_workload(self.generator, self.seed), predictor)
+
+
+@lru_cache(maxsize=3)
+def _learned(generator: str, seed: int, predictor: str) -> PredictorSnapshot:
+    learner: SteppedPredictor = part_of("predictor", predictor).build()
+    train(_workload(generator, seed), learner)
+    return learner.snapshot()
 
 
 def with_requests(workload: Workload, error_percent: float) -> Workload:

@@ -3,13 +3,14 @@
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.study import Mean, sizes_of, study_part
+from foresail.experiments.study import Mean, apart_from_full, sizes_of, study_part
 from foresail.experiments.study_report import report_of
 from foresail.experiments.study_results import StudyResults, key_of
 from foresail.experiments.trial import Trial
 from foresail.model.errors import InputError
 from foresail.model.registry import entries, find
 from foresail.model.short_form import part_of
+from foresail.traces.generating import generate
 
 PUBLISHED = sorted(
     entry.name for entry in entries("study") if entry.name.startswith(("3sigma", "tetrisched"))
@@ -26,6 +27,7 @@ def both_sizes(name):
 def test_the_published_studies_are_there():
     """Every figure of 3Sigma's and TetriSched's evaluation has a study."""
     assert PUBLISHED == [
+        "3sigma-assumptions",
         "3sigma-attribution",
         "3sigma-end-to-end",
         "3sigma-load",
@@ -33,6 +35,7 @@ def test_the_published_studies_are_there():
         "3sigma-sample-size",
         "3sigma-scalability",
         "3sigma-segments",
+        "tetrisched-assumptions",
         "tetrisched-estimate-error",
         "tetrisched-global",
         "tetrisched-plan-ahead",
@@ -84,6 +87,43 @@ def test_systems_of_a_seed_meet_the_same_jobs(name):
         recipe = case.task.workload.replace("e2e_sample", "e2e").split(",samples")[0].rstrip(")")
         recipes.setdefault((case.group, case.x), set()).add(recipe)
     assert all(len(found) == 1 for found in recipes.values())
+
+
+@pytest.mark.parametrize("name", [name for name in SIMULATED if name != "3sigma-perturbation"])
+def test_the_published_systems_drop_hopeless_jobs(name):
+    """What is compared is as published; ours, which runs hopeless jobs on leftovers, stands beside.
+
+    Of the perturbed beliefs there are as many systems as widths: all of them drop.
+    """
+    study = study_part(name, [], quick=True).build()
+    for case in study.cases:
+        parameters = parse_policy(case.task.policy).scheduler.parameters
+        if hasattr(parameters, "hopeless_jobs"):
+            dropping = parameters.hopeless_jobs == "drop"
+            assert dropping == case.system.endswith("-published"), case.system
+
+
+def test_a_trained_history_has_so_many_runs_of_each_name():
+    """Of 1,500 names, three runs each make 4,500 jobs, whatever load and machine are."""
+    settings = ["history_runs_per_name=3", "seeds=1", "nodes=128", "loads=[0.9]"]
+    study = study_part("3sigma-load", settings, quick=True).build()
+    part = part_of("generator", study.cases[0].task.history)
+    made = generate(part.entry.name, part.parameters, 0)
+    assert made.jobs.height == pytest.approx(4500, rel=0.02)
+    assert made.jobs["executable"].n_unique() > 1000
+
+
+def test_a_quick_size_says_what_it_leaves_out():
+    """Parameters that differ from the full size are named; at full size, none."""
+    quick = study_part("3sigma-end-to-end", ["seeds=5"], quick=True)
+    assert apart_from_full(quick) == ("hours", "discarded_hours", "cycle_seconds")
+    assert apart_from_full(study_part("3sigma-end-to-end", [], quick=False)) == ()
+
+
+def test_a_run_that_would_measure_nothing_is_refused():
+    """The hours that are not counted have to be fewer than those that are run."""
+    with pytest.raises(InputError, match="discarded_hours"):
+        study_part("3sigma-load", ["discarded_hours=5"], quick=False)
 
 
 def test_segments_need_a_log(tmp_path):

@@ -18,7 +18,7 @@ from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate, simulate_on_nodes
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 
-PLANS = "window_slots=8,slot_seconds=2.5,leftover_value=0,over_estimates=off,cycle_seconds=60"
+PLANS = "window_slots=8,slot_seconds=2.5,hopeless_jobs=drop,over_estimates=off,cycle_seconds=60"
 KNOWING = PlanAheadParameters(over_estimates="off", end_to_end=True)
 WIDE = Uniform(0.0, 10.0)
 

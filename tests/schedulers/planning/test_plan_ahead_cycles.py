@@ -14,7 +14,7 @@ from foresail.schedulers._planning.checking import require_numbers
 from foresail.schedulers._planning.problem import fitting, left_by, value_of
 from planning_problems import built, crowd, job, racks, view_of, waiting
 
-SLOTS = "window_slots=6,slot_seconds=10,leftover_value=0,cycle_seconds=600"
+SLOTS = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,cycle_seconds=600"
 
 
 @pytest.mark.parametrize("policy", ["3sigma", "tetrisched"])

@@ -20,7 +20,7 @@ from planning_problems import built, job, outcome, racks, running, view_of, wait
 
 EXAMPLE = (
     "window_slots=8,slot_seconds=2.5,slo_value=1,best_effort_value={best_effort},"
-    "best_effort_horizon_seconds=40,over_estimates=off,leftover_value=0,relative_gap=0,cycle_seconds=60"
+    "best_effort_horizon_seconds=40,over_estimates=off,hopeless_jobs=drop,relative_gap=0,cycle_seconds=60"
 )
 WIDE, NARROW = Uniform(0.0, 10.0), Uniform(2.5, 7.5)
 
@@ -98,7 +98,7 @@ def test_size_of_the_example(belief, options):
 )
 def test_preemption_pays_below_a_half(cost, value, stopped):
     """G7: to stop the other job is worth it up to a cost of 0.5; otherwise wait for its end."""
-    text = "window_slots=4,slot_seconds=2.5,slo_value=1,over_estimates=off,leftover_value=0"
+    text = "window_slots=4,slot_seconds=2.5,slo_value=1,over_estimates=off,hopeless_jobs=drop"
     scheduler = built(f"3sigma({text},relative_gap=0,cycle_seconds=60)")
     busy = running(job("be", 1), WIDE, ["n11"], start=-5.0, end=5.0)
     view = view_of(racks(1), waiting((job("slo", 1, deadline=10.0), WIDE)), [busy])
@@ -125,7 +125,7 @@ def test_over_estimates(over_estimates, belief, expected):
     """G6: a job that was hopeless from the start is worth something after its deadline (80 s)."""
     # the decay lasts for the window and the longest runtime: 20 slots of 10 s and 200 s
     text = f"window_slots=20,slot_seconds=10,slo_value=1,over_estimates={over_estimates}"
-    scheduler = built(f"3sigma({text},leftover_value=0)")
+    scheduler = built(f"3sigma({text},hopeless_jobs=drop)")
     view = view_of(racks(1), waiting((job("slo", 1, deadline=80.0), belief)))
     assert scheduler.demands(view).problem.worth[0, 0] == pytest.approx(expected, abs=1e-6)
 
@@ -148,7 +148,7 @@ def test_corrections_of_expired_estimates(cycle, growth, initial, expected):
     assert made == expected
 
 
-FIGURE_4 = "window_slots={slots},slot_seconds=10,relative_gap=0,leftover_value=0,cycle_seconds=60"
+FIGURE_4 = "window_slots={slots},slot_seconds=10,relative_gap=0,hopeless_jobs=drop,cycle_seconds=60"
 
 
 def figure_4():

@@ -21,7 +21,7 @@ from foresail.strl.supply import Supply
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 
 SLOTS, SLOT = 4, 10.0
-EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,leftover_value=0"
+EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,hopeless_jobs=drop"
 AMPLE = f"{EXACT},cycle_seconds=60"
 HORIZON = 200.0
 

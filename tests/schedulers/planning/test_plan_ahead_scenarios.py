@@ -23,7 +23,7 @@ from planning_problems import built, job, outcome, racks, running, view_of, wait
 
 EXAMPLE = (
     "window_slots=8,slot_seconds=2.5,slo_value=1,best_effort_value={best_effort},"
-    "best_effort_horizon_seconds=40,over_estimates=off,leftover_value=0,relative_gap=0,"
+    "best_effort_horizon_seconds=40,over_estimates=off,hopeless_jobs=drop,relative_gap=0,"
     "cycle_seconds=60,scenarios={scenarios}"
 )
 WIDE, NARROW = Uniform(0.0, 10.0), Uniform(2.5, 7.5)

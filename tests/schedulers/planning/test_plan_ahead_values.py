@@ -13,7 +13,7 @@ from foresail.schedulers._planning.core import PlanAhead
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from planning_problems import job, racks, view_of, waiting
 
-PARAMETERS = PlanAheadParameters(window_slots=6, slot_seconds=10.0, leftover_value=0.0)
+PARAMETERS = PlanAheadParameters(window_slots=6, slot_seconds=10.0, hopeless_jobs="drop")
 
 
 @dataclass(frozen=True)

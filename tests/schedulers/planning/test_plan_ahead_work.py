@@ -9,7 +9,7 @@ from foresail.schedulers._planning import work
 from foresail.schedulers._planning.work import Budget, iterations_within, nodes_within
 from planning_problems import built, crowd
 
-WINDOW = "window_slots=6,slot_seconds=10,leftover_value=0,relative_gap=0,solver_share=1"
+WINDOW = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,relative_gap=0,solver_share=1"
 BUDGETS = (1e-9, 0.0005, 0.002, 0.02, 60.0)
 
 

@@ -23,6 +23,16 @@ class TrialParameters(Protocol):
         """How often the scheduler is asked."""
         ...
 
+    @property
+    def discarded_hours(self) -> float:
+        """For how long at the beginning jobs are run and not measured."""
+        ...
+
+    @property
+    def hours(self) -> float:
+        """Length of a run."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
@@ -78,6 +88,7 @@ def cases_of(
                 estimate_error_percent=setting.estimate_error_percent,
                 start_delay_seconds=setting.start_delay_seconds,
                 runtime_noise=setting.runtime_noise,
+                discarded_hours=parameters.discarded_hours,
             ),
         )
         for seed in range(parameters.seeds)
@@ -88,3 +99,14 @@ def cases_of(
 def named(*systems: str) -> dict[str, str]:
     """Systems that are named policies."""
     return {system: system for system in systems}
+
+
+def beginning_of(parameters: TrialParameters) -> str:
+    """What becomes of the hours in which the machine fills, in a sentence for a study's notes."""
+    if parameters.discarded_hours == 0.0:
+        return "Runs begin on an empty machine, and all of their jobs are counted."
+    first = f"{parameters.discarded_hours:g} of {parameters.hours:g} hours"
+    return (
+        f"Runs begin on an empty machine; jobs submitted in the first {first} are run and not "
+        "counted."
+    )

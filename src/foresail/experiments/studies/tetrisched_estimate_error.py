@@ -25,7 +25,7 @@ class EstimateErrorParameters(tetrisched.TetriSchedStudyParameters):
         By how much jobs misstate their runtime.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "hours": "0.5", "error_percents": "[-50,0,50]"}
+    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
@@ -43,7 +43,7 @@ def estimate_error(parameters: EstimateErrorParameters) -> Study:
         for case in cases_of(
             parameters,
             tetrisched.setting(parameters, generator, error, error),
-            {**named("tetrisched"), **tetrisched.STACKS},
+            {**named(tetrisched.GLOBAL), **tetrisched.STACKS},
         )
     ]
     return Study(
@@ -58,7 +58,7 @@ def estimate_error(parameters: EstimateErrorParameters) -> Study:
             for generator in parameters.workloads
             for claim in _claims(generator, parameters.error_percents)
         ),
-        notes=tetrisched.NOTES,
+        notes=tetrisched.notes_of(parameters),
     )
 
 
@@ -71,14 +71,14 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, 
             f"TetriSched keeps more than 95 % of accepted deadlines even where estimates are half "
             f"of the runtime ({figure}).",
             0.95,
-            met("tetrisched", least, group=group, of=tetrisched.ACCEPTED),
+            met(tetrisched.GLOBAL, least, group=group, of=tetrisched.ACCEPTED),
         ),
         *(
             PublishedClaim(
                 f"TetriSched meets more deadlines than Rayon/CS at an error of {error:g} % "
                 f"({figure}).",
                 met("rayon-cs", error, group=group),
-                met("tetrisched", error, group=group),
+                met(tetrisched.GLOBAL, error, group=group),
             )
             for error in errors
         ),
@@ -86,7 +86,7 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, 
             f"TetriSched meets more deadlines than Rayon/CS, which promises nodes as early as "
             f"possible, over all errors ({figure}).",
             met("rayon-cs, earliest", group=group),
-            met("tetrisched", group=group),
+            met(tetrisched.GLOBAL, group=group),
         ),
         *(
             PublishedClaim(
@@ -113,7 +113,7 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, 
         PublishedClaim(
             f"At the largest over-estimate best-effort jobs of TetriSched are done sooner "
             f"({figure}; published: up to 80 % sooner).",
-            latency("tetrisched", most),
+            latency(tetrisched.GLOBAL, most),
             latency("rayon-cs", most),
         ),
     )

@@ -10,7 +10,7 @@ from foresail.experiments.studies._trial_grid import cases_of, named
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_SYSTEMS: Final = ("tetrisched", "tetrisched-ng")
+_SYSTEMS: Final = (tetrisched.GLOBAL, tetrisched.ONE_BY_ONE, tetrisched.OURS)
 _PUBLISHED_GAP_AT: Final = 50.0
 
 
@@ -24,7 +24,7 @@ class GlobalParameters(tetrisched.TetriSchedStudyParameters):
         By how much jobs misstate their runtime.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "hours": "0.5", "error_percents": "[-50,0,50]"}
+    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
@@ -54,25 +54,25 @@ def placing_globally(parameters: GlobalParameters) -> Study:
         claims=(
             PublishedClaim(
                 "Placing all together meets more deadlines than one by one.",
-                met("tetrisched-ng"),
-                met("tetrisched"),
+                met(tetrisched.ONE_BY_ONE),
+                met(tetrisched.GLOBAL),
             ),
             PublishedClaim(
                 "The gap is up to 36 points, at an over-estimate of 50 %.",
-                met("tetrisched-ng", _PUBLISHED_GAP_AT),
-                met("tetrisched", _PUBLISHED_GAP_AT),
+                met(tetrisched.ONE_BY_ONE, _PUBLISHED_GAP_AT),
+                met(tetrisched.GLOBAL, _PUBLISHED_GAP_AT),
                 margin=-0.36,
             ),
             PublishedClaim(
                 "One by one still meets more deadlines than Rayon/CS.",
                 met("rayon-cs"),
-                met("tetrisched-ng"),
+                met(tetrisched.ONE_BY_ONE),
             ),
             PublishedClaim(
                 "Best-effort jobs are done sooner one by one than under Rayon/CS.",
-                Mean(tetrisched.LATENCY.name, "tetrisched-ng"),
+                Mean(tetrisched.LATENCY.name, tetrisched.ONE_BY_ONE),
                 Mean(tetrisched.LATENCY.name, "rayon-cs"),
             ),
         ),
-        notes=tetrisched.NOTES,
+        notes=tetrisched.notes_of(parameters),
     )

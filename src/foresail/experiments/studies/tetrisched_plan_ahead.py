@@ -25,8 +25,7 @@ class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
     """
 
     QUICK: ClassVar[dict[str, str]] = {
-        "seeds": "4",
-        "hours": "0.5",
+        **tetrisched.QUICK,
         "window_seconds": "[0,48,96,144]",
     }
     QUICK_MINUTES: ClassVar[float] = 3.0
@@ -50,22 +49,22 @@ def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
         claims=(
             PublishedClaim(
                 "Without planning ahead fewer deadlines are met than with 96 s of it.",
-                met("tetrisched", 0.0),
-                met("tetrisched", _SATURATED),
+                met(tetrisched.GLOBAL, 0.0),
+                met(tetrisched.GLOBAL, _SATURATED),
             ),
             PublishedClaim(
                 "Beyond about 100 s nothing is gained (taken as: less than 2 points).",
-                met("tetrisched", most),
-                met("tetrisched", _SATURATED),
+                met(tetrisched.GLOBAL, most),
+                met(tetrisched.GLOBAL, _SATURATED),
                 margin=0.02,
             ),
             PublishedClaim(
                 "With 96 s placing all together meets more deadlines than one by one.",
-                met("tetrisched-ng", _SATURATED),
-                met("tetrisched", _SATURATED),
+                met(tetrisched.ONE_BY_ONE, _SATURATED),
+                met(tetrisched.GLOBAL, _SATURATED),
             ),
         ),
-        notes=tetrisched.NOTES,
+        notes=tetrisched.notes_of(parameters),
     )
 
 
@@ -87,28 +86,28 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
         claims=(
             PublishedClaim(
                 "A longer window makes cycles of global placing longer.",
-                cost("tetrisched", 0.0),
-                cost("tetrisched", most),
+                cost(tetrisched.GLOBAL, 0.0),
+                cost(tetrisched.GLOBAL, most),
             ),
             PublishedClaim(
                 "Placing one by one has shorter cycles than placing all together.",
-                cost("tetrisched-ng"),
-                cost("tetrisched"),
+                cost(tetrisched.ONE_BY_ONE),
+                cost(tetrisched.GLOBAL),
             ),
             PublishedClaim(
                 "For placing one by one a longer window can make cycles shorter, since fewer jobs "
                 "wait.",
-                cost("tetrisched-ng", most),
-                cost("tetrisched-ng", 0.0),
+                cost(tetrisched.ONE_BY_ONE, most),
+                cost(tetrisched.ONE_BY_ONE, 0.0),
             ),
             PublishedClaim(
                 "Cycles of global placing stay below the cycle's length of 4 s (99 % of them).",
-                Mean(tetrisched.SLOW_CYCLE.name, "tetrisched", x=(most,)),
+                Mean(tetrisched.SLOW_CYCLE.name, tetrisched.GLOBAL, x=(most,)),
                 1000.0 * parameters.cycle_seconds,
             ),
         ),
         notes=(
-            *tetrisched.NOTES,
+            *tetrisched.notes_of(parameters),
             "The published setup is not named; these are the runs of figure 11. Latencies are "
             "those of the machine that ran the study, with as many runs at once as processors.",
         ),
@@ -128,6 +127,6 @@ def _cases(parameters: PlanAheadStudyParameters) -> tuple[GridPoint, ...]:
 def _policies(window_seconds: float) -> dict[str, str]:
     slots = round(window_seconds / _SLOT_SECONDS) + 1
     return {
-        "tetrisched": tetrisched.planning_ahead(f"window_slots={slots}"),
-        "tetrisched-ng": tetrisched.planning_ahead(f"placing=in_order,window_slots={slots}"),
+        tetrisched.GLOBAL: tetrisched.planning_ahead(f"window_slots={slots}"),
+        tetrisched.ONE_BY_ONE: tetrisched.planning_ahead(f"placing=in_order,window_slots={slots}"),
     }

@@ -10,7 +10,7 @@ from foresail.experiments.studies._trial_grid import cases_of, named
 from foresail.experiments.study import PublishedClaim, Study
 from foresail.model.registry import register
 
-_SYSTEMS: Final = ("tetrisched", "tetrisched-nh")
+_SYSTEMS: Final = (tetrisched.GLOBAL, tetrisched.NO_SOFT_CONSTRAINTS, tetrisched.OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class SoftConstraintsParameters(tetrisched.TetriSchedStudyParameters):
         By how much jobs misstate their runtime.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "hours": "0.5", "error_percents": "[-50,0,50]"}
+    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 30.0
 
@@ -55,26 +55,26 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
             PublishedClaim(
                 "With soft constraints two to three times as many deadlines are met (taken as: "
                 "twice).",
-                met("tetrisched-nh"),
-                met("tetrisched"),
+                met(tetrisched.NO_SOFT_CONSTRAINTS),
+                met(tetrisched.GLOBAL),
                 factor=0.5,
             ),
             PublishedClaim(
                 "With soft constraints more deadlines are met than without.",
-                met("tetrisched-nh"),
-                met("tetrisched"),
+                met(tetrisched.NO_SOFT_CONSTRAINTS),
+                met(tetrisched.GLOBAL),
             ),
             *(
                 PublishedClaim(
                     f"TetriSched meets more deadlines than Rayon/CS ({stack}).",
                     met(stack),
-                    met("tetrisched"),
+                    met(tetrisched.GLOBAL),
                 )
                 for stack in tetrisched.STACKS
             ),
             PublishedClaim(
                 "As over-estimates grow, TetriSched without soft constraints falls below Rayon/CS.",
-                met("tetrisched-nh", most),
+                met(tetrisched.NO_SOFT_CONSTRAINTS, most),
                 met("rayon-cs", most),
             ),
             *(
@@ -82,11 +82,11 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
                     f"TetriSched meets up to 3.5 times as many deadlines as Rayon/CS (abstract; "
                     f"taken as: at the largest under-estimate; {stack}).",
                     met(stack, least),
-                    met("tetrisched", least),
+                    met(tetrisched.GLOBAL, least),
                     factor=1.0 / 3.5,
                 )
                 for stack in tetrisched.STACKS
             ),
         ),
-        notes=tetrisched.NOTES,
+        notes=tetrisched.notes_of(parameters),
     )

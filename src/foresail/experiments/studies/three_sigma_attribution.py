@@ -11,13 +11,18 @@ from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
-    *("3sigma", "3sigma-no-dist", "3sigma-no-oe", "3sigma-no-adapt"),
-    *("point-perfect", "point-real"),
+    *(
+        three_sigma.SIGMA,
+        "3sigma-no-dist-published",
+        "3sigma-no-oe-published",
+        "3sigma-no-adapt-published",
+    ),
+    *(three_sigma.PERFECT, three_sigma.POINTS),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class AttributionParameters(three_sigma.ThreeSigmaParameters):
+class AttributionParameters(three_sigma.E2EStudyParameters):
     """Parameters of ``3sigma-attribution``.
 
     Parameters
@@ -54,13 +59,13 @@ def attribution(parameters: AttributionParameters) -> Study:
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
         claims=(*_claims(tightest), *_slack_claims(tightest, loosest)),
-        notes=three_sigma.NOTES,
+        notes=three_sigma.notes_of(parameters),
     )
 
 
 def _setting(parameters: AttributionParameters, slack: float) -> TrialSetting:
     workload = three_sigma.recipe(parameters, "deadline", f",slack_percent={slack:g}")
-    return TrialSetting(workload, three_sigma.history_of(workload), "DEADLINE-n", slack)
+    return TrialSetting(workload, three_sigma.history_of(workload, parameters), "DEADLINE-n", slack)
 
 
 def _misses(system: str, *x: float) -> Mean:
@@ -72,43 +77,43 @@ def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
         PublishedClaim(
             "Handling over-estimates alone misses fewer deadlines than PointRealEst "
             "(3SigmaNoDist).",
-            _misses("3sigma-no-dist"),
-            _misses("point-real"),
+            _misses("3sigma-no-dist-published"),
+            _misses(three_sigma.POINTS),
         ),
         PublishedClaim(
             "Without distributions more deadlines are missed than with them (3SigmaNoDist against "
             "3Sigma).",
-            _misses("3sigma"),
-            _misses("3sigma-no-dist"),
+            _misses(three_sigma.SIGMA),
+            _misses("3sigma-no-dist-published"),
         ),
         PublishedClaim(
             "Distributions alone drop misses to the level of PointPerfEst (3SigmaNoOE; taken as: "
             "within 3 points).",
-            _misses("3sigma-no-oe"),
-            _misses("point-perfect"),
+            _misses("3sigma-no-oe-published"),
+            _misses(three_sigma.PERFECT),
             margin=0.03,
         ),
         PublishedClaim(
             "Distributions alone miss fewer deadlines than PointRealEst (3SigmaNoOE).",
-            _misses("3sigma-no-oe"),
-            _misses("point-real"),
+            _misses("3sigma-no-oe-published"),
+            _misses(three_sigma.POINTS),
         ),
         PublishedClaim(
             "Blind over-estimate handling misses fewest at the smallest slack (3SigmaNoAdapt "
             "against 3Sigma).",
-            _misses("3sigma-no-adapt", tightest),
-            _misses("3sigma", tightest),
+            _misses("3sigma-no-adapt-published", tightest),
+            _misses(three_sigma.SIGMA, tightest),
         ),
         PublishedClaim(
             "Blind over-estimate handling costs best-effort goodput (3SigmaNoAdapt against "
             "3Sigma).",
-            Mean(three_sigma.BEST_EFFORT.name, "3sigma-no-adapt"),
-            Mean(three_sigma.BEST_EFFORT.name, "3sigma"),
+            Mean(three_sigma.BEST_EFFORT.name, "3sigma-no-adapt-published"),
+            Mean(three_sigma.BEST_EFFORT.name, three_sigma.SIGMA),
         ),
         PublishedClaim(
             "3Sigma misses at least 60 % fewer deadlines than PointRealEst.",
-            _misses("3sigma"),
-            _misses("point-real"),
+            _misses(three_sigma.SIGMA),
+            _misses(three_sigma.POINTS),
             factor=0.4,
         ),
     )
@@ -117,7 +122,7 @@ def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
 def _slack_claims(tightest: float, loosest: float) -> tuple[PublishedClaim, ...]:
     return tuple(
         claim
-        for system in ("3sigma", "point-perfect", "point-real")
+        for system in (three_sigma.SIGMA, three_sigma.PERFECT, three_sigma.POINTS)
         for claim in (
             PublishedClaim(
                 f"Misses fall with slack ({system}).",

@@ -14,30 +14,35 @@ _IDEAL: Final = "ideal cluster"
 _REAL: Final = "emulated real cluster"
 
 _TABLE_4_2: Final = {
-    "3sigma": 0.2875,
-    "point-perfect": 0.6784,
-    "point-real": 2.025,
-    "prio": 1.853,
+    three_sigma.SIGMA: 0.2875,
+    three_sigma.PERFECT: 0.6784,
+    three_sigma.POINTS: 2.025,
+    three_sigma.PRIORITY: 1.853,
 }
 """Published difference of the share of deadlines missed, real against simulated, in points."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndToEndParameters(three_sigma.ThreeSigmaParameters):
+class EndToEndParameters(three_sigma.E2EStudyParameters):
     """Parameters of ``3sigma-end-to-end``.
 
     Parameters
     ----------
+    beside
+        Policies to run beside the published systems.
+    emulated
+        Whether to run the emulated real cluster too (table 4.2).
     start_delay_seconds, runtime_noise
         Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of
         the logarithm of the runtime.
     """
 
     QUICK: ClassVar[dict[str, str]] = three_sigma.QUICK
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 15.0
+    QUICK_MINUTES: ClassVar[float] = 4.0
+    FULL_MINUTES: ClassVar[float] = 120.0
 
-    hours: float = 2.0
+    beside: tuple[str, ...] = three_sigma.OURS
+    emulated: bool = True
     start_delay_seconds: float = 3.0
     runtime_noise: float = 0.03
 
@@ -45,10 +50,11 @@ class EndToEndParameters(three_sigma.ThreeSigmaParameters):
 @register("study", "3sigma-end-to-end", parameters=EndToEndParameters)
 def end_to_end(parameters: EndToEndParameters) -> Study:
     """3Sigma against point estimates, perfect knowledge and strict priority (figure 4.6)."""
-    systems = named(*three_sigma.MAIN)
-    cases = [
-        case for setting in _settings(parameters) for case in cases_of(parameters, setting, systems)
-    ]
+    ideal, real = _settings(parameters)
+    cases = cases_of(parameters, ideal, named(*three_sigma.MAIN))
+    cases += cases_of(parameters, ideal, named(*parameters.beside))
+    if parameters.emulated:
+        cases += cases_of(parameters, real, named(*three_sigma.MAIN))
     return Study(
         title="Do distributions of runtimes keep more deadlines than single estimates?",
         source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.6",
@@ -56,15 +62,15 @@ def end_to_end(parameters: EndToEndParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
-        claims=(*_claims(), *_transfer_claims()),
-        notes=three_sigma.NOTES,
+        claims=(*_claims(), *(_transfer_claims() if parameters.emulated else ())),
+        notes=three_sigma.notes_of(parameters),
     )
 
 
-def _settings(parameters: EndToEndParameters) -> list[TrialSetting]:
+def _settings(parameters: EndToEndParameters) -> tuple[TrialSetting, TrialSetting]:
     workload = three_sigma.recipe(parameters)
-    history = three_sigma.history_of(workload)
-    return [
+    history = three_sigma.history_of(workload, parameters)
+    return (
         TrialSetting(workload, history, _IDEAL),
         TrialSetting(
             workload,
@@ -73,7 +79,7 @@ def _settings(parameters: EndToEndParameters) -> list[TrialSetting]:
             start_delay_seconds=parameters.start_delay_seconds,
             runtime_noise=parameters.runtime_noise,
         ),
-    ]
+    )
 
 
 def _claims() -> tuple[PublishedClaim, ...]:
@@ -84,56 +90,56 @@ def _claims() -> tuple[PublishedClaim, ...]:
         PublishedClaim(
             "3Sigma misses at least 60 % fewer deadlines than PointRealEst (published: 18 % of "
             "deadlines are missed by PointRealEst, 4.0 times as many as by 3Sigma).",
-            misses("3sigma"),
-            misses("point-real"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.POINTS),
             factor=0.4,
         ),
         PublishedClaim(
             "3Sigma misses fewer deadlines than PointRealEst.",
-            misses("3sigma"),
-            misses("point-real"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.POINTS),
         ),
         PublishedClaim(
             "3Sigma nearly matches PointPerfEst in deadlines missed (taken as: within 3 points).",
-            misses("3sigma"),
-            misses("point-perfect"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.PERFECT),
             margin=0.03,
         ),
         PublishedClaim(
             "3Sigma misses fewer deadlines than Prio (published: Prio 12 %, 2.3 times as many).",
-            misses("3sigma"),
-            misses("prio"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.PRIORITY),
         ),
         PublishedClaim(
             "Prio misses fewer deadlines than PointRealEst (12 % against 18 %).",
-            misses("prio"),
-            misses("point-real"),
+            misses(three_sigma.PRIORITY),
+            misses(three_sigma.POINTS),
         ),
         PublishedClaim(
             "Goodput of PointRealEst is lower than that of 3Sigma (by 5.4 %).",
-            Mean(three_sigma.GOODPUT.name, "point-real", _IDEAL),
-            Mean(three_sigma.GOODPUT.name, "3sigma", _IDEAL),
+            Mean(three_sigma.GOODPUT.name, three_sigma.POINTS, _IDEAL),
+            Mean(three_sigma.GOODPUT.name, three_sigma.SIGMA, _IDEAL),
         ),
         PublishedClaim(
             "More work of jobs with deadlines gets done in time than under PointRealEst (36 %).",
-            Mean(three_sigma.SLO_GOODPUT.name, "point-real", _IDEAL),
-            Mean(three_sigma.SLO_GOODPUT.name, "3sigma", _IDEAL),
+            Mean(three_sigma.SLO_GOODPUT.name, three_sigma.POINTS, _IDEAL),
+            Mean(three_sigma.SLO_GOODPUT.name, three_sigma.SIGMA, _IDEAL),
         ),
         PublishedClaim(
             "Best-effort goodput is much worse under Prio than under PointRealEst.",
-            Mean(three_sigma.BEST_EFFORT.name, "prio", _IDEAL),
-            Mean(three_sigma.BEST_EFFORT.name, "point-real", _IDEAL),
+            Mean(three_sigma.BEST_EFFORT.name, three_sigma.PRIORITY, _IDEAL),
+            Mean(three_sigma.BEST_EFFORT.name, three_sigma.POINTS, _IDEAL),
         ),
         PublishedClaim(
             "3Sigma completes fewer best-effort jobs than PointPerfEst.",
-            Mean(three_sigma.BEST_EFFORT_JOBS.name, "3sigma", _IDEAL),
-            Mean(three_sigma.BEST_EFFORT_JOBS.name, "point-perfect", _IDEAL),
+            Mean(three_sigma.BEST_EFFORT_JOBS.name, three_sigma.SIGMA, _IDEAL),
+            Mean(three_sigma.BEST_EFFORT_JOBS.name, three_sigma.PERFECT, _IDEAL),
         ),
         PublishedClaim(
             "Best-effort latency is similar for all (taken as: 3Sigma's within 10 % of "
             "PointRealEst's).",
-            Mean(three_sigma.LATENCY.name, "3sigma", _IDEAL),
-            Mean(three_sigma.LATENCY.name, "point-real", _IDEAL),
+            Mean(three_sigma.LATENCY.name, three_sigma.SIGMA, _IDEAL),
+            Mean(three_sigma.LATENCY.name, three_sigma.POINTS, _IDEAL),
             factor=1.1,
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from foresail.experiments.studies import _three_sigma as three_sigma
@@ -12,13 +12,13 @@ from foresail.model.registry import register
 
 
 @dataclass(frozen=True, slots=True)
-class LoadParameters(three_sigma.ThreeSigmaParameters):
+class LoadParameters(three_sigma.E2EStudyParameters):
     """Parameters of ``3sigma-load``.
 
     Parameters
     ----------
     loads
-        Offered loads, half of each from jobs with deadlines.
+        Offered loads, half of each from jobs with deadlines; instead of ``load``.
     """
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "loads": "[1,1.4,1.6]"}
@@ -44,13 +44,14 @@ def load(parameters: LoadParameters) -> Study:
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
         claims=_claims(min(parameters.loads), max(parameters.loads)),
-        notes=three_sigma.NOTES,
+        notes=three_sigma.notes_of(parameters),
     )
 
 
 def _setting(parameters: LoadParameters, each: float) -> TrialSetting:
-    workload = three_sigma.recipe(parameters, "e2e", f",load={each:g}")
-    return TrialSetting(workload, three_sigma.history_of(workload), "E2E-LOAD", each)
+    loaded = replace(parameters, load=each)
+    workload = three_sigma.recipe(loaded)
+    return TrialSetting(workload, three_sigma.history_of(workload, loaded), "E2E-LOAD", each)
 
 
 def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
@@ -72,15 +73,15 @@ def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
         *(
             PublishedClaim(
                 f"3Sigma misses fewer deadlines than {system} over all loads.",
-                misses("3sigma"),
+                misses(three_sigma.SIGMA),
                 misses(system),
             )
-            for system in ("point-real", "prio")
+            for system in (three_sigma.POINTS, three_sigma.PRIORITY)
         ),
         PublishedClaim(
             "3Sigma matches PointPerfEst closely (taken as: within 3 points).",
-            misses("3sigma"),
-            misses("point-perfect"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.PERFECT),
             margin=0.03,
         ),
         *(
@@ -93,7 +94,7 @@ def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
         ),
         PublishedClaim(
             "At the highest load 3Sigma does less best-effort work than PointPerfEst.",
-            best_effort("3sigma", most),
-            best_effort("point-perfect", most),
+            best_effort(three_sigma.SIGMA, most),
+            best_effort(three_sigma.PERFECT, most),
         ),
     )

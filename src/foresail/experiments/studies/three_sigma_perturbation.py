@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of
 from foresail.experiments.study import Mean, PublishedClaim, Study
@@ -14,7 +15,7 @@ _SMALL_SHIFT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class PerturbationParameters(three_sigma.ThreeSigmaParameters):
+class PerturbationParameters(three_sigma.E2EStudyParameters):
     """Parameters of ``3sigma-perturbation``.
 
     Parameters
@@ -29,7 +30,6 @@ class PerturbationParameters(three_sigma.ThreeSigmaParameters):
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
-    hours: float = 2.0
     shift_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
     spread_percents: tuple[float, ...] = (10.0, 20.0, 50.0)
 
@@ -56,7 +56,7 @@ def perturbation(parameters: PerturbationParameters) -> Study:
         cases=tuple(cases),
         claims=_claims(parameters),
         notes=(
-            *three_sigma.NOTES,
+            *three_sigma.notes_of(parameters),
             "Each job's shift is normal about the target with a deviation of 10 points; beliefs "
             "are truncated to positive runtimes. The grid and the spreads are chosen; points are "
             "the same scheduler with the mean alone.",
@@ -67,11 +67,13 @@ def perturbation(parameters: PerturbationParameters) -> Study:
 def _policies(parameters: PerturbationParameters, shift: float) -> dict[str, str]:
     told = f"shift_percent={shift:g},seed={{seed}}"
     policies = {
-        _system(spread): f"3sigma,perturbed({told},spread_percent={spread:g}),exponential_increment"
+        _system(spread): dropping(
+            f"3sigma,perturbed({told},spread_percent={spread:g}),exponential_increment"
+        )
         for spread in parameters.spread_percents
     }
     point = f"3sigma(distribution=no),perturbed({told},spread_percent=0)"
-    return {**policies, "point": f"{point},exponential_increment"}
+    return {**policies, "point": dropping(f"{point},exponential_increment")}
 
 
 def _system(spread: float) -> str:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _SAMPLED: Final = {
-    "3sigma": "3sigma,sampled,exponential_increment",
-    "point-real": "3sigma(distribution=no,over_estimates=off),sampled,exponential_increment",
+    three_sigma.SIGMA: dropping("3sigma,sampled,exponential_increment"),
+    three_sigma.POINTS: dropping(
+        "3sigma(distribution=no,over_estimates=off),sampled,exponential_increment"
+    ),
 }
 _ENOUGH: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
-class SampleSizeParameters(three_sigma.ThreeSigmaParameters):
+class SampleSizeParameters(three_sigma.E2EStudyParameters):
     """Parameters of ``3sigma-sample-size``.
 
     Parameters
@@ -44,7 +47,7 @@ def sample_size(parameters: SampleSizeParameters) -> Study:
         cases += cases_of(parameters, setting, _SAMPLED)
         # The same jobs without samples, which these two do not look at: run once for all sizes.
         bare = TrialSetting(three_sigma.recipe(parameters), None, "E2E-SAMPLE", samples)
-        cases += cases_of(parameters, bare, named("point-perfect", "prio"))
+        cases += cases_of(parameters, bare, named(three_sigma.PERFECT, three_sigma.PRIORITY))
     return Study(
         title="How many earlier runs does a belief have to rest on?",
         source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.11",
@@ -53,7 +56,7 @@ def sample_size(parameters: SampleSizeParameters) -> Study:
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
         claims=_claims(min(parameters.samples), max(parameters.samples)),
-        notes=three_sigma.NOTES,
+        notes=three_sigma.notes_of(parameters),
     )
 
 
@@ -72,24 +75,24 @@ def _claims(fewest: int, most: int) -> tuple[PublishedClaim, ...]:
         ),
         PublishedClaim(
             "With 25 samples 3Sigma has converged to PointPerfEst (taken as: within 3 points).",
-            misses("3sigma", _ENOUGH),
-            misses("point-perfect", _ENOUGH),
+            misses(three_sigma.SIGMA, _ENOUGH),
+            misses(three_sigma.PERFECT, _ENOUGH),
             margin=0.03,
         ),
         PublishedClaim(
             "3Sigma misses fewer deadlines than PointRealEst with any number of samples.",
-            misses("3sigma"),
-            misses("point-real"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.POINTS),
         ),
         PublishedClaim(
             "More samples than 25 change little (taken as: less than 2 points).",
-            misses("3sigma", _ENOUGH),
-            misses("3sigma", most),
+            misses(three_sigma.SIGMA, _ENOUGH),
+            misses(three_sigma.SIGMA, most),
             margin=0.02,
         ),
         PublishedClaim(
             "3Sigma matches PointPerfEst at the sacrifice of best-effort goodput.",
-            Mean(three_sigma.BEST_EFFORT.name, "3sigma"),
-            Mean(three_sigma.BEST_EFFORT.name, "point-perfect"),
+            Mean(three_sigma.BEST_EFFORT.name, three_sigma.SIGMA),
+            Mean(three_sigma.BEST_EFFORT.name, three_sigma.PERFECT),
         ),
     )

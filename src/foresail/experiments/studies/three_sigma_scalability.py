@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
-from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
 from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
 
@@ -22,15 +22,23 @@ class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
     ----------
     jobs_per_hour
         Rates of submission.
+    history_hours
+        Length of what predictors learn from before the run.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "hours": "0.25", "history_hours": "1"}
+    QUICK: ClassVar[dict[str, str]] = {
+        "seeds": "3",
+        "hours": "0.25",
+        "discarded_hours": "0",
+        "history_hours": "1",
+    }
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 90.0
 
     nodes: int = 12_583
     cycle_seconds: float = 2.0
     jobs_per_hour: tuple[int, ...] = (2000, 3000, 4000)
+    history_hours: float = 10.0
 
 
 @register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)
@@ -39,7 +47,9 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
     cases = [
         case
         for rate in parameters.jobs_per_hour
-        for case in cases_of(parameters, _setting(parameters, rate), named("3sigma", "point-real"))
+        for case in cases_of(
+            parameters, _setting(parameters, rate), named(three_sigma.SIGMA, three_sigma.POINTS)
+        )
     ]
     most = max(parameters.jobs_per_hour)
     return Study(
@@ -56,23 +66,25 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
             PublishedClaim(
                 "Distributions make cycles only moderately slower than points (taken as: 99 % of "
                 "them within twice as long).",
-                Mean(three_sigma.SLOW_CYCLE.name, "3sigma"),
-                Mean(three_sigma.SLOW_CYCLE.name, "point-real"),
+                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA),
+                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.POINTS),
                 factor=2.0,
             ),
             PublishedClaim(
                 "Producing a distribution takes 14 ms at most.",
-                Mean(_PREDICTION.name, "3sigma"),
+                Mean(_PREDICTION.name, three_sigma.SIGMA),
                 14.0,
             ),
             PublishedClaim(
                 "At the highest rate a cycle takes less than the cycle's length.",
-                Mean(three_sigma.SLOW_CYCLE.name, "3sigma", x=(most,)),
+                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA, x=(most,)),
                 1000.0 * parameters.cycle_seconds,
             ),
         ),
         notes=(
-            *three_sigma.NOTES,
+            three_sigma.DROPPING,
+            beginning_of(parameters),
+            three_sigma.CHOSEN,
             "Latencies are those of the machine that ran the study, with as many runs at once as "
             "it has processors.",
         ),
@@ -80,5 +92,6 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
 
 
 def _setting(parameters: ScalabilityStudyParameters, rate: int) -> TrialSetting:
-    workload = three_sigma.recipe(parameters, "scalability", f",jobs_per_hour={rate}")
-    return TrialSetting(workload, three_sigma.history_of(workload), "SCALABILITY-n", float(rate))
+    size = f"hours={parameters.hours:g},nodes={parameters.nodes},jobs_per_hour={rate}"
+    history = f"scalability({size},history_hours={parameters.history_hours:g},part=history)"
+    return TrialSetting(f"scalability({size})", history, "SCALABILITY-n", float(rate))

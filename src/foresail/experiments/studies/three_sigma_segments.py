@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
-from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.errors import InputError
 from foresail.model.registry import register
@@ -23,11 +23,9 @@ class SegmentsParameters(three_sigma.ThreeSigmaParameters):
     ----------
     log
         The log; each seed draws a segment of it. ``--log PATH`` gives it.
-    history_hours
-        Not used: predictors learn from all that had ended before the segment.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "8", "cycle_seconds": "30"}
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "8", "cycle_seconds": "30", "discarded_hours": "0"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 10.0
 
@@ -48,7 +46,7 @@ def segments(parameters: SegmentsParameters) -> Study:
     """The same systems on segments of a real log, with deadlines made up (figure 4.7)."""
     size = f"hours={parameters.hours:g},nodes={parameters.nodes}"
     segment = f'segment(source="{parameters.log}",{size})'
-    setting = TrialSetting(segment, three_sigma.history_of(segment), _GROUP)
+    setting = TrialSetting(segment, f"{segment[:-1]},part=history)", _GROUP)
     return Study(
         title="Do distributions keep more deadlines on a real log?",
         source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.7",
@@ -58,7 +56,10 @@ def segments(parameters: SegmentsParameters) -> Study:
         cases=tuple(cases_of(parameters, setting, named(*three_sigma.MAIN))),
         claims=_claims(),
         notes=(
-            *three_sigma.NOTES[:2],
+            three_sigma.DROPPING,
+            three_sigma.GOODPUT_NOTE,
+            beginning_of(parameters),
+            three_sigma.CHOSEN,
             "The published segments are of two logs that are not public. Each seed is another "
             "segment of this one, with deadlines, preferences and load as for E2E; predictors "
             "learn from all jobs of the log that had ended before it.",
@@ -73,20 +74,22 @@ def _claims() -> tuple[PublishedClaim, ...]:
     return (
         *(
             PublishedClaim(
-                f"3Sigma misses fewer deadlines than {system}.", misses("3sigma"), misses(system)
+                f"3Sigma misses fewer deadlines than {system}.",
+                misses(three_sigma.SIGMA),
+                misses(system),
             )
-            for system in ("point-real", "prio")
+            for system in (three_sigma.POINTS, three_sigma.PRIORITY)
         ),
         PublishedClaim(
             "3Sigma approximately matches PointPerfEst (taken as: within 3 points; published: "
             "slightly better on two logs).",
-            misses("3sigma"),
-            misses("point-perfect"),
+            misses(three_sigma.SIGMA),
+            misses(three_sigma.PERFECT),
             margin=0.03,
         ),
         PublishedClaim(
             "3Sigma does more work by the end than PointRealEst.",
-            Mean(three_sigma.GOODPUT.name, "point-real"),
-            Mean(three_sigma.GOODPUT.name, "3sigma"),
+            Mean(three_sigma.GOODPUT.name, three_sigma.POINTS),
+            Mean(three_sigma.GOODPUT.name, three_sigma.SIGMA),
         ),
     )

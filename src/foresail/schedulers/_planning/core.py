@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from foresail.milp.solver import find_solver
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, PlannedStart, Preempt, Start
+from foresail.model.decision import Decision, PlannedStart, Preempt, Start, Withdraw
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.value import DeadlineValue
@@ -38,6 +38,8 @@ from foresail.schedulers._planning.scenarios import DrawnFutures, best_in_future
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
 from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
+
+_HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
 
 
 class PlanAhead:
@@ -240,12 +242,15 @@ class PlanAhead:
             for job in later
         )
         begins = {each.job_id: each.start_seconds for each in plan}
-        waiting = [each for job, each in enumerate(pending) if job not in started]
+        hopeless = demands.hopeless if self.parameters.hopeless_jobs == "drop" else []
+        gone = {*started, *hopeless}
+        waiting = [each for job, each in enumerate(pending) if job not in gone]
         return Decision(
             tuple(start for _, start in starts),
             tuple(Preempt(job_id) for job_id in stopped),
             plan,
             {each.job.job_id: self._reason(view, each, begins) for each in waiting},
+            tuple(Withdraw(pending[job].job.job_id, _HOPELESS) for job in hopeless),
         )
 
     def _reason(self, view: ClusterView, pending: PendingJob, begins: dict[str, float]) -> Reason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +22,7 @@ from foresail.schedulers._planning.valuing import (
     Fall,
     expected_worth,
     fall_of,
+    least_worth,
     may_be_stopped,
     stopping_cost,
 )
@@ -64,6 +66,14 @@ class Demands:
     victim_at: NDArray[np.int64]
     unions: Sequence[int]
     free_cells: Floats
+
+    @property
+    def hopeless(self) -> list[int]:
+        """Numbers of the jobs that might run somewhere, and gain nothing by any start."""
+        first, worth = self.problem.first_group, self.problem.worth
+        gains = [worth[begin:end].any() for begin, end in pairwise(first.tolist())]
+        widths = np.diff(first)
+        return [job for job, gain in enumerate(gains) if widths[job] and not gain]
 
 
 def demands_of(
@@ -155,7 +165,8 @@ def _curves(
         held *= np.array([pending[job].job.cpus for job in jobs])[:, np.newaxis]
         consumption[groups] = held[back]
         of_jobs = [falls[job] for job in jobs]
-        of_starts = expected_worth(beliefs, of_jobs, slowdown, now, parameters)
+        least = np.array([least_worth(pending[job], falls[job], parameters) for job in jobs])
+        of_starts = expected_worth(beliefs, of_jobs, least, slowdown, now, parameters)
         if any(claims[job] for job in jobs):
             of_starts += claimed_worth(
                 [pending[job].prediction for job in jobs],

@@ -10,6 +10,7 @@ from typing import Literal
 from foresail.model.errors import InputError
 
 OverEstimates = Literal["off", "on", "adaptive"]
+HopelessJobs = Literal["run_on_leftovers", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,10 @@ class PlanAheadParameters:
         rejected; one without a deadline at its submission.
     best_effort_horizon_seconds
         How long after its submission a job without a deadline is worth nothing.
-    leftover_value
-        What a job is worth that has lost its worth, as a share of ``best_effort_value``: it is run
-        on nodes that no other job wants. 0: never.
+    hopeless_jobs
+        What becomes of a job that can gain nothing any more, its deadline being out of reach or its
+        own value spent: it runs on nodes that no other job wants (``run_on_leftovers``), or it is
+        withdrawn and never starts (``drop``), as in the published systems.
     cycle_seconds, solver_share
         How often the scheduler is asked, and for what share of that it may plan: as much work as a
         usual machine does in that time.
@@ -96,7 +98,7 @@ class PlanAheadParameters:
     unreserved_value: float = 25.0
     best_effort_value: float = 1.0
     best_effort_horizon_seconds: float = 18_000.0
-    leftover_value: float = 0.001
+    hopeless_jobs: HopelessJobs = "run_on_leftovers"
     cycle_seconds: float = 2.0
     solver_share: float = 0.25
     relative_gap: float = 0.02
@@ -126,7 +128,6 @@ class PlanAheadParameters:
         for name in (
             "hopeless_below",
             "preemption_cost",
-            "leftover_value",
             "relative_gap",
             "fair_share",
         ):

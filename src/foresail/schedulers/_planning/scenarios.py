@@ -23,7 +23,7 @@ from foresail.schedulers._planning.demands import Demands, running_left
 from foresail.schedulers._planning.filling import best_of_groups, densities
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import PlanChoice, room_with
-from foresail.schedulers._planning.valuing import Fall
+from foresail.schedulers._planning.valuing import Fall, least_worth
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
 from foresail.schedulers.kernels.scenarios import add_worth, carry_out
 
@@ -83,8 +83,11 @@ class DrawnFutures:
         moments = [(fall.full, fall.begin_seconds, fall.end_seconds) for _, fall, _ in claims]
         self._falls: Final = np.array(moments).reshape(-1, 3) - [0.0, view.now, view.now]
         further = [at for at, (_, _, rest) in enumerate(claims) if rest is not None]
-        leftover = parameters.leftover_value * parameters.best_effort_value
-        self._least: Final = np.full(len(claims), leftover)
+        least = [
+            least_worth(each, fall, parameters)
+            for each, fall in zip(demands.pending, demands.falls, strict=True)
+        ]
+        self._least: Final = np.array(least)[self._claim_job]
         self._least[further] = 0.0
         self._rest: Final = np.zeros((count, len(claims)))
         beliefs = RuntimeBeliefs([rest for _, _, rest in claims if rest is not None])

@@ -29,6 +29,9 @@ _LATER: Final = 1e-6
 """By what share of its worth a start is worth less for every slot that it is later (T-5)."""
 
 
+_LEFTOVER: Final = 0.001
+"""What a start is worth that gains nothing, as a share of a job without a deadline."""
+
 _QUANTILES: Final = 50
 """Over how many equally likely runtimes a user's own value function is averaged."""
 
@@ -112,14 +115,35 @@ def _counts_late(belief: Distribution, allowed: float, parameters: PlanAheadPara
     return in_time < parameters.hopeless_below
 
 
+def least_worth(pending: PendingJob, fall: Fall, parameters: PlanAheadParameters) -> float:
+    """What any start of a job is worth, however late: nothing if it is to be dropped then.
+
+    Only jobs whose worth can end for good are dropped: those with a deadline, or a value that falls
+    to nothing; not those that are worth nothing while a budget is spent.
+    """
+    ends = isinstance(pending.job.value, DeadlineValue | DecayingValue)
+    may_be_hopeless = ends and fall.full > 0.0
+    if parameters.hopeless_jobs == "drop" and may_be_hopeless:
+        return 0.0
+    return _LEFTOVER * parameters.best_effort_value
+
+
 def expected_worth(
     beliefs: RuntimeBeliefs,
     falls: Sequence[Fall],
+    least: Floats,
     slowdown: float,
     now: float,
     parameters: PlanAheadParameters,
 ) -> Floats:
     """Expected worth of every job if it starts in a slot, where it runs so much longer.
+
+    Parameters
+    ----------
+    beliefs, falls, least
+        Of every job; ``least`` as ``least_worth`` says, of shape (jobs,).
+    slowdown, now, parameters
+        How many times longer it runs; as everywhere in a plan.
 
     Returns
     -------
@@ -127,8 +151,7 @@ def expected_worth(
         Shape (jobs, slots); 0 where a start is worth nothing.
     """
     worth = worth_of_falls(beliefs, falls, slowdown, now, parameters)
-    leftover = parameters.leftover_value * parameters.best_effort_value
-    at_least: Floats = np.maximum(worth, leftover)
+    at_least: Floats = np.maximum(worth, least[:, np.newaxis])
     return at_least * rather_earlier(parameters)
 
 

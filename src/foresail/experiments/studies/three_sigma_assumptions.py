@@ -1,0 +1,131 @@
+"""Study ``3sigma-assumptions``: where 3Sigma's claims hold, by what its publication leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_HISTORY: Final = "runs of each job name learned from"
+_SLACK: Final = "deadline slack (%)"
+_SLOWDOWN: Final = "times longer on other nodes"
+_LOAD: Final = "offered load"
+
+
+@dataclass(frozen=True, slots=True)
+class AssumptionsParameters(three_sigma.E2EStudyParameters):
+    """Parameters of ``3sigma-assumptions``; each list is tried with the others as published.
+
+    Parameters
+    ----------
+    histories
+        Values of ``history_runs_per_name``.
+    slacks
+        Slacks of the deadlines in per cent, each for all jobs of a run.
+    slowdowns
+        Values of ``slowdown``.
+    loads
+        Values of ``load``.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "seeds": "3"}
+    QUICK_MINUTES: ClassVar[float] = 6.0
+    FULL_MINUTES: ClassVar[float] = 600.0
+
+    histories: tuple[float, ...] = (2.0, 10.0, 100.0)
+    slacks: tuple[float, ...] = (20.0, 60.0, 140.0)
+    slowdowns: tuple[float, ...] = (1.0, 1.5, 2.0)
+    loads: tuple[float, ...] = (1.0, 1.4, 1.6)
+
+
+@register("study", "3sigma-assumptions", parameters=AssumptionsParameters)
+def assumptions(parameters: AssumptionsParameters) -> Study:
+    """Where 3Sigma's claims hold: history, hopeless jobs, slack, slowdown and load (figure 4.6)."""
+    settings = _settings(parameters)
+    return Study(
+        title="Where do 3Sigma's claims hold?",
+        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.6",
+        axis="assumed",
+        measures=three_sigma.MEASURES,
+        drawn=three_sigma.DRAWN,
+        cases=tuple(case for each in settings for case in _cases(parameters, each)),
+        claims=tuple(claim for each in settings for claim in _claims(each.group, each.x)),
+        notes=three_sigma.notes_of(parameters),
+    )
+
+
+def _settings(parameters: AssumptionsParameters) -> list[TrialSetting]:
+    def setting(group: str, x: float, changed: three_sigma.E2EStudyParameters) -> TrialSetting:
+        run = three_sigma.recipe(changed)
+        return TrialSetting(run, three_sigma.history_of(run, changed), group, x)
+
+    def tight(slack: float) -> TrialSetting:
+        run = three_sigma.recipe(parameters, "deadline", f",slack_percent={slack:g}")
+        return TrialSetting(run, three_sigma.history_of(run, parameters), _SLACK, slack)
+
+    return [
+        *(
+            setting(_HISTORY, runs, replace(parameters, history_runs_per_name=runs))
+            for runs in parameters.histories
+        ),
+        *(tight(slack) for slack in parameters.slacks),
+        *(
+            setting(_SLOWDOWN, slowdown, replace(parameters, slowdown=slowdown))
+            for slowdown in parameters.slowdowns
+        ),
+        *(setting(_LOAD, load, replace(parameters, load=load)) for load in parameters.loads),
+    ]
+
+
+def _cases(parameters: AssumptionsParameters, setting: TrialSetting) -> list[GridPoint]:
+    """The published systems; ours too where it matters most, by what was learned before."""
+    ours = three_sigma.OURS if setting.group == _HISTORY else ()
+    return cases_of(parameters, setting, named(*three_sigma.MAIN, *ours))
+
+
+def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
+    assert x is not None
+    where = f"{group}: {x:g}"
+
+    def mean(system: str, measure: str = three_sigma.MISSES.name) -> Mean:
+        return Mean(measure, system, group, (x,))
+
+    return (
+        PublishedClaim(
+            f"3Sigma misses at least 60 % fewer deadlines than PointRealEst ({where}).",
+            mean(three_sigma.SIGMA),
+            mean(three_sigma.POINTS),
+            factor=0.4,
+        ),
+        PublishedClaim(
+            f"3Sigma nearly matches PointPerfEst (taken as: within 3 points; {where}).",
+            mean(three_sigma.SIGMA),
+            mean(three_sigma.PERFECT),
+            margin=0.03,
+        ),
+        PublishedClaim(
+            f"3Sigma misses fewer deadlines than Prio ({where}).",
+            mean(three_sigma.SIGMA),
+            mean(three_sigma.PRIORITY),
+        ),
+        PublishedClaim(
+            f"Prio misses fewer deadlines than PointRealEst ({where}).",
+            mean(three_sigma.PRIORITY),
+            mean(three_sigma.POINTS),
+        ),
+        PublishedClaim(
+            f"More work of jobs with deadlines gets done in time than under PointRealEst "
+            f"(published: 36 %; {where}).",
+            mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT.name),
+            mean(three_sigma.SIGMA, three_sigma.SLO_GOODPUT.name),
+        ),
+        PublishedClaim(
+            f"Goodput of PointRealEst is lower (published: by 5.4 %; {where}).",
+            mean(three_sigma.POINTS, three_sigma.GOODPUT.name),
+            mean(three_sigma.SIGMA, three_sigma.GOODPUT.name),
+        ),
+    )
