@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,23 @@ from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
 
+Keeper = Callable[[PlanAhead, ClusterView], object]
+
+
+def keep_nothing(scheduler: PlanAhead, view: ClusterView) -> None:
+    """What is shown every cycle and keeps none."""
+    del scheduler, view
+
 
 class Watched:
-    """A scheduler that plans ahead, with the record and the processor time of every cycle."""
+    """A scheduler that plans ahead, with the record and the processor time of every cycle.
 
-    def __init__(self, inner: PlanAhead) -> None:
+    ``keeper`` is shown the scheduler and what it saw after each.
+    """
+
+    def __init__(self, inner: PlanAhead, keeper: Keeper = keep_nothing) -> None:
         self._inner = inner
+        self._keeper = keeper
         self.records: list[CycleRecord] = []
         self.processor_seconds: list[float] = []
 
@@ -60,6 +72,7 @@ class Watched:
         if self._inner.last is not None:
             self.records.append(self._inner.last)
             self.processor_seconds.append(seconds)
+            self._keeper(self._inner, view)
         return decision
 
 
@@ -108,42 +121,64 @@ class Cycles:
         )
 
 
-def e2e(hours: float = 1.0, cycle_seconds: float = 10.0, seed: int = 1) -> Cycles:
+def e2e(
+    hours: float = 1.0,
+    cycle_seconds: float = 10.0,
+    seed: int = 1,
+    keeper: Keeper = keep_nothing,
+    **settings: Any,
+) -> Cycles:
     """3Sigma's E2E at load 1.4 on 256 nodes."""
-    return _trained("e2e", cycle_seconds, seed, hours=hours)
+    return _trained("e2e", cycle_seconds, seed, keeper, hours=hours, **settings)
 
 
-def scalability(hours: float = 0.3, cycle_seconds: float = 10.0) -> Cycles:
+def scalability(
+    hours: float = 0.3, cycle_seconds: float = 10.0, keeper: Keeper = keep_nothing
+) -> Cycles:
     """4,000 jobs an hour on 12,583 nodes."""
-    return _trained("scalability", cycle_seconds, 1, jobs_per_hour=4000, hours=hours)
+    return _trained("scalability", cycle_seconds, 1, keeper, jobs_per_hour=4000, hours=hours)
 
 
-def gs_het(load: float = 1.2) -> Cycles:
+def gs_het(
+    load: float = 1.2,
+    seed: int = 1,
+    relative_gap: float = 0.02,
+    keeper: Keeper = keep_nothing,
+    **settings: Any,
+) -> Cycles:
     """TetriSched's GS_HET on 10,000 nodes in 40 racks, ten of them with gpus; jobs of 1 to 100."""
-    entry = find("generator", "gs_het")
-    parameters = entry.parameters(
-        nodes=10_000,
-        racks=40,
-        gpu_racks=10,
-        hours=0.15,
-        load=load,
-        narrowest_share=0.0001,
-        widest_share=0.01,
-    )
-    workload = generate("gs_het", parameters, 1)
-    policy = "tetrisched(relative_gap=0.02,reservations=off)"
-    return cycles_of(f"gs_het, load {load}", workload, policy, 4.0)
+    known = {"nodes": 10_000, "racks": 40, "gpu_racks": 10, "hours": 0.15, "narrowest_share": 1e-4,
+             "widest_share": 0.01}  # fmt: skip
+    parameters = find("generator", "gs_het").parameters(**{**known, **settings}, load=load)
+    workload = generate("gs_het", parameters, seed)
+    policy = f"tetrisched(relative_gap={relative_gap:g},reservations=off)"
+    return cycles_of(f"gs_het, load {load}", workload, policy, 4.0, keeper=keeper)
 
 
-def _trained(name: str, cycle_seconds: float, seed: int, **settings: Any) -> Cycles:
+RUNS: Final[dict[str, Callable[..., Cycles]]] = {
+    "e2e": e2e,
+    "scalability": scalability,
+    "gs_het": gs_het,
+}
+
+
+def _trained(
+    name: str, cycle_seconds: float, seed: int, keeper: Keeper, **settings: Any
+) -> Cycles:
     entry = find("generator", name)
     workload = generate(name, entry.parameters(**settings), seed)
     history = generate(name, entry.parameters(part="history", **settings), seed)
-    return cycles_of(f"{name}, {cycle_seconds:g} s", workload, "3sigma", cycle_seconds, history)
+    title = f"{name}, {cycle_seconds:g} s"
+    return cycles_of(title, workload, "3sigma", cycle_seconds, history, keeper)
 
 
 def cycles_of(
-    name: str, workload: Workload, text: str, cycle_seconds: float, history: Workload | None = None
+    name: str,
+    workload: Workload,
+    text: str,
+    cycle_seconds: float,
+    history: Workload | None = None,
+    keeper: Keeper = keep_nothing,
 ) -> Cycles:
     """The run of a policy whose predictor has learned from a history."""
     assert workload.nodes is not None
@@ -151,7 +186,7 @@ def cycles_of(
     assert isinstance(scheduler, PlanAhead)
     if history is not None:
         _train(predictor, history)
-    watched = Watched(scheduler)
+    watched = Watched(scheduler, keeper)
     cluster = cluster_of(workload.nodes)
     controller = Controller(cluster, watched, predictor, correction, IN_CYCLES)
     began = time.process_time()

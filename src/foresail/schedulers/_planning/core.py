@@ -46,13 +46,8 @@ class PlanAhead:
     """Chooses starts, now and later, of all waiting jobs together by their expected value.
 
     It begins each cycle with the plan and the prices of the last one. The same views one after the
-    <<<<<<< HEAD
-    other get the same decisions, on fast machines and slow ones. ``last`` says what the
-    last decision cost; None if nobody waited.
-    =======
-    other get the same decisions, unless the time limit cuts a plan short. ``last`` says what the
-    last decision cost; None if no job waited.
-    >>>>>>> w-names
+    other get the same decisions, on fast machines and slow ones. ``last`` says what the last
+    decision cost; None if no job waited.
 
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
@@ -117,12 +112,10 @@ class PlanAhead:
         demands = self.demands(view)
         require_numbers(demands)
         built = time.perf_counter()
-        slot_seconds = self.parameters.slot_seconds
         earlier = self._earlier(view.now)
-        moved = None if earlier is None else moved_on(earlier, view.now, slot_seconds)
-        solved = self.solved(demands, moved)
+        solved = self.solved(demands, self.carried(view.now))
         choice = solved.choice
-        carried = carried_from(demands, solved, view.now, slot_seconds)
+        carried = carried_from(demands, solved, view.now, self.parameters.slot_seconds)
         self._carried = (carried,) if earlier is None else (earlier, carried)
         if self.parameters.scenarios:
             futures = DrawnFutures(view, demands, self._places, self.parameters)
@@ -158,6 +151,11 @@ class PlanAhead:
         earlier = [each for each in self._carried if each.now < now]
         return earlier[-1] if earlier else None
 
+    def carried(self, now: float) -> Carried | None:
+        """What the last cycle before now handed on, as it is seen from now; None from nothing."""
+        earlier = self._earlier(now)
+        return None if earlier is None else moved_on(earlier, now, self.parameters.slot_seconds)
+
     def demands(self, view: ClusterView) -> Demands:
         """The question that a view asks."""
         if self._places.cluster is not view.cluster:
@@ -169,6 +167,17 @@ class PlanAhead:
         factors = self._ledger.factors([each.job for each in view.pending])
         return demands_of(view, self._places, self.parameters, factors)
 
+    @property
+    def effort(self) -> Effort:
+        """How hard it tries."""
+        parameters = self.parameters
+        return Effort(
+            parameters.solver,
+            parameters.cycle_seconds * parameters.solver_share,
+            parameters.relative_gap,
+            parameters.most_options,
+        )
+
     def solved(self, demands: Demands, earlier: Carried | None = None) -> SolvedChoice:
         """The best choice that is found, from scratch or from what an earlier cycle handed on."""
         risk = self.parameters.overflow_risk
@@ -177,17 +186,10 @@ class PlanAhead:
         return within_risk(demands, self._solved(demands, charged(demands, risk), earlier), risk)
 
     def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> SolvedChoice:
-        parameters = self.parameters
-        if parameters.placing == "in_order":
+        if self.parameters.placing == "in_order":
             return self._one_by_one(demands, problem)
-        effort = Effort(
-            parameters.solver,
-            parameters.cycle_seconds * parameters.solver_share,
-            parameters.relative_gap,
-            parameters.most_options,
-        )
         hint = None if earlier is None else partial(hint_from, earlier, demands)
-        return solve_problem(problem, effort, hint)
+        return solve_problem(problem, self.effort, hint)
 
     def _one_by_one(self, demands: Demands, problem: Problem) -> SolvedChoice:
         """Each job the best that those before it have left: by kind, then by arrival.
