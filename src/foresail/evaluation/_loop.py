@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 
 BELIEF: Final = 3
 
-LEVELS: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+LEVELS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """The quantiles that are kept of every belief."""
 
 _KEPT: Final = tuple(BELIEF_LEVELS.index(level) for level in LEVELS)

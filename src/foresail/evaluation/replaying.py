@@ -37,7 +37,10 @@ from foresail.predictors.event_order import (
 from foresail.traces import quantities
 from foresail.traces.workload import Workload
 
-_QUANTILE_NAMES: Final = tuple(f"q{round(level * 100):02d}" for level in _loop.LEVELS)
+LEVELS: Final = _loop.LEVELS
+QUANTILES: Final = tuple(f"q{f'{level:.3f}'[2:].removesuffix('0')}" for level in LEVELS)
+"""The quantiles that are kept of every belief, and their names."""
+
 _RANDOM_SEED: Final = 0
 _NANO: Final = 1e-9
 _READINGS: Final = 3
@@ -79,8 +82,8 @@ class Evaluation:
         One of ``LEARNING``.
     jobs
         A row per scored job, by submission: ``job_id``, ``user``, ``submit_seconds``, ``actual``,
-        ``predicted`` (the mean), ``q05`` to ``q95``, ``level`` (where the truth lies in the belief,
-        0 to 1), ``crps``, and ``expert`` (null: none).
+        ``predicted`` (the mean), ``q025`` to ``q975``, ``level`` (where the truth lies in the
+        belief, 0 to 1), ``crps``, and ``expert`` (null: none).
     unknown_jobs
         Jobs left out because what was to be predicted is unknown of them.
     unpredicted_jobs
@@ -298,7 +301,7 @@ def _jobs(
     columns: dict[str, Any] = {
         "actual": truth,
         "predicted": scores[:, 0],
-        **{name: scores[:, _loop.QUANTILES + place] for place, name in enumerate(_QUANTILE_NAMES)},
+        **{name: scores[:, _loop.QUANTILES + place] for place, name in enumerate(QUANTILES)},
         "level": below + share * (at_or_below - below),
         "crps": scores[:, _loop.CRPS],
     }

@@ -14,19 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis.prediction_errors import ErrorShares, error_shares, percentage_errors
-from foresail.evaluation.replaying import Evaluation
+from foresail.evaluation.coverage import STATED
+from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
 from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.comparison import Interval, interval_of
 
 Floats = NDArray[np.float64]
 
-STATED: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
-    {50: ("q25", "q75"), 80: ("q10", "q90"), 90: ("q05", "q95")}
-)
-"""The stated intervals: per cent, and the quantiles at their ends."""
-
 PINBALL_LEVELS: Final[Mapping[str, float]] = MappingProxyType(
-    {"q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95}
+    dict(zip(QUANTILES, LEVELS, strict=True))
 )
 
 _REPLICATES: Final = 1000
@@ -56,7 +52,7 @@ class Scores:
     crps, relative_crps
         Mean CRPS, in the quantity's unit and over the mean truth.
     pinball
-        Mean pinball loss by quantile (``q05`` to ``q95``), in the quantity's unit.
+        Mean pinball loss by quantile (``q025`` to ``q975``), in the quantity's unit.
     ranges
         Jobs whose 80 % interval is wider than nothing: none for a predictor of single numbers.
     coverage

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis.prediction_errors import error_histogram
+from foresail.evaluation.coverage import coverage_by_user, coverage_over_time
 from foresail.evaluation.replaying import Evaluation
 from foresail.metrics.bootstrap import WEEK_SECONDS
 
@@ -117,7 +118,7 @@ def worst_users(evaluation: Evaluation, most: int = 10) -> pl.DataFrame:
 
 
 def detail(evaluation: Evaluation) -> dict[str, pl.DataFrame]:
-    """All tables of this module, and the error histogram, by name."""
+    """All tables of this module, the error histogram, and what ranges cover, by name."""
     return {
         "error_histogram": error_histogram(
             evaluation.jobs["predicted"].to_numpy(), evaluation.jobs["actual"].to_numpy()
@@ -126,4 +127,6 @@ def detail(evaluation: Evaluation) -> dict[str, pl.DataFrame]:
         "learning_curve": learning_curve(evaluation),
         "experts": expert_wins(evaluation),
         "worst_users": worst_users(evaluation),
+        "coverage_by_week": coverage_over_time(evaluation),
+        "coverage_by_user": coverage_by_user(evaluation),
     }

@@ -26,12 +26,12 @@ class CalibratedParameters:
     of
         The predictor whose belief is moved, by name or short form; a point becomes a distribution.
     first_step, smallest_step
-        How far quantiles move when the first job ends, and at least, in logarithms of seconds.
+        How far levels move when a user's first job ends, and at least, on the scale of logits.
     """
 
     of: str = "combined"
     first_step: float = 1.0
-    smallest_step: float = 0.02
+    smallest_step: float = 0.005
 
     def __post_init__(self) -> None:
         for name in ("first_step", "smallest_step"):
@@ -50,7 +50,7 @@ class Calibrated(CompositePredictor):
         numbers = np.zeros(steps.OWN_SIZE)
         numbers[steps.FIRST_STEP] = parameters.first_step
         numbers[steps.SMALLEST_STEP] = parameters.smallest_step
-        own = Own(numbers, 1, steps.JOB_COLUMNS)
+        own = Own(numbers, steps.USER_COLUMNS, steps.JOB_COLUMNS)
         super().__init__(compiled, [member(parameters.of, "of")], own)
 
     def refreshed(self, job: Job, now: float) -> Distribution:

@@ -138,7 +138,7 @@ def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
     for i in range(BELIEF_COLUMNS):
         belief[i] = 0.0
     for k in range(members):
-        interpolated(anchored[k * ANCHOR_COUNT : (k + 1) * ANCHOR_COUNT], weights)
+        interpolated(ANCHORS, anchored[k * ANCHOR_COUNT : (k + 1) * ANCHOR_COUNT], weights)
         for i in range(BELIEF_COLUMNS):
             belief[i] += weights[i] * math.sqrt(max(beliefs[k * BELIEF_COLUMNS + i], 0.0))
     for i in range(BELIEF_COLUMNS):
@@ -169,7 +169,7 @@ def _recall(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -
     roots = room(ANCHOR_COUNT)
     for a in range(ANCHOR_COUNT):
         roots[a] = job[BELIEF_COLUMNS + a * (1 + members) + 1 + member]
-    interpolated(roots, belief)
+    interpolated(ANCHORS, roots, belief)
     for i in range(BELIEF_COLUMNS):
         belief[i] *= belief[i]
 

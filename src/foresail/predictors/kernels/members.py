@@ -77,18 +77,20 @@ def inputs_of(member: int, inputs: PredictorInputs) -> PredictorInputs:
 
 
 @part
-def interpolated(anchored: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-    """Spread numbers given at the anchors over all belief levels."""
-    for i in range(ANCHORS[0]):
+def interpolated(
+    anchors: tuple[int, ...], anchored: NDArray[np.float64], values: NDArray[np.float64]
+) -> None:
+    """Spread numbers given at some of the belief levels (their places) over all of them."""
+    for i in range(anchors[0]):
         values[i] = anchored[0]
-    for a in range(ANCHOR_COUNT - 1):
-        first, last = ANCHORS[a], ANCHORS[a + 1]
+    for a in range(len(anchors) - 1):
+        first, last = anchors[a], anchors[a + 1]
         low, high = BELIEF_LEVELS[first], BELIEF_LEVELS[last]
         for i in range(first, last):
             share = (BELIEF_LEVELS[i] - low) / (high - low)
             values[i] = (1.0 - share) * anchored[a] + share * anchored[a + 1]
-    for i in range(ANCHORS[ANCHOR_COUNT - 1], BELIEF_COLUMNS):
-        values[i] = anchored[ANCHOR_COUNT - 1]
+    for i in range(anchors[-1], BELIEF_COLUMNS):
+        values[i] = anchored[len(anchors) - 1]
 
 
 @part
