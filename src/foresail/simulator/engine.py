@@ -25,7 +25,6 @@ from foresail.simulator.simulated_cluster import SimulatedCluster
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
-
 _OBJECTS_PER_COLLECTION: Final = 100_000
 
 
