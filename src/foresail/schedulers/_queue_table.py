@@ -125,6 +125,7 @@ class QueueTable:
         self._soonest = -math.inf
         self._held = 0
         self._held_grains = 0.0
+        self._exact: dict[float, tuple[int, float]] = {}
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._counters = np.zeros(table.COUNTERS, np.int64)
@@ -375,10 +376,9 @@ class QueueTable:
     def _hold(self, running: RunningJob) -> None:
         if self._follows_probes:
             self._note(table.RUNS, self._kind(running.job))
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
-        if cpus > 0:
-            grains = whole_grain(cpus)
-            self._held += int(cpus * _PER_CPU)
+        parts, grains = self._exactly(running)
+        if parts:
+            self._held += parts
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
@@ -387,13 +387,21 @@ class QueueTable:
     def _let_go(self, running: RunningJob) -> None:
         if self._follows_probes:
             self._note(table.RUNS_NO_MORE, self._kind(running.job))
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
-        if cpus > 0:
-            self._held -= int(cpus * _PER_CPU)
-            self._held_grains -= whole_grain(cpus)
+        parts, grains = self._exactly(running)
+        if parts:
+            self._held -= parts
+            self._held_grains -= grains
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
             self._note(table.LETS_GO, -1.0 - running.start_order, end)
+
+    def _exactly(self, running: RunningJob) -> tuple[int, float]:
+        """The cpus that a job holds here, in the smallest parts and in grains."""
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        exact = self._exact.get(cpus)
+        if exact is None:
+            exact = self._exact[cpus] = int(cpus * _PER_CPU), whole_grain(cpus)
+        return exact
 
     # --- beginning anew
 
