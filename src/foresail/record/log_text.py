@@ -160,10 +160,11 @@ def _as_alike(step: int, time: float, job_id: str, reason: dict[str, Any]) -> di
 def _plain_fields(record: Any) -> dict[str, Any]:
     """Fields by name, but for those that say nothing: they are as ``_SILENT`` has them."""
     plain = {}
-    names, silent = _fields_of(type(record))
+    of_record: type = type(record)
+    names, silent = _fields_of(of_record)
     for name in names:
         value = getattr(record, name)
-        kind = type(value)
+        kind: type = type(value)
         shown = value if kind in _AS_THEY_ARE else _way_to_show(kind)(value)
         if name not in silent or shown != silent[name]:
             plain[name] = shown
@@ -176,7 +177,8 @@ def _fields_of(kind: type) -> tuple[tuple[str, ...], Mapping[str, object]]:
 
 
 def _plain(value: Any) -> Any:
-    return _way_to_show(type(value))(value)
+    kind: type = type(value)
+    return _way_to_show(kind)(value)
 
 
 @cache
