@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -21,6 +22,11 @@ _STREAM = 10_000
 _MANY = (10, 1_000, 10_000)
 """How many wait at first, beside the 100 that these are compared with."""
 
+_LOGGED = (100, 10_000)
+"""How many wait at first where all is logged, in memory."""
+
+_best = partial(best_in_turns, 1.0, clock=time.process_time)
+
 
 @benchmark("events")
 def measure() -> Iterator[Measurement]:
@@ -37,9 +43,7 @@ def measure() -> Iterator[Measurement]:
         return run_by_events(scenario, controller_of(scenario, log))
 
     def against_replay(name: str, workload: Workload, events: int) -> Measurement:
-        seconds, reference = best_in_turns(
-            1.0, lambda: by_events(workload), lambda: replay(workload, policy)
-        )
+        seconds, reference = _best(lambda: by_events(workload), lambda: replay(workload, policy))
         return Measurement(name, seconds, "compiled replay", reference, events, "event")
 
     alone = logs.generated(1_000)
@@ -49,11 +53,13 @@ def measure() -> Iterator[Measurement]:
     yield of_hundred
     for waiting in _MANY:
         workload, events = logs.backlog(waiting, _STREAM), waiting + 2 * _STREAM
-        seconds = best_in_turns(1.0, partial(by_events, workload))[0]
+        seconds = _best(partial(by_events, workload))[0]
         reference = events * of_hundred.seconds / of_hundred.count
         yield Measurement(
             f"events {waiting} waiting", seconds, "100 waiting", reference, events, "event"
         )
-    seconds, reference = best_in_turns(1.0, lambda: logged(hundred), lambda: by_events(hundred))
-    events = of_hundred.count
-    yield Measurement("events logged, 100 waiting", seconds, "no log", reference, events, "event")
+    for waiting in _LOGGED:
+        workload, events = logs.backlog(waiting, _STREAM), waiting + 2 * _STREAM
+        seconds, reference = _best(partial(logged, workload), partial(by_events, workload))
+        name = f"events logged, {waiting} waiting"
+        yield Measurement(name, seconds, "no log", reference, events, "event")

@@ -3,6 +3,9 @@
 import pickle
 from dataclasses import dataclass
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from foresail.model.roster import Followed, Roster
 
 
@@ -27,6 +30,33 @@ def test_what_was_shown_stays_as_it_was():
     assert before == (Entry(1), Entry(2), Entry(3))
     assert jobs.listed() == (Entry(1), Entry(3, "changed"))
     assert (len(before), before[-1], before[:1]) == (3, Entry(3), (Entry(1),))
+
+
+@given(st.lists(st.sampled_from(("put", "change", "take")), max_size=60), st.randoms())
+def test_all_that_was_ever_shown_stays(changes, draw):
+    """Against copies; few changes are remembered at once, so that many successions of them come."""
+    jobs, model = roster(), {}
+    jobs._most = 3
+    shown = []
+    for number, change in enumerate(changes):
+        if change == "put" or not model:
+            model[number] = Entry(number)
+            jobs.put(str(number), model[number])
+        else:
+            some = draw.choice(sorted(model))
+            if change == "change":
+                model[some] = Entry(some, str(number))
+                jobs.put(str(some), model[some])
+            else:
+                jobs.take(str(some))
+                del model[some]
+        shown.append((jobs.listed(), tuple(model[each] for each in sorted(model))))
+        if draw.random() < 0.3:
+            assert tuple(shown[-1][0]) == shown[-1][1]
+        jobs._most = 3
+    draw.shuffle(shown)
+    for listed, entries in shown:
+        assert tuple(listed) == entries
 
 
 def test_who_comes_back_is_put_into_place():

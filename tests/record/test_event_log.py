@@ -18,6 +18,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, HistoryOutcome, Submitted, Tick
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
@@ -80,6 +81,18 @@ def test_reasons_are_logged_only_when_they_change():
         controller.step(second, [Tick(second)])
     changed = [each for each in log.records if isinstance(each, records.ReasonsChanged)]
     assert [(each.time, *each.reasons.job_ids) for each in changed] == [(0, "2"), (0, "3")]
+
+
+def test_reasons_of_earlier_versions_are_read():
+    """They had a record for each job."""
+    line = (
+        '{"kind":"reason","step":3,"time":4.0,"job_id":"7",'
+        '"reason":{"code":"no_room","numbers":{"cpus":4.0,"free":1.0}}}'
+    )
+    record = parse_record(line, "log", 1)
+    reasons = AlikeReasons(ReasonCode.NO_ROOM, ("7",), {"cpus": 4.0, "free": 1.0})
+    assert record == records.ReasonsChanged(3, 4.0, reasons)
+    assert parse_record(record_line(record), "log", 1) == record
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

@@ -100,12 +100,8 @@ def some_job(draw, number, now):
     )
 
 
-@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
-    draw = random.Random(repr((policy, conventions.name)))
-    witness = Witness(parse_policy(policy).scheduler.build)
-    loop = Controller(CLUSTER, witness, Wavering(draw), Doubling(), conventions)
+def led_through_a_day(loop, draw):
+    """Jobs that come, end, are lost and cancelled; hands the controller out after each step."""
     now, number = 0.0, 0
     for _ in range(150):
         now += draw.choice((0.0, 0.1, 3.0, 9.0))
@@ -122,7 +118,42 @@ def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
         if loop.pending and draw.random() < 0.1:
             events.append(Cancelled(now, draw.choice(loop.pending).job.job_id))
         loop.step(now, events)
+        yield loop
+
+
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
+    draw = random.Random(repr((policy, conventions.name)))
+    witness = Witness(parse_policy(policy).scheduler.build)
+    loop = Controller(CLUSTER, witness, Wavering(draw), Doubling(), conventions)
+    for _ in led_through_a_day(loop, draw):
+        pass
     assert witness.compared > 60
+
+
+@pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_log_tells_each_reason_that_has_become_another(policy, conventions):
+    """What the log was told last of each job is what the controller says when asked."""
+    draw = random.Random(repr((policy, conventions.name)))
+    log = MemoryLog(Manifest(policy, CLUSTER, conventions))
+    parts = parse_policy(policy).scheduler.build(), Wavering(draw), Doubling()
+    told, seen = {}, 0
+    for loop in led_through_a_day(Controller(CLUSTER, *parts, conventions, log), draw):
+        news = {}
+        for record in log.records[seen:]:
+            if isinstance(record, ReasonsChanged):
+                assert news.keys().isdisjoint(record.reasons.job_ids)
+                news |= dict(record.reasons.items())
+        seen = len(log.records)
+        told |= news
+        reasons = loop.reasons()
+        assert news.items() <= reasons.items()
+        assert {job_id: told[job_id].code for job_id in reasons} == {
+            job_id: reason.code for job_id, reason in reasons.items()
+        }
+    assert len(told) > 60
 
 
 def backlog(waiting, stream):

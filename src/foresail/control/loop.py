@@ -283,7 +283,9 @@ class Controller:
         """
         self._now = now
         self._instructions = []
-        ordered = self._in_order(events)
+        ordered = list(events)
+        if len(ordered) > 1:
+            ordered.sort(key=self._rank)
         if self._recording:
             for event in ordered:
                 self._log.append(records.EventTaken(self._steps, now, event))
@@ -300,7 +302,7 @@ class Controller:
             self._log_reasons()
             for instruction in self._instructions:
                 self._log.append(records.Instructed(self._steps, now, instruction))
-        self._log.commit()
+            self._log.commit()
         self._steps += 1
         return self._instructions
 
@@ -326,14 +328,8 @@ class Controller:
             return Reason(ReasonCode.DRAINING)
         return self._reasons.get(job_id)
 
-    def _in_order(self, events: Iterable[Event]) -> list[Event]:
-        """The events as the conventions order them; ends by start, all else as given."""
-        given = list(events)
-        if len(given) > 1:
-            given.sort(key=self._rank)
-        return given
-
     def _rank(self, event: Event) -> tuple[int, int]:
+        """The place of an event as the conventions order them; ends by start, all else as given."""
         order = 0
         if isinstance(event, Ended) and event.outcome.job_id in self._state.running:
             order = self._state.running[event.outcome.job_id].start_order
@@ -539,24 +535,23 @@ class Controller:
             self._tell_solution()
             for refusal in verdict.refusals:
                 self._log.append(records.Refused(self._steps, self._now, refusal))
-        del running  # no longer shown: it is about to change
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
     def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
-        """Ask the scheduler; what it was shown, and said before, need not be kept."""
+        """Ask the scheduler; what it said before need not be kept."""
         state = self._state
         self._reasons = {}
         decision = self.scheduler.decide(
             ClusterView(
-                now=self._now,
-                cluster=state.cluster,
-                free=capacity.free_by_partition(),
-                pending=state.startable_roster.listed(),
-                running=running,
-                plan=MappingProxyType(self._plan),
-                free_nodes=capacity.free_by_node(),
-                blocked=state.waiting_for_roster.listed() if state.waiting_for else (),
+                self._now,
+                state.cluster,
+                capacity.free_by_partition(),
+                state.startable_roster.listed(),
+                running,
+                MappingProxyType(self._plan),
+                capacity.free_by_node(),
+                state.waiting_for_roster.listed() if state.waiting_for else (),
             )
         )
         return decided(self.scheduler, decision, self._now)

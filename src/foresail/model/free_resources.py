@@ -152,15 +152,26 @@ class FreeResources:
 
     def take(self, job: Job, placement: Placement) -> None:
         """Hold what the job needs there; that it fits is for the caller to have checked."""
-        self._before_change()
-        for account, name, amount in self._claims(job, placement):
-            account[name] -= amount
+        self._add(job, placement, -1)
 
     def give_back(self, job: Job, placement: Placement) -> None:
         """Release what the job held there."""
+        self._add(job, placement, 1)
+
+    def _add(self, job: Job, placement: Placement, sign: int) -> None:
         self._before_change()
+        places = placement.tasks_by_partition
+        if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
+            name, tasks = places[0]  # as nearly all are
+            free, request, times = self._partitions[name], job.stages[0].request, sign * tasks
+            self._partitions[name] = Resources(
+                free.cpus + request.cpus * times,
+                free.memory_bytes + request.memory_bytes * times,
+                free.gpus + request.gpus * times,
+            )
+            return
         for account, name, amount in self._claims(job, placement):
-            account[name] += amount
+            account[name] += amount * sign
 
     def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         """Why the job cannot be placed like this now, as kind and sentence; None if it can."""

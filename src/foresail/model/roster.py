@@ -6,7 +6,6 @@ asks what has changed since; whoever just iterates sees a sequence.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar, overload
@@ -15,6 +14,17 @@ Entry = TypeVar("Entry")
 
 _FEW: Final = 1024
 """Changes that are remembered however few jobs there are."""
+
+
+class _Changes(list[tuple[Entry | None, Entry | None]]):
+    """Some successive changes, as entries before and after; what follows them, in time."""
+
+    __slots__ = ("begin", "following")
+
+    def __init__(self, begin: int) -> None:
+        super().__init__()
+        self.begin = begin
+        self.following: _Changes[Entry] | None = None
 
 
 class Roster(Generic[Entry]):
@@ -28,16 +38,16 @@ class Roster(Generic[Entry]):
         self._entries: dict[str, Entry] = {}
         self._is_ordered = True
         self._last = -1
-        self._changes: list[tuple[Entry | None, Entry | None]] = []
-        self._forgotten = 0
+        self._changes: _Changes[Entry] = _Changes(0)
+        self._earlier = self._changes
         self._most = _FEW
-        self._shown: weakref.ref[Listed[Entry]] | None = None
+        self._shown: Listed[Entry] | None = None
         self.by_id: Mapping[str, Entry] = MappingProxyType(self._entries)
 
     @property
     def version(self) -> int:
         """How often it has been changed."""
-        return self._forgotten + len(self._changes)
+        return self._changes.begin + len(self._changes)
 
     def put(self, job_id: str, entry: Entry) -> None:
         """Enter a job, or another entry for one that is in it."""
@@ -75,11 +85,10 @@ class Roster(Generic[Entry]):
 
     def listed(self) -> Listed[Entry]:
         """All entries in order as they are now; made in no time, whatever their number."""
-        shown = None if self._shown is None else self._shown()
-        if shown is None:
-            version = self._forgotten + len(self._changes)
-            shown = Listed(self, version, len(self._entries))
-            self._shown = weakref.ref(shown)
+        shown, changes = self._shown, self._changes
+        version = changes.begin + len(changes)
+        if shown is None or shown.version != version:
+            shown = self._shown = Listed(self, changes, version, len(self._entries))
         return shown
 
     def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
@@ -87,41 +96,61 @@ class Roster(Generic[Entry]):
 
         None: it is not remembered any more.
         """
-        first, end = earlier - self._forgotten, later - self._forgotten
-        return None if first < 0 or first > end else self._changes[first:end]
+        changes, before = self._changes, self._earlier
+        first = earlier - changes.begin
+        if earlier > later or earlier < before.begin:
+            return None
+        if first >= 0:
+            return changes[first : later - changes.begin]
+        end = max(later - changes.begin, 0)
+        return before[earlier - before.begin : later - before.begin] + changes[:end]
+
+    def as_it_was(self, changes: _Changes[Entry], version: int) -> list[Entry]:
+        """All entries by number at a version that is among these changes, or begins behind them."""
+        undone = changes[version - changes.begin :]
+        following = changes.following
+        while following is not None:
+            undone += following
+            following = following.following
+        if not undone:
+            return self.in_order()
+        number = self._number
+        entries = {number(entry): entry for entry in self._entries.values()}
+        for before, after in reversed(undone):
+            if before is not None:
+                entries[number(before)] = before
+            elif after is not None:
+                del entries[number(after)]
+        return [entries[each] for each in sorted(entries)]
 
     def _note(self, before: Entry | None, after: Entry | None) -> None:
-        """Before a change: leave to others what they were shown, and remember it."""
-        if self._shown is not None:
-            shown = self._shown()
-            if shown is not None:
-                shown.settle()
-            self._shown = None
+        """Remember a change; whom earlier ones were shown to keeps those that came since."""
         changes = self._changes
-        if len(changes) > self._most:
-            self._most = max(_FEW, 4 * len(self._entries))
-            if len(changes) > self._most:
-                half = len(changes) // 2
-                del changes[:half]
-                self._forgotten += half
         changes.append((before, after))
+        if len(changes) > self._most:
+            self._most = max(_FEW, 2 * len(self._entries))
+            self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
+            changes.following = self._changes
 
 
 class Listed(Sequence[Entry]):
     """The entries of a roster in order, as they were when it was asked for them."""
 
-    __slots__ = ("__weakref__", "_entries", "_length", "roster", "version")
+    __slots__ = ("_changes", "_entries", "_length", "roster", "version")
 
-    def __init__(self, roster: Roster[Entry], version: int, length: int) -> None:
+    def __init__(
+        self, roster: Roster[Entry], changes: _Changes[Entry], version: int, length: int
+    ) -> None:
         self.roster = roster
         self.version = version
+        self._changes = changes
         self._length = length
         self._entries: tuple[Entry, ...] | None = None
 
     def settle(self) -> tuple[Entry, ...]:
-        """All of them; from then on, what becomes of the roster does not matter."""
+        """All of them, found once."""
         if self._entries is None:
-            self._entries = tuple(self.roster.in_order())
+            self._entries = tuple(self.roster.as_it_was(self._changes, self.version))
         return self._entries
 
     def __len__(self) -> int:

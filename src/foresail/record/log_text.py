@@ -85,7 +85,7 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
     "instruction": {each.__name__: each for each in _INSTRUCTIONS},
 }
 _AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
-_encoded: Final = json.JSONEncoder(separators=(",", ":")).encode
+_encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _BUILT_APART: Final = frozenset({*_TYPES, "job"})
 """Fields of jobs, events and instructions, which are made by rules of their own."""
 
@@ -163,33 +163,37 @@ def _as_alike(step: int, time: float, job_id: str, reason: dict[str, Any]) -> di
 def _plain_fields(record: Any) -> dict[str, Any]:
     """Fields by name, but for those that say nothing: they are as ``_SILENT`` has them."""
     plain = {}
-    kind: type = type(record)
-    silent = _SILENT.get(kind)
-    for name in _field_names(kind):
+    of_record: type = type(record)
+    names, silent = _fields_of(of_record)
+    for name in names:
         value = getattr(record, name)
-        shown = value if type(value) in _AS_THEY_ARE else _plain(value)
-        if silent is None or name not in silent or shown != silent[name]:
+        kind: type = type(value)
+        shown = value if kind in _AS_THEY_ARE else _way_to_show(kind)(value)
+        if name not in silent or shown != silent[name]:
             plain[name] = shown
     return plain
 
 
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+def _fields_of(kind: type) -> tuple[tuple[str, ...], Mapping[str, object]]:
+    return tuple(each.name for each in fields(kind)), _SILENT.get(kind, {})
 
 
 def _plain(value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (*_EVENTS, *_INSTRUCTIONS)):
-        return {"type": type(value).__name__, **_plain_fields(value)}
-    if is_dataclass(value):
-        return _plain_fields(value)
-    return value
+    kind: type = type(value)
+    return _way_to_show(kind)(value)
+
+
+@cache
+def _way_to_show(kind: type) -> Callable[[Any], Any]:
+    """What makes lists, objects and plain values of a value of this kind."""
+    if issubclass(kind, tuple):
+        return lambda value: [_plain(each) for each in value]
+    if issubclass(kind, Mapping):
+        return lambda value: {key: _plain(each) for key, each in value.items()}
+    if issubclass(kind, (*_EVENTS, *_INSTRUCTIONS)):
+        return lambda value: {"type": kind.__name__, **_plain_fields(value)}
+    return _plain_fields if is_dataclass(kind) else lambda value: value
 
 
 class _JobFields(pydantic.BaseModel):

@@ -213,11 +213,11 @@ class State:
         slowdown = self._slowdowns.of(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
         running = RunningJob(
-            job=pending.job,
-            start_seconds=now,
-            start_order=self._starts,
-            placement=placement,
-            prediction=pending.prediction,
+            pending.job,
+            now,
+            self._starts,
+            placement,
+            pending.prediction,
             expected_end_seconds=now + estimate,
             slowdown=slowdown,
             reservation=pending.reservation,

@@ -66,6 +66,17 @@ class Passed(NamedTuple):
     reserved: Mapping[int, float]
 
 
+class ChangedCodes(NamedTuple):
+    """Slots of jobs that wait for another kind of reason, its code, and the number of each's own.
+
+    That number is how many wait before it where the code is BEHIND, else its cpus.
+    """
+
+    slots: list[int]
+    codes: list[int]
+    numbers: list[float]
+
+
 class Summaries:
     """Summary rows of beliefs, the last one kept: at a submission it is asked for twice."""
 
@@ -114,6 +125,7 @@ class QueueTable:
         self._soonest = -math.inf
         self._held = 0
         self._held_grains = 0.0
+        self._exact: dict[float, tuple[int, float]] = {}
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._counters = np.zeros(table.COUNTERS, np.int64)
@@ -133,9 +145,11 @@ class QueueTable:
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
         self._order = queue.blank_order(slots + 1)
         self._plan = np.zeros((slots, 2))
+        self._plan_rows = self._plan.data
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
-        self._changed_codes = np.zeros((slots, table.CHANGED_CODE_COLUMNS))
+        self._changed_codes = np.zeros((slots, 2), np.int64)
+        self._own_numbers = np.zeros(slots)
         self._places_known = False
 
     def _found(self) -> Floats:
@@ -155,6 +169,7 @@ class QueueTable:
                 self._plan,
                 self._codes,
                 self._changed_codes,
+                self._own_numbers,
             )
             self._places_known = True
         return self._places.numbers
@@ -178,9 +193,9 @@ class QueueTable:
         count = table.pass_over(now, self._soonest, free, self._changed, places)
         self._changed = 0
         starts = self._starts[:count].tolist() if count else []
-        reserved = self._counts[table.RESERVED]
-        plan_rows = self._plan[:reserved].tolist() if reserved else []
-        return Passed(starts, free, {int(slot): start for slot, start in plan_rows})
+        rows = self._plan_rows
+        reserved = {int(rows[i, 0]): rows[i, 1] for i in range(self._counts[table.RESERVED])}
+        return Passed(starts, free, reserved)
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
@@ -203,11 +218,11 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[list[float]] | None:
+    def changed_codes(self, passed: Passed, behind: int, since: int) -> ChangedCodes | None:
         """Jobs that wait for another kind of reason than after an earlier pass.
 
-        Of each its slot, its code and the number that is its own; ``behind`` is the code of jobs
-        that would fit. None: that pass was another one than the last that was asked about.
+        ``behind`` is the code of jobs that would fit. None: that pass was another one than the last
+        that was asked about.
         """
         known = self._coded_version == since
         count = table.find_changed_codes(
@@ -217,7 +232,10 @@ class QueueTable:
             self._found(),
         )
         self._coded_version = self.version
-        return self._changed_codes[:count].tolist() if known else None
+        if not known:
+            return None
+        slots, codes = self._changed_codes[:count].T.tolist()
+        return ChangedCodes(slots, codes, self._own_numbers[:count].tolist())
 
     def _note(
         self,
@@ -358,10 +376,9 @@ class QueueTable:
     def _hold(self, running: RunningJob) -> None:
         if self._follows_probes:
             self._note(table.RUNS, self._kind(running.job))
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
-        if cpus > 0:
-            grains = whole_grain(cpus)
-            self._held += int(cpus * _PER_CPU)
+        parts, grains = self._exactly(running)
+        if parts:
+            self._held += parts
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
@@ -370,13 +387,21 @@ class QueueTable:
     def _let_go(self, running: RunningJob) -> None:
         if self._follows_probes:
             self._note(table.RUNS_NO_MORE, self._kind(running.job))
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
-        if cpus > 0:
-            self._held -= int(cpus * _PER_CPU)
-            self._held_grains -= whole_grain(cpus)
+        parts, grains = self._exactly(running)
+        if parts:
+            self._held -= parts
+            self._held_grains -= grains
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
             self._note(table.LETS_GO, -1.0 - running.start_order, end)
+
+    def _exactly(self, running: RunningJob) -> tuple[int, float]:
+        """The cpus that a job holds here, in the smallest parts and in grains."""
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        exact = self._exact.get(cpus)
+        if exact is None:
+            exact = self._exact[cpus] = int(cpus * _PER_CPU), whole_grain(cpus)
+        return exact
 
     # --- beginning anew
 

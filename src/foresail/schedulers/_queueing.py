@@ -11,7 +11,7 @@ import math
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
+from foresail.schedulers._queue_table import ChangedCodes, Passed, QueueTable, Summaries
 from foresail.schedulers.kernels.queue_table import BEHIND, NO_ROOM, STARTED, WOULD_DELAY
 from foresail.schedulers.order_expression import compile_expression
 
@@ -237,22 +237,19 @@ class _Reasons(Mapping[str, Reason]):
         changed = table.changed_codes(self._passed, behind, since)
         return (table, table.version), None if changed is None else self._alike(changed)
 
-    def _alike(self, changed: Sequence[Sequence[float]]) -> list[AlikeReasons]:
-        """The reasons of some jobs: of each its slot, its code and the number that is its own."""
+    def _alike(self, changed: ChangedCodes) -> list[AlikeReasons]:
+        """The reasons of jobs whose codes have changed."""
         jobs = self._table.jobs_by_slot
-        ids: dict[float, list[str]] = {}
-        numbers: dict[float, list[float]] = {}
-        for slot, code, number in changed:
-            ids.setdefault(code, []).append(jobs[int(slot)].job.job_id)
-            numbers.setdefault(code, []).append(number)
-        return [
-            self._of_code(code, tuple(ids[code]), tuple(numbers[code]))
-            for code in ids
-            if code != STARTED
-        ]
+        slots, codes, numbers = changed
+        reasons: list[AlikeReasons] = []
+        for code in sorted({*codes} - {STARTED}):
+            mine = [each == code for each in codes]
+            job_ids = tuple([jobs[slot].job.job_id for slot in compress(slots, mine)])
+            reasons.append(self._of_code(code, job_ids, tuple(compress(numbers, mine))))
+        return reasons
 
     def _of_code(
-        self, code: float, job_ids: tuple[str, ...], numbers: tuple[float, ...]
+        self, code: int, job_ids: tuple[str, ...], numbers: tuple[float, ...]
     ) -> AlikeReasons:
         if code == NO_ROOM:
             free = {"free": self._common().free}

@@ -96,12 +96,14 @@ class Driver:
                         self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
-        alarms = self._alarms
-        while alarms and self._is_void(alarms[0][2]):
+        alarms, soonest = self._alarms, self._cluster.next_seconds
+        if self._coming is not None:
+            soonest = min(soonest, self._coming.submit_seconds)
+        while alarms and alarms[0][0] < soonest:
+            if not self._is_void(alarms[0][2]):
+                return alarms[0][0]
             heapq.heappop(alarms)
-        submission = math.inf if self._coming is None else self._coming.submit_seconds
-        alarm = alarms[0][0] if alarms else math.inf
-        return min(self._cluster.next_seconds, submission, alarm)
+        return soonest
 
     def _happened(self, now: float) -> list[Event]:
         """All that happens at the next instant."""

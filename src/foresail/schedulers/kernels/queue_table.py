@@ -99,20 +99,14 @@ WOULD_DELAY: Final = 3
 BEHIND: Final = 4
 """Why a job waits, as far as that may differ from pass to pass."""
 
-CODED_SLOT: Final = 0
-CODE: Final = 1
-OWN_NUMBER: Final = 2
-CHANGED_CODE_COLUMNS: Final = 3
-"""A row per job whose code has changed: its slot, the code, its cpus (BEHIND: how many
-wait before it)."""
-
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
 AT_PLAN: Final = AT_CHANGES + PLACE
 AT_CODES: Final = AT_PLAN + PLACE
 AT_CHANGED_CODES: Final = AT_CODES + PLACE
+AT_OWN_NUMBERS: Final = AT_CHANGED_CODES + PLACE
 """Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes, of the plan,
-and of codes as they were and those that have changed: behind the queue's own arrays."""
+and of codes, slots and codes that have changed, and a number of each: behind the queue's own."""
 
 
 @merged_part
@@ -270,12 +264,14 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     """Find waiting jobs whose code is not the one in the codes, which then is.
 
     ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
-    jobs that would fit. Fills rows of changed codes (``CHANGED_CODE_COLUMNS``); returns how many.
+    jobs that would fit. Fills in rows of slot and code, and the number of cpus of each, or
+    of jobs before it (BEHIND); returns how many.
     """
     at = _queue_at(places)
     counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
     plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
-    changed = float_rows_at(places, AT_CHANGED_CODES)
+    changed = integer_rows_at(places, AT_CHANGED_CODES)
+    numbers = floats_at(places, AT_OWN_NUMBERS)
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
     for i in range(started):
@@ -290,8 +286,8 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             jobs[slot, RESERVATION] = math.nan
         if codes[slot] != code:
             codes[slot] = code
-            changed[found, CODED_SLOT] = slot
-            changed[found, CODE] = code
-            changed[found, OWN_NUMBER] = i - gone if code == BEHIND else jobs[slot, WIDTH]
+            changed[found, 0] = slot
+            changed[found, 1] = code
+            numbers[found] = i - gone if code == BEHIND else jobs[slot, WIDTH]
             found += 1
     return found

@@ -1,0 +1,33 @@
+"""Reasons: several of one kind, kept in columns, are each job's own."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.model.reason import AlikeReasons, Reason, ReasonCode, alike
+
+numbers = st.floats(0.0, 1e6)
+reasons = st.one_of(
+    st.builds(
+        lambda cpus, free: Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free}),
+        numbers,
+        numbers,
+    ),
+    st.builds(lambda ahead: Reason(ReasonCode.BEHIND, {"ahead": ahead}), numbers),
+    st.builds(lambda job: Reason(ReasonCode.DEPENDENCY, {"after": job}), st.text(max_size=3)),
+    st.just(Reason(ReasonCode.DRAINING)),
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), reasons, max_size=9))
+def test_groups_hold_every_reason_once(of_jobs):
+    groups = alike(of_jobs)
+    told = [item for group in groups for item in group.items()]
+    assert dict(told) == of_jobs
+    assert len(told) == len(of_jobs)
+    assert len({group.code for group in groups}) == len(groups)
+
+
+def test_what_is_common_and_what_is_a_jobs_own_are_one_reason():
+    group = AlikeReasons(ReasonCode.NO_ROOM, ("a", "b"), {"free": 1.0}, {"cpus": (2.0, 3.0)})
+    assert group.of("b") == Reason(ReasonCode.NO_ROOM, {"cpus": 3.0, "free": 1.0})
+    assert group.of("c") is None
