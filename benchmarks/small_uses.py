@@ -107,7 +107,7 @@ def _searching() -> None:
         group_set=np.array([0, 0]),
         consumption=np.ones((2, 3)),
         worth=np.ones((2, 3)),
-        cover=np.array([[True]]),
+        cover=np.array([[[0.0, 1.0]]]),
         victim_cost=np.ones(1),
         victim_credit=np.ones((1, 1, 3)),
     )

@@ -27,10 +27,16 @@ def racks(*sizes, gpu=()):
     return Cluster(tuple(partitions))
 
 
-def job(name, tasks, submit=0.0, deadline=None, preference=None):
-    """A gang of one-cpu tasks."""
+def nodes(**sizes):
+    """A cluster of one partition ``r1`` of nodes by name: cpus, bytes of memory and gpus."""
+    each = tuple(Node(name, Resources(*size), {"rack": name[0]}) for name, size in sizes.items())
+    return Cluster((Partition("r1", sum((node.total for node in each), Resources()), each),))
+
+
+def job(name, tasks, submit=0.0, deadline=None, preference=None, *, request=ONE_CPU):
+    """A gang of tasks, of one cpu unless it is said."""
     value = None if deadline is None else DeadlineValue(deadline)
-    stages = (Stage(tasks, ONE_CPU),)
+    stages = (Stage(tasks, request),)
     return Job(name, submit, stages, value=value, preference=preference)
 
 
@@ -51,7 +57,7 @@ def running(job, belief, nodes, *, start=0.0, order=0, end=None):
     else:
         by_rack = {}
         for node in nodes:
-            rack = f"r{node[1]}"
+            rack = f"r{node[1]}" if node[0] == "n" else "r1"
             by_rack[rack] = by_rack.get(rack, 0) + 1
         placement = Placement(tuple(by_rack.items()), tuple((node, 1) for node in nodes))
     end = start + belief.mean() if end is None else end
@@ -66,9 +72,9 @@ def view_of(cluster, pending, busy=(), now=0.0):
     }
     for each in busy:
         for name, tasks in each.placement.tasks_by_partition:
-            free[name] -= ONE_CPU * tasks
+            free[name] -= each.job.stages[0].request * tasks
         for name, tasks in each.placement.tasks_by_node:
-            free_nodes[name] -= ONE_CPU * tasks
+            free_nodes[name] -= each.job.stages[0].request * tasks
     return ClusterView(now, cluster, free, tuple(pending), tuple(busy), free_nodes=free_nodes)
 
 

@@ -17,13 +17,14 @@ from foresail.model.conventions import IN_CYCLES, STANDARD
 from foresail.model.errors import ForesailError
 from foresail.model.protocols import TakesReservations
 from foresail.model.reservation import Rejection, Reservation
+from foresail.model.resources import Resources
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import fall_of
 from foresail.schedulers.tetrisched import TetriSchedParameters
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from planning_problems import built, job, outcome, racks, view_of, waiting
+from planning_problems import built, job, nodes, outcome, racks, view_of, waiting
 
 CYCLE = 10.0
 
@@ -284,3 +285,35 @@ def test_three_classes_in_order(placing):
     view = view_of(racks(1), (patient, vain, slo))
     starts, _ = outcome(built(f"tetrisched(placing={placing},relative_gap=0)"), view)
     assert starts == {"slo": 0.0, "vain": 8.0, "be": 16.0}
+
+
+def answers(jobs, cluster):
+    """What a stack answers to jobs of ten seconds that come one after the other, by name."""
+    stack = built("capacity(reservations=earliest,cycle_seconds=10)")
+    asking = waiting(*((each, 10.0) for each in jobs))
+    return {each.job.job_id: stack.reserve(each, 0.0, cluster) for each in asking}
+
+
+@pytest.mark.parametrize(("memory", "gpus"), [(12, 0), (0, 2), (12, 2)])
+def test_promises_fit_in_memory_and_gpus(memory, gpus):
+    """Cpus would do for both at once; of memory and gpus the first has more than half."""
+    cluster = nodes(a=(8, 20, 3))
+    wide = Resources(1.0, float(memory), float(gpus))
+    told = answers([job(name, 1, 0.0, 20.0, request=wide) for name in "abc"], cluster)
+    assert [(told[name].start_seconds, told[name].end_seconds) for name in "ab"] == [
+        (0.0, 10.0),
+        (10.0, 20.0),
+    ]
+    assert isinstance(told["c"], Rejection)
+    light = Resources(1.0, float(memory) / 3, 0.0)
+    told = answers([job(name, 1, 0.0, 10.0, request=light) for name in "abc"], cluster)
+    assert all(isinstance(each, Reservation) for each in told.values())
+
+
+def test_nothing_is_promised_before_what_a_job_waits_for_is_to_end():
+    """The second begins where the first one's promise ends; the third would be too late."""
+    first, second = job("first", 1, 0.0, 40.0), job("second", 1, 0.0, 40.0)
+    third = replace(job("third", 1, 0.0, 20.0), after=("second",))
+    told = answers([first, replace(second, after=("first",)), third], nodes(a=(8, 0, 0)))
+    assert told["first"].end_seconds == told["second"].start_seconds == 10.0
+    assert told["third"] == Rejection("its deadline comes before jobs that it waits for are to end")

@@ -190,8 +190,8 @@ class FreeRoom:
                 continue
             partition = self._places.partition(name)
             if partition not in quota:
-                quota[partition] = _tasks_within(request, self._partitions[partition])
-            tasks = min(_tasks_within(request, self._free(name)), quota[partition])
+                quota[partition] = tasks_within(request, self._partitions[partition])
+            tasks = min(tasks_within(request, self._free(name)), quota[partition])
             if tasks:
                 quota[partition] -= tasks
                 yield name, tasks
@@ -230,7 +230,7 @@ class FreeRoom:
         return Placement(tuple(by_partition.items()), tuple(sorted(by_node)))
 
 
-def _tasks_within(request: Resources, free: Resources) -> int:
+def tasks_within(request: Resources, free: Resources) -> int:
     """How many tasks fit; none of those that ask for nothing."""
     count = math.inf
     if request.cpus > 0.0:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foresail.model.cluster import Cluster
+from foresail.model.job import Job
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
 from foresail.model.view import PendingJob
@@ -24,7 +25,10 @@ class CapacityAdmission:
     """What is promised to which job, in containers of one cpu, from cycle to cycle.
 
     A job asks for its cpus for as long as it is expected to run where it is slow. That is rounded
-    up to whole cycles, so that what begins with a cycle ends in time.
+    up to whole cycles, so that what begins with a cycle ends in time. Of memory or gpus it may ask
+    for a larger share of the cluster: that share of all containers is promised to it, so that what
+    is promised fits in every resource. It is promised nothing before the end of what is promised
+    to jobs that it waits for.
 
     Parameters
     ----------
@@ -50,11 +54,15 @@ class CapacityAdmission:
         if not 0.0 <= expected < math.inf:
             return Rejection("nothing is known of its runtime")
         slowdown = 1.0 if job.preference is None else job.preference.slowdown
-        begin = self._up(now)
+        begin = self._up(max(now, self._after(job)))
         finish = math.floor(deadline / self._cycle + _ROUNDING) * self._cycle
         if finish <= begin:
-            return Rejection("its deadline comes before the next cycle")
-        containers = max(math.ceil(job.cpus * (1.0 - _ROUNDING)), 1)
+            return Rejection(
+                "its deadline comes before the next cycle"
+                if finish <= self._up(now)
+                else "its deadline comes before jobs that it waits for are to end"
+            )
+        containers = _containers(job, cluster)
         lasting = max(self._up(expected * slowdown), self._cycle)
         window = Window(begin, finish, Atom(_CONTAINER, containers, containers, lasting))
         answer = self._current(now, cluster).admit(job.job_id, window, now)
@@ -70,19 +78,37 @@ class CapacityAdmission:
         """Keep to what was promised before a run was interrupted."""
         self._plan = replace(self._empty(cluster), reservations=tuple(promised))
 
+    def _after(self, job: Job) -> float:
+        """When what is promised to jobs that it waits for ends."""
+        promised = () if self._plan is None else self._plan.reservations
+        return max((each.end_seconds for each in promised if each.job_id in job.after), default=0.0)
+
     def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
         if self._plan is None:
             return self._empty(cluster)
-        return replace(self._plan.without_past(now), capacity=_containers(cluster))
+        return replace(self._plan.without_past(now), capacity=_capacity(cluster))
 
     def _empty(self, cluster: Cluster) -> AdmissionPlan:
-        return AdmissionPlan(_containers(cluster), self._alignment)
+        return AdmissionPlan(_capacity(cluster), self._alignment)
 
     def _up(self, seconds: float) -> float:
         """To whole cycles."""
         return math.ceil(seconds / self._cycle - _ROUNDING) * self._cycle
 
 
-def _containers(cluster: Cluster) -> int:
-    """How many there are now: less than is promised, if nodes have gone since."""
+def _capacity(cluster: Cluster) -> int:
+    """How many containers there are now: less than is promised, if nodes have gone since."""
     return max(math.floor(cluster.total.cpus * (1.0 + _ROUNDING)), 1)
+
+
+def _containers(job: Job, cluster: Cluster) -> int:
+    """As many containers as its cpus, or as its share of the cluster's memory or gpus is of all."""
+    asked, total = job.total, cluster.total
+    needed = [asked.cpus]
+    for amount, whole in (
+        (asked.memory_bytes, total.memory_bytes),
+        (asked.gpus, total.gpus),
+    ):
+        if amount > 0.0 and whole > 0.0:
+            needed.append(amount / whole * _capacity(cluster))
+    return max(math.ceil(max(needed) * (1.0 - _ROUNDING)), 1)

@@ -107,7 +107,7 @@ def slow_fill(order, options, held, still, score, cover, most, risk, running):
                         [
                             *((h[row], c[at]) for h, c in running),
                             *(
-                                (held[g], still[g, at - s])
+                                (held[g] * cover[g, row], still[g, at - s])
                                 for _, g, s in [*chosen, (job, group, slot)]
                                 if g >= 0 and cover[g, row] and s <= at
                             ),
@@ -130,7 +130,7 @@ def test_filling_is_that_of_the_definition(seed):
     still = np.sort(random.random((2 * jobs, slots)), axis=1)[:, ::-1].copy()
     still[:, 0] = 1.0
     score = random.random((2 * jobs, slots))
-    cover = np.array([[True, True], [False, True]])
+    cover = np.array([[1.0, 1.0], [0.0, random.choice([1.0, 2.0])]])
     most = np.array([3, 6])
     running = [
         (np.array([row, 1.0]), np.sort(random.random(slots))[::-1])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.schedulers.kernels.plan_filling import take_all
+from foresail.schedulers.kernels.plan_filling import rows_and_shares, take_all
 from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
 SLOTS = 3
@@ -24,6 +24,7 @@ def questions(draw):
                           min_size=count, max_size=count))  # fmt: skip
     room = draw(st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3),
                          min_size=2, max_size=2))  # fmt: skip
+    share = draw(st.sampled_from([0.5, 1.0, 2.0]))
     credit = draw(st.lists(st.integers(1, 4), min_size=2, max_size=2))
     consumption = np.sort(np.array(held, np.float64), axis=1)[:, ::-1] + [1.0, 0.0, 0.0]
     question = SearchProblem(
@@ -31,7 +32,7 @@ def questions(draw):
         group_set=np.arange(count, dtype=np.int64) % 2,
         consumption=np.ascontiguousarray(consumption),
         worth=np.array(worth, np.float64),
-        cover=np.array([[True, True], [False, True]]),
+        cover=rows_and_shares(np.array([[1.0, share], [0.0, 1.0]])),
         victim_cost=np.array([1.5, 2.5]),
         victim_credit=np.array(credit, np.float64)[:, None, None] * np.ones((2, 2, SLOTS)),
     )
@@ -45,8 +46,9 @@ def worth_and_room(ask, room, options, stopped):
     for group, slot in options:
         if group >= 0:
             value += ask.worth[group, slot]
-            for row in np.flatnonzero(ask.cover[ask.group_set[group]]):
-                left[row, slot:] -= ask.consumption[group, : SLOTS - slot]
+            for row, share in ask.cover[ask.group_set[group]]:
+                if row >= 0:
+                    left[int(row), slot:] -= share * ask.consumption[group, : SLOTS - slot]
     return value, left
 
 
@@ -94,7 +96,7 @@ def some_question(seed):
         group_set=np.arange(6) % 2,
         consumption=np.ascontiguousarray(held),
         worth=random.integers(0, 10, (6, SLOTS)).astype(np.float64),
-        cover=np.array([[True, True], [False, True]]),
+        cover=rows_and_shares(np.array([[1.0, 1.0], [0.0, 1.0]])),
         victim_cost=np.array([1.5, 2.5]),
         victim_credit=random.integers(1, 4, (2, 1, 1)) * np.ones((2, 2, SLOTS)),
     )
@@ -147,7 +149,7 @@ def test_stops_when_it_is_good_enough():
     """Two jobs fit, but the value of one is enough: the other is not looked for."""
     ask = SearchProblem(
         np.array([0, 1, 2]), np.array([0, 0]), np.ones((2, 1)), np.array([[5.0], [5.0]]),
-        np.array([[True]]), np.empty(0), np.empty((0, 1, 1)),
+        np.array([[[0.0, 1.0]]]), np.empty(0), np.empty((0, 1, 1)),
     )  # fmt: skip
     plan = SearchedPlan(
         np.array([0, -1]), np.array([0, -1]), np.empty(0, np.bool_), np.array([[1.0]])

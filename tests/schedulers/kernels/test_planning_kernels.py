@@ -11,7 +11,7 @@ from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
 from foresail.schedulers._planning.beliefs import RuntimeBeliefs
 from foresail.schedulers._planning.cell_map import unions_of
-from foresail.schedulers.kernels.plan_filling import fill_plan
+from foresail.schedulers.kernels.plan_filling import fill_plan, rows_and_shares
 
 SHARP = [Point(7.0), Uniform(2.0, 12.0), Empirical([1.0, 5.0, 5.0, 30.0])]
 
@@ -57,12 +57,12 @@ def slowly_filled(order, first_group, group_set, consumption, score, cover, left
         for g in range(first_group[job], first_group[job + 1]):
             for s in range(slots):
                 need = np.concatenate((np.zeros(s), consumption[g, : slots - s]))
-                rows = cover[group_set[g]]
-                if score[g, s] > best and (need <= left[rows] + 1e-7).all():
+                taken = cover[group_set[g]][:, np.newaxis] * need
+                if score[g, s] > best and ((taken <= left + 1e-7) | (taken == 0.0)).all():
                     best, group[job], slot[job] = score[g, s], g, s
         if group[job] >= 0:
             s, g = slot[job], group[job]
-            left[cover[group_set[g]], s:] -= consumption[g, : slots - s]
+            left[:, s:] -= cover[group_set[g]][:, np.newaxis] * consumption[g, : slots - s]
     return group, slot
 
 
@@ -77,13 +77,14 @@ def test_filling_is_the_obvious_filling(seed):
     group_set = random.integers(0, sets, groups)
     consumption = -np.sort(-random.integers(0, 4, (groups, slots)).astype(float), axis=1)
     score = random.integers(-1, 9, (groups, slots)).astype(float)
-    cover = random.random((sets, rows)) < 0.6
+    cover = random.choice([0.0, 0.0, 0.5, 1.0, 2.0], (sets, rows))
     left = random.integers(0, 6, (rows, slots)).astype(float)
     order = random.permutation(jobs)
     after = left.copy()
     expected = slowly_filled(order, first_group, group_set, consumption, score, cover, after)
     group, slot = np.full((2, jobs), -1, np.int64)
-    fill_plan(order, first_group, group_set, consumption, score, cover, left, group, slot)
+    rows = rows_and_shares(cover)
+    fill_plan(order, first_group, group_set, consumption, score, rows, left, group, slot)
     assert group.tolist() == expected[0].tolist()
     assert slot.tolist() == expected[1].tolist()
     assert left.tolist() == after.tolist()

@@ -55,7 +55,7 @@ def test_prices_move_with_time():
     """A price of a moment stays that moment's: half a slot later, half of two slots' prices."""
     scheduler = built(f"3sigma({SLOTS})")
     demands = scheduler.demands(crowd(1))
-    prices = np.arange(6.0) * np.ones((len(demands.unions), 1))
+    prices = np.arange(6.0) * np.ones((len(demands.rows), 1))
     carried = carried_from(demands, replace(scheduler.solved(demands), prices=prices), 0.0, 10.0)
     for moved in moved_on(carried, 15.0, 10.0).prices.values():
         assert moved == pytest.approx([1.5, 2.5, 3.5, 4.5, 5.0, 5.0])
@@ -71,7 +71,7 @@ def test_options_that_never_fit_are_worth_nothing():
     kept = fitting(full).worth > 0.0
     for group, slot in np.argwhere(problem.worth > 0.0):
         needs = full.consumption[group, : problem.slots - slot]
-        rows = room[full.cover[full.group_set[group]], slot:]
+        rows = room[full.cover[full.group_set[group]] > 0.0, slot:]
         assert kept[group, slot] == bool((needs <= rows + 1e-7).all())
 
 

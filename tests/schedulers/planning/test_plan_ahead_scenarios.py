@@ -121,7 +121,7 @@ def test_plans_are_carried_out_as_defined(seed):
     ends = np.round(random.uniform(1, 20, (futures, busy)))
     order = random.permutation(jobs)[:6]
     starts = np.empty((futures, jobs))
-    carry_out(order, rows, cpus, runtimes, free, held, ends, starts)
+    carry_out(order, rows * cpus[:, np.newaxis], runtimes, free, held, ends, starts)
     for at in range(futures):
         slow = slow_starts(order.tolist(), rows, cpus, runtimes[at], free, held, ends[at])
         assert starts[at].tolist() == slow

@@ -15,7 +15,6 @@ from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import Limits, find_solver
 from foresail.model.decision import Placement
 from foresail.model.job import Job
-from foresail.model.preference import PreferenceKind
 from foresail.model.view import ClusterView
 from foresail.schedulers._placing import FreeRoom
 from foresail.schedulers._planning.cell_map import CellMap, Space, bits
@@ -30,6 +29,7 @@ def placements(
     jobs: Sequence[Job],
     spaces: Sequence[Space],
     worth: Floats,
+    resources: Sequence[int],
     free_cells: Floats,
     stopped_cells: Floats,
     view: ClusterView,
@@ -41,9 +41,10 @@ def placements(
     ----------
     jobs, spaces, worth
         The jobs, the set of places each is to run in, and what starting it is worth.
-    free_cells, stopped_cells
-        Cpus of every cell that are free, and that jobs hold which are about to be stopped. Who is
-        to have some of these waits for them; what is free goes to the worthiest first.
+    resources, free_cells, stopped_cells
+        What is free of some resources in every cell, and what jobs hold which are about to be
+        stopped; shapes (resources, cells). Who is to have some of these waits for them; what is
+        free goes to the worthiest first.
     view
         What is free on nodes, in all resources.
     places
@@ -51,11 +52,13 @@ def placements(
     """
     room = FreeRoom(view, places.named)
     found: list[Placement | None] = [None] * len(jobs)
-    shares = _shares(jobs, spaces, worth, free_cells + stopped_cells)
+    each = np.array([places.measured(job.total) / job.tasks for job in jobs]).reshape(-1, 3)
+    each = each[:, list(resources)]
+    shares = _shares(jobs, spaces, each, worth, free_cells + stopped_cells)
     free = free_cells + _ROUNDING
     for at in np.argsort(-worth, kind="stable").tolist():
         job = jobs[at]
-        need = shares[at] * (job.cpus / job.tasks)
+        need = shares[at] * each[at, :, np.newaxis]
         if shares[at].any() and (need <= free).all():
             free -= need
             placement = _placement(job, spaces[at], shares[at], room, places)
@@ -67,11 +70,17 @@ def placements(
 
 def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:
     """Partitions that a planned job may be given: the larger cells of its set first."""
+    if len(job.stages) > 1:
+        return Placement.whole(places.partitions[next(bits(space.cells))], job.tasks)
     left = job.tasks
-    each = job.cpus / job.tasks
+    fitting = places.tasks(job.stages[0].request)
     tasks_by_partition: dict[str, int] = {}
+    for part in space.parts:
+        name = places.partitions[next(bits(part))]
+        tasks_by_partition[name] = tasks_by_partition.get(name, 0) + 1
+        left -= 1
     for cell in sorted(bits(space.cells), key=lambda cell: -places.totals[cell]):
-        some = min(left, int(places.totals[cell] / each + _ROUNDING))
+        some = min(left, fitting[cell])
         if some:
             name = places.partitions[cell]
             tasks_by_partition[name] = tasks_by_partition.get(name, 0) + some
@@ -84,12 +93,13 @@ def _placement(
 ) -> Placement | None:
     if not places.has_nodes or len(job.stages) > 1:
         return room.in_partition(job, places.partitions[int(np.argmax(share))])
-    preference = job.preference
-    if preference is not None and preference.kind is PreferenceKind.SPREAD and space.slowdown == 1:
-        spread = room.placement(job)
-        return spread if spread is not None and places.prefers(preference, spread) else None
     cells = [(places.nodes_of(cell), int(share[cell])) for cell in np.flatnonzero(share).tolist()]
     found = room.within(job, cells)
+    if found is None and space.parts:
+        spread, preference = room.placement(job), job.preference
+        if spread is None or preference is None or not places.prefers(preference, spread):
+            return None
+        return spread
     if found is None:
         nodes = frozenset().union(*(places.nodes_of(cell) for cell in bits(space.cells)))
         found = room.within(job, [(nodes, job.tasks)])
@@ -97,18 +107,28 @@ def _placement(
 
 
 def _shares(
-    jobs: Sequence[Job], spaces: Sequence[Space], worth: Floats, free_cells: Floats
+    jobs: Sequence[Job], spaces: Sequence[Space], each: Floats, worth: Floats, free_cells: Floats
 ) -> Integers:
-    """Tasks of every job on every cell, none for who has to wait; shape (jobs, cells)."""
-    each = np.array([job.cpus / job.tasks for job in jobs])
-    tasks = np.array([job.tasks for job in jobs])
-    allowed = np.zeros((len(jobs), free_cells.size), np.bool_)
-    for at, space in enumerate(spaces):
-        allowed[at, list(bits(space.cells))] = True
-    shares = _in_turn(each, tasks, allowed, free_cells)
-    if (shares.sum(axis=1) == tasks).all():
-        return shares
-    return _by_program(each, tasks, allowed, worth, free_cells)
+    """Tasks of every job on every cell, none for who has to wait; shape (jobs, cells).
+
+    ``each`` is what one task of a job needs; shape (jobs, resources).
+    """
+    parts = [
+        (at, 1 if space.parts else job.tasks, cells)
+        for at, (job, space) in enumerate(zip(jobs, spaces, strict=True))
+        for cells in space.parts or (space.cells,)
+    ]
+    job_of = np.array([at for at, _, _ in parts], np.int64)
+    tasks = np.array([count for _, count, _ in parts], np.int64)
+    allowed = np.zeros((len(parts), free_cells.shape[1]), np.bool_)
+    for at, (_, _, cells) in enumerate(parts):
+        allowed[at, list(bits(cells))] = True
+    of_parts = _in_turn(each[job_of], tasks, allowed, free_cells)
+    if (of_parts.sum(axis=1) < tasks).any():
+        of_parts = _by_program(each[job_of], tasks, allowed, job_of, worth, free_cells)
+    shares = np.zeros((len(jobs), free_cells.shape[1]), np.int64)
+    np.add.at(shares, job_of, of_parts)
+    return shares
 
 
 def _in_turn(
@@ -117,35 +137,48 @@ def _in_turn(
     """The least choosy last, each from the cells that fewest others may use."""
     shares = np.zeros(allowed.shape, np.int64)
     free = free_cells.copy()
-    wanted = allowed.T @ (each * tasks)
+    wanted = allowed.T @ (each[:, 0] * tasks)
     for job in np.argsort(allowed.sum(axis=1), kind="stable").tolist():
         left = int(tasks[job])
         for cell in np.argsort(wanted, kind="stable").tolist():
             if allowed[job, cell] and left:
-                some = min(left, int(max(free[cell], 0.0) / each[job] + _ROUNDING))
+                some = int(min(left, _fitting(free[:, cell], each[job])))
                 shares[job, cell] = some
-                free[cell] -= some * each[job]
+                free[:, cell] -= some * each[job]
                 left -= some
-        wanted -= allowed[job] * each[job] * tasks[job]
+        wanted -= allowed[job] * each[job, 0] * tasks[job]
         if left:
             shares[job] = 0
     return shares
 
 
+def _fitting(free: Floats, each: Floats) -> float:
+    """How many tasks that need so much of every resource fit."""
+    asked = each > 0.0
+    return float((np.maximum(free[asked], 0.0) / each[asked] + _ROUNDING).min(initial=np.inf))
+
+
 def _by_program(
-    each: Floats, tasks: Integers, allowed: NDArray[np.bool_], worth: Floats, free_cells: Floats
+    each: Floats,
+    tasks: Integers,
+    allowed: NDArray[np.bool_],
+    job_of: Integers,
+    worth: Floats,
+    free_cells: Floats,
 ) -> Integers:
-    job, cell = np.nonzero(allowed)
+    """Tasks of every part of a job on every cell: all parts of it or none."""
+    part, cell = np.nonzero(allowed)
     builder = ProgramBuilder()
-    starts = builder.add_columns(0.0, np.ones(tasks.size), True, worth)
-    parts = builder.add_columns(0.0, tasks[job].astype(np.float64), True)
+    starts = builder.add_columns(0.0, np.ones(worth.size), True, worth)
+    placed = builder.add_columns(0.0, tasks[part].astype(np.float64), True)
     whole = builder.add_rows(0.0, np.zeros(tasks.size))
-    builder.add_entries(whole, starts, -tasks.astype(np.float64))
-    builder.add_entries(whole[job], parts, np.ones(parts.size))
-    room = builder.add_rows(-np.inf, np.maximum(free_cells, 0.0))
-    builder.add_entries(room[cell], parts, each[job])
+    builder.add_entries(whole, starts[job_of], -tasks.astype(np.float64))
+    builder.add_entries(whole[part], placed, np.ones(placed.size))
+    for of_resource, free in zip(each.T, free_cells, strict=True):
+        room = builder.add_rows(-np.inf, np.maximum(free, 0.0))
+        builder.add_entries(room[cell], placed, of_resource[part])
     found = find_solver("highs").solve(builder.build(), Limits(1.0))
     shares = np.zeros(allowed.shape, np.int64)
     if found.values is not None:
-        shares[job, cell] = np.round(found.values[parts]).astype(np.int64)
+        shares[part, cell] = np.round(found.values[placed]).astype(np.int64)
     return shares

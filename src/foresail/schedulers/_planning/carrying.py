@@ -30,7 +30,7 @@ class Carried:
     stopped
         Ids of the running jobs that are to be stopped.
     prices
-        Worth of a cpu in every slot, by union of sets of places (as bits of cells).
+        Worth of a unit of every row in every slot, by the row's name.
     gap
         How far a plan was from the bound when these prices were new.
     """
@@ -38,7 +38,7 @@ class Carried:
     now: float
     starts: Mapping[str, float]
     stopped: frozenset[str]
-    prices: Mapping[int, Floats]
+    prices: Mapping[str, Floats]
     gap: float
 
     def plain(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Carried:
             "now": self.now,
             "starts": self.starts,
             "stopped": sorted(self.stopped),
-            "prices": {str(union): prices.tolist() for union, prices in self.prices.items()},
+            "prices": {row: prices.tolist() for row, prices in self.prices.items()},
             "gap": self.gap,
         }
 
@@ -58,7 +58,7 @@ def carried_of(plain: Mapping[str, Any]) -> Carried:
         plain["now"],
         plain["starts"],
         frozenset(plain["stopped"]),
-        {int(union): np.array(prices) for union, prices in plain["prices"].items()},
+        {row: np.array(prices) for row, prices in plain["prices"].items()},
         plain["gap"],
     )
 
@@ -73,7 +73,7 @@ def carried_from(
         now,
         {demands.pending[at].job.job_id: now + choice.slot[at] * slot_seconds for at in planned},
         frozenset(demands.victims[at].job.job_id for at in np.flatnonzero(choice.stopped).tolist()),
-        {} if prices is None else dict(zip(demands.unions, prices, strict=True)),
+        {} if prices is None else dict(zip(demands.rows, prices, strict=True)),
         solved.priced_gap,
     )
 
@@ -82,9 +82,9 @@ def moved_on(carried: Carried, now: float, slot_seconds: float) -> Carried:
     """The same seen from a later moment: prices are those of the slots that begin then."""
     passed = now - carried.now
     prices = {}
-    for union, earlier in carried.prices.items():
+    for row, earlier in carried.prices.items():
         moments = np.arange(earlier.size) * slot_seconds
-        prices[union] = np.interp(moments + passed, moments, earlier)
+        prices[row] = np.interp(moments + passed, moments, earlier)
     return replace(carried, now=now, prices=prices)
 
 
@@ -102,5 +102,5 @@ def hint_from(carried: Carried, demands: Demands, problem: Problem) -> Hint:
     if not carried.prices:
         return Hint(choice, None, 0.0)
     unknown = np.zeros(problem.slots)
-    prices = [carried.prices.get(union, unknown) for union in demands.unions]
+    prices = [carried.prices.get(row, unknown) for row in demands.rows]
     return Hint(choice, np.array(prices).reshape(problem.capacity.shape), carried.gap)

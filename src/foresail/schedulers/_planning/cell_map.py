@@ -1,9 +1,16 @@
-"""Where jobs may run: classes of like nodes as bits, sets of places, and unions of those sets."""
+"""Where jobs may run: classes of like nodes as bits, sets of places, and unions of those sets.
+
+Amounts of resources are arrays of three: cpus, memory and gpus. Memory is counted in what the
+cluster has of it for a cpu, so that numbers are of like size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import numpy as np
@@ -13,11 +20,15 @@ from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.schedulers._placing import NodesByPreference
+from foresail.model.resources import Resources
+from foresail.schedulers._placing import NodesByPreference, tasks_within
 
 Floats = NDArray[np.float64]
 
 Known = TypeVar("Known")
+
+RESOURCES: Final = ("cpus", "memory", "gpus")
+AMOUNTS: Final = (attrgetter("cpus"), attrgetter("memory_bytes"), attrgetter("gpus"))
 
 _MOST_REMEMBERED: Final = 10_000
 _MOST_UNIONS: Final = 256
@@ -26,16 +37,21 @@ _MOST_UNIONS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A set of places, as bits of cells, and how many times longer a job runs there."""
+    """A set of places, as bits of cells, and how many times longer a job runs there.
+
+    ``parts`` are failure domains of which each holds one task; none if tasks may be anywhere in it.
+    """
 
     cells: int
     slowdown: float
+    parts: tuple[int, ...] = ()
 
 
 class CellMap:
-    """The cells of a cluster: nodes of one partition with the same attributes.
+    """The cells of a cluster: nodes of one partition with the same attributes, of about one size.
 
-    A partition without named nodes is one cell, and a gang stays within it.
+    A partition without named nodes is one cell, and a gang stays within it. ``totals`` are the cpus
+    of every cell, ``amounts`` all that it has, in shape (resources, cells).
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -49,44 +65,66 @@ class CellMap:
         self.cell_of_partition: Final[dict[str, int]] = {}
         self.partitions: Final[list[str]] = []
         self._likeness: list[Node | None] = []
-        totals: list[float] = []
+        self._sizes: Final[list[Counter[Resources]]] = []
         for partition in cluster.partitions:
-            cells: dict[frozenset[tuple[str, str]], int] = {}
+            cells: dict[object, int] = {}
             for node in partition.nodes:
-                like = frozenset(node.attributes.items())
+                like = (
+                    frozenset(node.attributes.items()),
+                    *(_size_class(amount(node.total)) for amount in AMOUNTS),
+                )
                 if like not in cells:
-                    cells[like] = self._add(partition.name, node, totals)
+                    cells[like] = self._add(partition.name, node)
                 self.cell_of_node[node.name] = cells[like]
-                totals[cells[like]] += node.total.cpus
+                self._sizes[cells[like]][node.total] += 1
             if not partition.nodes:
-                self.cell_of_partition[partition.name] = self._add(partition.name, None, totals)
-                totals[-1] = partition.total.cpus
-        self.totals: Final[Floats] = np.array(totals)
-        self.everywhere: Final = (1 << len(totals)) - 1
+                self.cell_of_partition[partition.name] = self._add(partition.name, None)
+                self._sizes[-1][partition.total] += 1
+        total = cluster.total
+        memory = total.memory_bytes / total.cpus if total.cpus else total.memory_bytes
+        self.units: Final = np.array([1.0, memory or 1.0, 1.0])
+        self.amounts: Final[Floats] = np.array(
+            [
+                sum((count * self.measured(each) for each, count in of_cell.items()), np.zeros(3))
+                for of_cell in self._sizes
+            ]
+        ).reshape(-1, 3).T  # fmt: skip
+        self.totals: Final[Floats] = self.amounts[0]
+        self._partition_totals: Final = {each.name: each.total for each in cluster.partitions}
         self._partition_cells: dict[str, int] = {}
         for cell, name in enumerate(self.partitions):
             self._partition_cells[name] = self._partition_cells.get(name, 0) | 1 << cell
         self._preferred: dict[Preference, tuple[int, ...]] = {}
-        self._sizes: dict[int, float] = {}
-        self._spaces: dict[tuple[Preference, float, int, bool], list[Space]] = {}
+        self._tasks: dict[Resources, tuple[int, ...]] = {}
+        self._spaces: dict[tuple[Preference | None, Resources, int, bool], list[Space]] = {}
         self._held: dict[int, tuple[Job, Placement, Floats]] = {}
         self._prefers: dict[int, tuple[Preference, Placement, bool]] = {}
-        names: list[list[str]] = [[] for _ in totals]
+        self._names: Final = list(self.cell_of_node)
+        self._cells: Final = np.array(list(self.cell_of_node.values()), np.int64)
+        names: list[list[str]] = [[] for _ in self.partitions]
         for name, cell in self.cell_of_node.items():
             names[cell].append(name)
         self._nodes_of: Final = [frozenset(each) for each in names]
 
-    def _add(self, partition: str, node: Node | None, totals: list[float]) -> int:
+    def _add(self, partition: str, node: Node | None) -> int:
         self.partitions.append(partition)
         self._likeness.append(node)
-        totals.append(0.0)
-        return len(totals) - 1
+        self._sizes.append(Counter())
+        return len(self.partitions) - 1
 
-    def size(self, cells: int) -> float:
-        """Cpus of a set of cells."""
-        if cells not in self._sizes:
-            self._sizes[cells] = float(sum(self.totals[cell] for cell in bits(cells)))
-        return self._sizes[cells]
+    def measured(self, resources: Resources) -> Floats:
+        """Resources as amounts; shape (resources,)."""
+        measured: Floats = np.array([amount(resources) for amount in AMOUNTS]) / self.units
+        return measured
+
+    def tasks(self, request: Resources) -> tuple[int, ...]:
+        """How many tasks fit on the nodes of every cell if they are empty."""
+        if request not in self._tasks:
+            self._tasks[request] = tuple(
+                sum(count * tasks_within(request, room) for room, count in of_cell.items())
+                for of_cell in self._sizes
+            )
+        return self._tasks[request]
 
     def spaces(self, job: Job, soft_constraints: bool) -> list[Space]:
         """The sets of places in which the job could run on the empty cluster, the best first."""
@@ -94,48 +132,66 @@ class CellMap:
             return [
                 Space(1 << cell, 1.0)
                 for name, cell in self.cell_of_partition.items()
-                if job.partition in (None, name) and job.cpus <= self.totals[cell]
+                if job.partition in (None, name) and job.total.fits_in(self._partition_totals[name])
             ]
         if len(job.stages) > 1:  # it stays within one partition, whatever the nodes
             return [
                 Space(cells, 1.0)
                 for name, cells in self._partition_cells.items()
-                if job.partition in (None, name) and job.cpus <= self.size(cells)
+                if job.partition in (None, name) and job.total.fits_in(self._partition_totals[name])
             ]
-        preference = job.preference
-        if job.cpus > self.size(self.everywhere):
-            return []
-        if preference is None:
-            return [Space(self.everywhere, 1.0)]
-        key = (preference, job.cpus, job.tasks, soft_constraints)
+        key = (job.preference, job.stages[0].request, job.tasks, soft_constraints)
         if key not in self._spaces:
             self._spaces[key] = self._preferred_first(*key)
         return self._spaces[key]
 
     def _preferred_first(
-        self, preference: Preference, cpus: float, tasks: int, soft_constraints: bool
+        self,
+        preference: Preference | None,
+        request: Resources,
+        tasks: int,
+        soft_constraints: bool,
     ) -> list[Space]:
+        """Only cells with nodes that one task fits on, and sets of them with room for all tasks."""
+        fitting = self.tasks(request)
+        if sum(fitting) < tasks:
+            return []
+        usable = sum(1 << cell for cell, count in enumerate(fitting) if count)
+        if preference is None:
+            return [Space(usable, 1.0)]
         spaces: list[Space] = []
         if soft_constraints:
-            sets = self._sets_of(preference, tasks)
-            spaces = [Space(cells, 1.0) for cells in sets if cpus <= self.size(cells)]
-        if Space(self.everywhere, 1.0) not in spaces:
-            spaces.append(Space(self.everywhere, preference.slowdown))
+            sets = [cells & usable for cells in self._sets_of(preference)]
+            spaces = [
+                Space(cells, 1.0)
+                for cells in sets
+                if sum(fitting[cell] for cell in bits(cells)) >= tasks
+            ]
+        if Space(usable, 1.0) not in spaces:
+            spaces.append(Space(usable, preference.slowdown))
         return spaces
 
-    def _sets_of(self, preference: Preference, tasks: int) -> tuple[int, ...]:
+    def domains(self, job: Job) -> Sequence[int]:
+        """Failure domains in which one task of a job could run, if it prefers to be spread."""
+        preference = job.preference
+        if preference is None or preference.kind is not PreferenceKind.SPREAD:
+            return ()
+        if len(job.stages) > 1 or not self.has_nodes:
+            return ()
+        fitting = self.tasks(job.stages[0].request)
+        domains = [
+            sum(1 << cell for cell in bits(domain) if fitting[cell])
+            for domain in self._by_value(preference.names[0])
+        ]
+        return [domain for domain in domains if domain]
+
+    def _sets_of(self, preference: Preference) -> tuple[int, ...]:
         if preference not in self._preferred:
             self._preferred[preference] = tuple(self._sets(preference))
-        sets = self._preferred[preference]
-        if preference.kind is not PreferenceKind.SPREAD:
-            return sets
-        union = 0
-        for cells in sets:
-            union |= cells
-        return (union,) if len(sets) >= tasks else ()
+        return self._preferred[preference]
 
     def _sets(self, preference: Preference) -> Iterator[int]:
-        """Sets within which all is preferred; of ``SPREAD``, the domains."""
+        """Sets within which all is preferred; none of ``SPREAD``."""
         names = preference.names
         match preference.kind:
             case PreferenceKind.PARTITION:
@@ -146,8 +202,10 @@ class CellMap:
                     for cell, node in enumerate(self._likeness)
                     if node is not None and any(name in node.attributes for name in names)
                 ]
-            case PreferenceKind.SAME | PreferenceKind.SPREAD:
+            case PreferenceKind.SAME:
                 yield from self._by_value(names[0])
+                return
+            case PreferenceKind.SPREAD:
                 return
         if chosen:
             yield sum(1 << cell for cell in chosen)
@@ -172,12 +230,19 @@ class CellMap:
             _remember(self._prefers, id(placement), known)
         return known[2]
 
+    def cells_of(self, nodes: Iterable[str]) -> NDArray[np.int64]:
+        """The cell of each of some nodes; shape (nodes,)."""
+        names = list(nodes)
+        if names == self._names:  # as ever, unless some are down
+            return self._cells
+        return np.array([self.cell_of_node[name] for name in names], np.int64)
+
     def nodes_of(self, cell: int) -> frozenset[str]:
         """Names of the nodes of a cell."""
         return self._nodes_of[cell]
 
     def held(self, job: Job, placement: Placement) -> Floats:
-        """Cpus of every cell that a running job holds; shape (cells,), not to be written to."""
+        """What a running job holds of every cell; shape (resources, cells), not to be changed."""
         known = self._held.get(id(placement))
         if known is None or known[0] is not job or known[1] is not placement:
             known = (job, placement, self._counted(job, placement))
@@ -185,16 +250,21 @@ class CellMap:
         return known[2]
 
     def _counted(self, job: Job, placement: Placement) -> Floats:
-        held = np.zeros(self.totals.size)
-        each = job.cpus / job.tasks
+        held = np.zeros(self.amounts.shape)
+        each = self.measured(job.total) / job.tasks
         for name, tasks in placement.tasks_by_node:
-            held[self.cell_of_node[name]] += each * tasks
+            held[:, self.cell_of_node[name]] += each * tasks
         if not placement.tasks_by_node:
             for name, tasks in placement.tasks_by_partition:
                 cells = list(bits(self._partition_cells[name]))
-                share = self.totals[cells] / self.totals[cells].sum()
-                held[cells] += each * tasks * share
+                whole = np.maximum(self.amounts[:, cells].sum(axis=1, keepdims=True), 1e-300)
+                held[:, cells] += (each * tasks)[:, np.newaxis] * (self.amounts[:, cells] / whole)
         return held
+
+
+def _size_class(amount: float) -> float:
+    """Equal for amounts that differ by less than a fifth, mostly."""
+    return float(round(2.0 * math.log2(amount))) if amount > 0.0 else -math.inf
 
 
 def _remember(known: dict[int, Known], key: int, value: Known) -> None:

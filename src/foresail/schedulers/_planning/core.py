@@ -16,7 +16,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.assigning import likely_placement, placements
+from foresail.schedulers._planning.assigning import likely_placement
 from foresail.schedulers._planning.beliefs import longest_seconds
 from foresail.schedulers._planning.carrying import (
     Carried,
@@ -30,12 +30,13 @@ from foresail.schedulers._planning.checking import require_numbers, require_runt
 from foresail.schedulers._planning.cycle_record import CycleRecord
 from foresail.schedulers._planning.demands import Demands, demands_of
 from foresail.schedulers._planning.fairness import Ledger
-from foresail.schedulers._planning.filling import filled, needed_now
+from foresail.schedulers._planning.filling import filled
 from foresail.schedulers._planning.overflow import charged, within_risk
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
 from foresail.schedulers._planning.scenarios import DrawnFutures, best_in_futures
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
+from foresail.schedulers._planning.starting import Starting, starting
 from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
 
@@ -120,7 +121,9 @@ class PlanAhead:
         if self.parameters.scenarios:
             futures = DrawnFutures(view, demands, self._places, self.parameters)
             choice = futures.choice(best_in_futures(demands, futures, choice))
-        decision = self._decision(view, demands, choice)
+        refill = self.parameters.overflow_risk is None
+        begun = starting(view, demands, self._places, choice, refill)
+        decision = self._decision(view, demands, begun)
         if self.parameters.keeps_accounts:
             planned = {each.job.job_id: each for each in view.pending}
             for start in decision.starts:
@@ -205,31 +208,11 @@ class PlanAhead:
         value = value_of(problem, choice)
         return SolvedChoice(choice, value, np.inf, value)
 
-    def _decision(self, view: ClusterView, demands: Demands, choice: PlanChoice) -> Decision:
-        places, pending = self._places, demands.pending
-        now = [job for job in choice.planned.tolist() if choice.slot[job] == 0]
-        groups = choice.group[now]
-        stopped = [
-            demands.victims[at].job.job_id
-            for at in np.flatnonzero(needed_now(demands.problem, choice)).tolist()
-        ]
-        freed = [
-            places.held(each.job, each.placement)
-            for each in view.running
-            if each.job.job_id in stopped
-        ]
-        found = placements(
-            [pending[job].job for job in now],
-            [demands.spaces[group] for group in groups],
-            demands.problem.worth[groups, 0],
-            demands.free_cells,
-            np.sum([np.zeros(places.totals.size), *freed], axis=0),
-            view,
-            places,
-        )
+    def _decision(self, view: ClusterView, demands: Demands, begun: Starting) -> Decision:
+        places, pending, choice = self._places, demands.pending, begun.choice
         starts = [
             (job, Start(pending[job].job.job_id, placement))
-            for job, placement in zip(now, found, strict=True)
+            for job, placement in zip(begun.jobs, begun.found, strict=True)
             if placement is not None
         ]
         started = {job for job, _ in starts}
@@ -249,7 +232,7 @@ class PlanAhead:
         waiting = [each for job, each in enumerate(pending) if job not in gone]
         return Decision(
             tuple(start for _, start in starts),
-            tuple(Preempt(job_id) for job_id in stopped),
+            tuple(Preempt(job_id) for job_id in begun.stopped),
             plan,
             {each.job.job_id: self._reason(view, each, begins) for each in waiting},
             tuple(Withdraw(pending[job].job.job_id, _HOPELESS) for job in hopeless),

@@ -1,4 +1,8 @@
-"""From a view to the arrays of a problem: options, expected consumption, expected capacity."""
+"""From a view to the arrays of a problem: options, expected consumption, expected capacity.
+
+Rows are those of cpus, for every union of sets; then as many for memory, and for gpus, if a waiting
+job asks for some.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.preference import PreferenceKind
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._planning.beliefs import RuntimeBeliefs, as_point
-from foresail.schedulers._planning.cell_map import CellMap, Space, membership, unions_of
+from foresail.schedulers._planning.cell_map import (
+    AMOUNTS,
+    RESOURCES,
+    CellMap,
+    Space,
+    membership,
+    unions_of,
+)
 from foresail.schedulers._planning.chains import ChainWorth, claimed_worth, claims_of
+from foresail.schedulers._planning.fitting_now import fits_now
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import Problem
+from foresail.schedulers._planning.spreading import spread_spaces
 from foresail.schedulers._planning.valuing import (
     Fall,
     expected_worth,
@@ -30,6 +45,9 @@ from foresail.schedulers._planning.valuing import (
 Floats = NDArray[np.float64]
 
 _ALL_ALIKE: Final[Mapping[str, float]] = MappingProxyType({})
+_ONLY_CPUS: Final = (0,)
+_LIKE_CPUS: Final = (1.0,)
+_SUFFIXES: Final = ("", *(f" {name}" for name in RESOURCES[1:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +65,14 @@ class Demands:
     falls, claims
         What each pending job is worth by when it ends, and to deadlines further on.
     held, running_on, victim_at
-        What running jobs hold of the rows' cpus, and their probability to hold it in a slot;
-        shapes (running, rows) and (running, slots). Which of them the victims are.
-    unions
-        The set of places of every row, as bits of cells.
+        What running jobs hold of the rows, and their probability to hold it in a slot; shapes
+        (running, rows) and (running, slots). Which of them the victims are.
+    rows
+        Name of every row: its set of places, as bits of cells, and its resource if not cpus.
+    resources
+        Numbers of the resources that have rows.
     free_cells
-        Free cpus of every cell; shape (cells,).
+        What is free of these in every cell; shape (resources, cells).
     """
 
     problem: Problem
@@ -64,7 +84,8 @@ class Demands:
     held: Floats
     running_on: Floats
     victim_at: NDArray[np.int64]
-    unions: Sequence[int]
+    rows: Sequence[str]
+    resources: Sequence[int]
     free_cells: Floats
 
     @property
@@ -92,11 +113,18 @@ def demands_of(
         What the worth of jobs is multiplied by, by job id; 1 where nothing is said.
     """
     pending = [_as_planned(each, parameters) for each in view.pending]
-    spaces = [places.spaces(each.job, parameters.soft_constraints) for each in pending]
+    resources, sizes, mixes = _asked(pending, places)
+    free_cells = _free_cells(view, places, resources)
+    spaces = [_spaces(each.job, places, free_cells, parameters) for each in pending]
     flat = [space for each in spaces for space in each]
     group_job = np.repeat(np.arange(len(pending)), [len(each) for each in spaces])
-    sets = list(dict.fromkeys(space.cells for space in flat))
-    number = {cells: at for at, cells in enumerate(sets)}
+    kinds = [
+        (space.parts or (space.cells,), mixes[job])
+        for job, each in enumerate(spaces)
+        for space in each
+    ]
+    number = {kind: at for at, kind in enumerate(dict.fromkeys(kinds))}
+    sets = list(dict.fromkeys(part for parts, _ in number for part in parts))
     unions = unions_of(sets)
     claimed = claims_of(view, parameters) if parameters.end_to_end else {}
     by_job = [factors.get(each.job.job_id, 1.0) for each in pending]
@@ -108,31 +136,95 @@ def demands_of(
         [claim.times(factor) for claim in claimed.get(each.job.job_id, ())]
         for each, factor in zip(pending, by_job, strict=True)
     ]
-    consumption, worth = _curves(pending, group_job, flat, falls, claims, view.now, parameters)
+    consumption, worth = _curves(
+        pending, sizes, group_job, flat, falls, claims, view.now, parameters
+    )
     rows = membership(unions, places.totals.size)
     inside = membership(sets, places.totals.size)
-    held, running_on = _running(view, places, parameters)
-    free_cells = _free_cells(view, places)
-    capacity = free_cells[:, np.newaxis] + held.T @ (1.0 - running_on)
+    within = np.asarray((~inside[:, np.newaxis, :] | rows).all(axis=2))
+    of_sets = dict(zip(sets, within, strict=True))
+    shares = [np.mean([of_sets[part] for part in parts], axis=0) for parts, _ in number]
+    held, running_on = _running(view, places, resources, parameters)
+    given_back = held.reshape(-1, free_cells.size).T @ (1.0 - running_on)
+    capacity = free_cells[:, :, np.newaxis] + given_back.reshape(*free_cells.shape, -1)
     at = _victims(view, claimed, parameters)
     victims = [view.running[each] for each in at]
-    credit = (held[at] @ rows.T)[:, :, np.newaxis] * running_on[at][:, np.newaxis, :]
+    of_rows = (held @ rows.T).reshape(len(view.running), len(resources) * len(unions))
+    credit = of_rows[at][:, :, np.newaxis] * running_on[at][:, np.newaxis, :]
+    if len(resources) > 1:
+        jobs = [pending[job].job for job in group_job]
+        worth[~fits_now(jobs, flat, view, victims, places), 0] = 0.0
     problem = Problem(
         first_group=np.concatenate(([0], np.cumsum([len(each) for each in spaces]))).astype(
             np.int64
         ),
-        group_set=np.array([number[space.cells] for space in flat], np.int64),
+        group_set=np.array([number[kind] for kind in kinds], np.int64),
         consumption=consumption,
         worth=worth,
-        cover=np.asarray((~inside[:, np.newaxis, :] | rows).all(axis=2)),
-        capacity=rows @ capacity,
+        cover=_cover(np.array(shares), np.array([mix for _, mix in number]), len(of_rows.T)),
+        capacity=(rows @ capacity).reshape(-1, parameters.window_slots),
         victim_cost=stopping_cost(victims, view.now, parameters),
         victim_credit=credit,
     )
-    of_rows = held @ rows.T
     return Demands(
-        problem, pending, victims, flat, falls, claims, of_rows, running_on, at, unions, free_cells
+        problem,
+        pending,
+        victims,
+        flat,
+        falls,
+        claims,
+        of_rows,
+        running_on,
+        at,
+        [f"{union}{_SUFFIXES[resource]}" for resource in resources for union in unions],
+        resources,
+        free_cells,
     )
+
+
+def _asked(
+    pending: Sequence[PendingJob], places: CellMap
+) -> tuple[tuple[int, ...], Floats, Sequence[tuple[float, ...]]]:
+    """Resources that jobs ask for, the cpus of every job, and what it needs for each of them.
+
+    What is told of a job without cpus as cpus is of another resource.
+    """
+    cpus = np.array([each.job.cpus for each in pending])
+    if all(each.job.cpus > 0.0 and _only_cpus(each.job) for each in pending):
+        return _ONLY_CPUS, cpus, [_LIKE_CPUS] * len(pending)
+    amounts = np.array([places.measured(each.job.total) for each in pending])
+    resources = tuple(at for at in range(len(RESOURCES)) if at == 0 or amounts[:, at].any())
+    sizes = np.where(cpus > 0.0, cpus, amounts.max(axis=1))
+    sizes[sizes <= 0.0] = 1.0
+    shares = amounts[:, resources] / sizes[:, np.newaxis]
+    return resources, sizes, list(map(tuple, shares.tolist()))
+
+
+def _only_cpus(job: Job) -> bool:
+    return all(
+        stage.request.memory_bytes <= 0.0 and stage.request.gpus <= 0.0 for stage in job.stages
+    )
+
+
+def _spaces(
+    job: Job, places: CellMap, free_cells: Floats, parameters: PlanAheadParameters
+) -> list[Space]:
+    """Where a job may run, the best first."""
+    anywhere = places.spaces(job, parameters.soft_constraints)
+    preference = job.preference
+    if preference is None or preference.kind is not PreferenceKind.SPREAD:
+        return anywhere
+    if not parameters.soft_constraints:
+        return anywhere
+    return [*spread_spaces(job, places, free_cells[0]), *anywhere]
+
+
+def _cover(shares: Floats, mixes: Floats, rows: int) -> Floats:
+    """What each kind of group takes of every row; ``shares`` says what of it lies in each union."""
+    if not mixes.size:
+        return np.zeros((0, rows))
+    cover: Floats = mixes[:, :, np.newaxis] * shares[:, np.newaxis, :]
+    return cover.reshape(len(mixes), rows)
 
 
 def _as_planned(pending: PendingJob, parameters: PlanAheadParameters) -> PendingJob:
@@ -144,6 +236,7 @@ def _as_planned(pending: PendingJob, parameters: PlanAheadParameters) -> Pending
 
 def _curves(
     pending: Sequence[PendingJob],
+    sizes: Floats,
     group_job: NDArray[np.int64],
     spaces: Sequence[Space],
     falls: Sequence[Fall],
@@ -162,7 +255,7 @@ def _curves(
         beliefs = RuntimeBeliefs([pending[job].prediction for job in jobs])
         held = beliefs.still_running(slowdown, offsets)
         held[:, 0] = 1.0
-        held *= np.array([pending[job].job.cpus for job in jobs])[:, np.newaxis]
+        held *= sizes[jobs, np.newaxis]
         consumption[groups] = held[back]
         of_jobs = [falls[job] for job in jobs]
         least = np.array([least_worth(pending[job], falls[job], parameters) for job in jobs])
@@ -180,23 +273,27 @@ def _curves(
 
 
 def _running(
-    view: ClusterView, places: CellMap, parameters: PlanAheadParameters
+    view: ClusterView,
+    places: CellMap,
+    resources: Sequence[int],
+    parameters: PlanAheadParameters,
 ) -> tuple[Floats, Floats]:
-    """Cpus of every cell that running jobs hold, and their probability to hold them in a slot.
+    """What running jobs hold of every cell, and their probability to hold it in a slot.
 
-    Shapes (running, cells) and (running, slots). A job that has outlived its belief holds them
-    until its corrected end, or for one more cycle (3Sigma section 4.3.5).
+    Shapes (running, resources, cells) and (running, slots). A job that has outlived its belief
+    holds it until its corrected end, or for one more cycle (3Sigma section 4.3.5).
     """
     slots = parameters.window_slots
-    held = np.zeros((len(view.running), places.totals.size))
+    held = np.zeros((len(view.running), len(resources), places.totals.size))
     probability = np.ones((len(view.running), slots))
     if not view.running:
         return held, probability
     offsets = np.arange(slots, dtype=np.float64) * parameters.slot_seconds
     slowdowns = np.array([_slowdown(each, places) for each in view.running])
     elapsed = np.array([max(each.elapsed_seconds(view.now), 0.0) for each in view.running])
+    chosen = slice(1) if len(resources) == 1 else list(resources)
     for at, each in enumerate(view.running):
-        held[at] = places.held(each.job, each.placement)
+        held[at] = places.held(each.job, each.placement)[chosen]
     for slowdown in np.unique(slowdowns).tolist():
         group = np.flatnonzero(slowdowns == slowdown)
         beliefs = RuntimeBeliefs([_belief(view.running[int(at)], parameters) for at in group])
@@ -235,14 +332,16 @@ def _slowdown(running: RunningJob, places: CellMap) -> float:
     return 1.0 if places.prefers(preference, running.placement) else preference.slowdown
 
 
-def _free_cells(view: ClusterView, places: CellMap) -> Floats:
-    """Free cpus of every cell; shape (cells,)."""
+def _free_cells(view: ClusterView, places: CellMap, resources: Sequence[int]) -> Floats:
+    """What is free of every cell; shape (resources, cells)."""
     rooms = view.free_nodes
-    cells = np.fromiter(map(places.cell_of_node.__getitem__, rooms), np.int64, len(rooms))
-    cpus = np.fromiter((room.cpus for room in rooms.values()), np.float64, len(rooms))
-    free = np.bincount(cells, cpus, places.totals.size)
+    cells = places.cells_of(rooms)
+    free = np.empty((len(resources), places.totals.size))
+    for row, resource in enumerate(resources):
+        amounts = np.fromiter(map(AMOUNTS[resource], rooms.values()), np.float64, len(rooms))
+        free[row] = np.bincount(cells, amounts, places.totals.size) / places.units[resource]
     for name, cell in places.cell_of_partition.items():
-        free[cell] = view.free[name].cpus
+        free[:, cell] = places.measured(view.free[name])[[*resources]]
     return np.maximum(free, 0.0)
 
 

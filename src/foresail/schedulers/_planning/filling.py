@@ -27,7 +27,7 @@ def filled(problem: Problem, order: Integers, scores: Floats, given: PlanChoice)
         problem.group_set,
         problem.consumption,
         scores,
-        problem.cover,
+        problem.rows,
         left_by(problem, given),
         group,
         slot,

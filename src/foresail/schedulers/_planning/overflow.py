@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MOST_UNITS: Final = 1024
-"""Rows of more cpus are counted in larger units."""
+"""Rows of more are counted in larger units."""
 _STEEPEST: Final = 50.0
 """The most that a charge is bent towards all that a job may hold, for each cpu."""
 
@@ -45,7 +45,9 @@ def charged(demands: Demands, risk: float) -> Problem:
     spread = _spread_per_cpu(problem)
     of_running = _variance(demands)
     typical = of_running + spread * np.maximum(problem.capacity, 0.0)
-    widest = int(np.argmax(problem.capacity[:, 0] + demands.held.sum(axis=0)))
+    of_cpus = problem.capacity.shape[0] // max(len(demands.resources), 1)
+    totals = problem.capacity[:of_cpus, 0] + demands.held[:, :of_cpus].sum(axis=0)
+    widest = int(np.argmax(totals))
     usual = float(np.sqrt(np.median(typical[widest, 1:]))) if problem.slots > 1 else 0.0
     bend = min(deviations / usual, _STEEPEST) if usual > 0.0 else _STEEPEST
     if bend <= 0.0:
@@ -111,7 +113,7 @@ class AskedRows:
     cumulative
         Probability to be asked for at most so many units; shape (rows, slots, units).
     most, units
-        How many units a row has, and the cpus of one; shapes (rows,).
+        How many units a row has, and how much of its resource one is; shapes (rows,).
     """
 
     cumulative: Floats

@@ -1,4 +1,4 @@
-"""What cpus are worth in every slot: a linear program that grows, and the bound it proves."""
+"""What resources are worth in every slot: a linear program that grows, and the bound it proves."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _SHARE: Final = 0.5
 _ROUNDS: Final = 30
 _JOBS_A_ROUND: Final = 1000
 _OPTIONS_A_JOB: Final = 3
+_MANY_SETS: Final = 256
+"""Of more sets (jobs with as many mixes of resources), each has few groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,7 @@ class Prices:
     bound
         No choice is worth more.
     of_rows
-        What a cpu is worth in every row and slot; shape (rows, slots).
+        What a unit of each row is worth in every slot; shape (rows, slots).
     """
 
     of_rows: Floats
@@ -150,11 +152,21 @@ def _reduced(problem: Problem, of_rows: Floats) -> Floats:
     """Worth of every option less the price of what it needs."""
     reduced = problem.worth.copy()
     of_sets = problem.cover @ of_rows
+    if of_sets.shape[0] > _MANY_SETS:
+        return _reduced_by_slot(problem, reduced, of_sets[problem.group_set])
     padded = np.concatenate((of_sets, np.zeros_like(of_sets)), axis=1)
     later = np.arange(problem.slots)[:, np.newaxis] + np.arange(problem.slots)
     for number in np.flatnonzero(of_sets.any(axis=1)):
         groups = np.flatnonzero(problem.group_set == number)
         reduced[groups] -= problem.consumption[groups] @ padded[number][later]
+    return reduced
+
+
+def _reduced_by_slot(problem: Problem, reduced: Floats, of_groups: Floats) -> Floats:
+    """The same from prices of each group, one slot after a start after the other."""
+    for after in range(problem.slots):
+        priced = problem.consumption[:, after, np.newaxis] * of_groups[:, after:]
+        reduced[:, : problem.slots - after] -= priced
     return reduced
 
 

@@ -1,20 +1,26 @@
 """The question of one cycle as arrays: options, what they are worth and need, and what there is.
 
 Jobs are numbered by arrival. A *group* is a job in one set of places; an *option* is a group and
-the slot it starts in. Capacity is in cpus. It is kept for unions of sets: jobs fit if, for every
-union, those that must run within it need no more than it has (Hall's theorem). Where sets nest
-(racks in a part in the cluster), the unions are the sets themselves. 3Sigma equation 4.3.
+the slot it starts in. Capacity is kept for unions of sets, a row for each and for every resource
+that waiting jobs ask for: jobs fit if, for every union, those that must run within it need no more
+than it has (Hall's theorem, exact for one resource, necessary for several). Where sets nest (racks
+in a part in the cluster), the unions are the sets themselves. 3Sigma equation 4.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, take_all
+from foresail.schedulers.kernels.plan_filling import (
+    NOT_PLANNED,
+    rows_and_shares,
+    take_all,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,7 +29,7 @@ Booleans = NDArray[np.bool_]
 _ROUNDING: Final = 1e-7
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """What may be planned.
 
@@ -32,28 +38,35 @@ class Problem:
     first_group
         Groups of job j are ``first_group[j]`` to ``first_group[j + 1]``; shape (jobs + 1,).
     group_set
-        Number of each group's set of places; shape (groups,).
+        Number of each group's set of places and mix of resources; shape (groups,).
     consumption
-        Expected cpus that a group holds so many slots after its start; shape (groups, slots).
+        Expected cpus that a group holds so many slots after its start; shape (groups, slots). (Of a
+        job without cpus: what it holds of another resource.)
     worth
         Expected value of a start in a slot, 0 for none; shape (groups, slots).
     cover
-        Whether a row's union contains a set; shape (sets, rows).
+        What a row gives of its resource for each cpu that a group of a set consumes, 0 if the row's
+        union does not contain the set; shape (sets, rows).
     capacity
-        Cpus that running jobs are expected to leave; shape (rows, slots).
+        What running jobs are expected to leave; shape (rows, slots).
     victim_cost, victim_credit
-        What stopping a running job costs, and the cpus that it gives back; shapes (victims,) and
-        (victims, rows, slots).
+        What stopping a running job costs, and what it gives back; shapes (victims,) and (victims,
+        rows, slots).
     """
 
     first_group: Integers
     group_set: Integers
     consumption: Floats
     worth: Floats
-    cover: Booleans
+    cover: Floats
     capacity: Floats
     victim_cost: Floats
     victim_credit: Floats
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The rows of every set and what they give, as kernels have it."""
+        return rows_and_shares(self.cover)
 
     @property
     def jobs(self) -> int:
@@ -107,7 +120,7 @@ def room_with(problem: Problem, stopped: Booleans) -> Floats:
 def left_by(problem: Problem, choice: PlanChoice) -> Floats:
     """What a choice leaves of every row in every slot; shape (rows, slots)."""
     left = room_with(problem, choice.stopped)
-    take_all(choice.group, choice.slot, problem.group_set, problem.consumption, problem.cover, left)
+    take_all(choice.group, choice.slot, problem.group_set, problem.consumption, problem.rows, left)
     return left
 
 
@@ -118,9 +131,10 @@ def fitting(problem: Problem) -> Problem:
     option, gains.
     """
     room = room_with(problem, np.ones(problem.victim_cost.size, np.bool_))
-    of_sets = np.array([room[rows].min(axis=0) for rows in problem.cover]).reshape(
-        -1, problem.slots
-    )
+    of_sets = np.full((problem.cover.shape[0], problem.slots), np.inf)
+    for shares, left in zip(problem.cover.T, room, strict=True):
+        takes = np.flatnonzero(shares)
+        of_sets[takes] = np.minimum(of_sets[takes], left / shares[takes, np.newaxis])
     too_much = np.zeros(problem.worth.shape, np.bool_)
     for slot in range(problem.slots):
         needs = problem.consumption[:, : problem.slots - slot]

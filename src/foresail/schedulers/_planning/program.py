@@ -1,8 +1,8 @@
 """Some options of a problem as a program: a binary column each, and one for each running job.
 
-Rows: at most one option for a job; then, for every union of sets and every slot, no more expected
-cpus than there are, with those of stopped jobs. 3Sigma section 4.3.3, without its columns for
-partitions.
+Rows: at most one option for a job; then, for every row of the problem and every slot, no more is
+expected to be held than there is, with what stopped jobs give back. 3Sigma section 4.3.3, without
+its columns for partitions.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ def column_entries(
     count, width = groups.size, problem.slots
     after = np.arange(width) - slots[:, np.newaxis]
     needs = np.where(after < 0, 0.0, problem.consumption[groups[:, np.newaxis], after])
-    option, union = np.nonzero(problem.cover[problem.group_set[groups]])
+    shares = problem.cover[problem.group_set[groups]]
+    option, union = np.nonzero(shares)
     rows = problem.jobs + union[:, np.newaxis] * width + np.arange(width)
     columns = np.broadcast_to(option[:, np.newaxis], rows.shape)
-    values = needs[option]
+    values = needs[option] * shares[option, union, np.newaxis]
     held = values > 0.0
     all_rows = np.concatenate((problem.group_job[groups], rows[held]))
     all_columns = np.concatenate((np.arange(count), columns[held]))

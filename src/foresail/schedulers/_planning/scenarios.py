@@ -106,8 +106,7 @@ class DrawnFutures:
         starts = np.empty(self.runtimes.shape)
         carry_out(
             plan.order,
-            problem.cover[problem.group_set[group]],
-            problem.consumption[group, 0],
+            problem.cover[problem.group_set[group]] * problem.consumption[group, :1],
             self.runtimes * self._slowdown(plan),
             room_with(problem, plan.stopped)[:, 0].copy(),
             demands.held[goes_on],

@@ -36,7 +36,7 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
         problem.group_set,
         problem.consumption,
         problem.worth,
-        problem.cover,
+        problem.rows,
         problem.victim_cost,
         problem.victim_credit,
     )

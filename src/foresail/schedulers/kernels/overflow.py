@@ -90,7 +90,7 @@ def _fits(
     held: float,
     slot: int,
     still: NDArray[np.float64],
-    covered: NDArray[np.bool_],
+    shares: NDArray[np.float64],
     cumulative: NDArray[np.float64],
     most: NDArray[np.int64],
     units: NDArray[np.float64],
@@ -99,10 +99,11 @@ def _fits(
     """Whether every row stays within the risk in every slot with this job from a slot on."""
     rows, slots = cumulative.shape[0], cumulative.shape[1]
     for row in range(rows):
-        if not covered[row]:
+        if shares[row] <= 0.0:
             continue
-        whole = math.floor(held / units[row] + _ROUNDING)
-        part = max(held / units[row] - whole, 0.0)
+        units_held = held * shares[row] / units[row]
+        whole = math.floor(units_held + _ROUNDING)
+        part = max(units_held - whole, 0.0)
         for after in range(slots - slot):
             if still[after] <= 0.0:
                 break
@@ -120,7 +121,7 @@ def fill_within_risk(
     held: NDArray[np.float64],
     still: NDArray[np.float64],
     score: NDArray[np.float64],
-    cover: NDArray[np.bool_],
+    cover: NDArray[np.float64],
     most: NDArray[np.int64],
     units: NDArray[np.float64],
     risk: float,
@@ -137,14 +138,14 @@ def fill_within_risk(
     first_group
         Groups of job ``j`` are ``first_group[j]`` to ``first_group[j + 1]``.
     group_set, held, still
-        Per group: its set; its cpus; and its probability to hold them so many slots after its
+        Per group: its set; what it holds; and its probability to hold that so many slots after its
         start, which does not rise.
     score
         Per group and slot: how good a start there is; only what is above 0 is taken.
     cover
-        Per set and row: whether the row's union contains the set.
+        Per set and row: what the row gives of each unit that a group of the set holds; 0 if none.
     most, units
-        Per row: how many units it has, and the cpus of a unit.
+        Per row: how many units it has, and how much of its resource a unit is.
     risk
         Probability at which a row may be overdrawn in a slot.
     cumulative
@@ -157,10 +158,10 @@ def fill_within_risk(
         job = order[at]
         best, best_group, best_slot = 0.0, NOT_PLANNED, NOT_PLANNED
         for group in range(first_group[job], first_group[job + 1]):
-            covered = cover[group_set[group]]
+            shares = cover[group_set[group]]
             for slot in range(slots):
                 if score[group, slot] > best and _fits(
-                    held[group], slot, still[group], covered, cumulative, most, units, risk
+                    held[group], slot, still[group], shares, cumulative, most, units, risk
                 ):
                     best, best_group, best_slot = score[group, slot], group, slot
         chosen_group[job] = best_group
@@ -168,11 +169,12 @@ def fill_within_risk(
         if best_group == NOT_PLANNED:
             continue
         for row in range(cumulative.shape[0]):
-            if cover[group_set[best_group], row]:
+            share = cover[group_set[best_group], row]
+            if share > 0.0:
                 for after in range(slots - best_slot):
                     add_job(
                         cumulative[row, best_slot + after],
                         most[row],
-                        held[best_group] / units[row],
+                        held[best_group] * share / units[row],
                         still[best_group, after],
                     )

@@ -31,13 +31,16 @@ _LETS_RUN: Final = 0.1
 
 
 class SearchProblem(NamedTuple):
-    """What may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``."""
+    """What may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``.
+
+    ``cover`` is as ``rows_and_shares`` makes it.
+    """
 
     first_group: NDArray[np.int64]
     group_set: NDArray[np.int64]
     consumption: NDArray[np.float64]
     worth: NDArray[np.float64]
-    cover: NDArray[np.bool_]
+    cover: NDArray[np.float64]
     victim_cost: NDArray[np.float64]
     victim_credit: NDArray[np.float64]
 
@@ -55,12 +58,13 @@ class _Options(NamedTuple):
     """The question as the search reads it.
 
     ``groups_of`` has the first and the end of each job's groups, ``groups`` what each group needs
-    and what it is worth in every slot (groups, 2, slots), ``cover`` the rows of each group.
+    and what it is worth in every slot (groups, 2, slots), ``cover`` the rows that give of it and
+    how much.
     """
 
     groups_of: NDArray[np.int64]
     groups: NDArray[np.float64]
-    cover: NDArray[np.bool_]
+    cover: NDArray[np.float64]
     victim_cost: NDArray[np.float64]
     victim_credit: NDArray[np.float64]
 
@@ -157,6 +161,15 @@ def _overdrawn(left: NDArray[np.float64]) -> int:
 
 
 @part
+def _share_of(shares: NDArray[np.float64], row: int) -> float:
+    """What a row gives to a group; 0 if it gives nothing."""
+    for at in range(shares.shape[0]):
+        if shares[at, 0] == row:
+            return float(shares[at, 1])
+    return 0.0
+
+
+@part
 def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.uint64]) -> float:
     """Take out or stop others until no row is overdrawn; returns what is gained.
 
@@ -177,8 +190,9 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
             group, since = plan.one[job, _GROUP], slot - plan.one[job, _SLOT]
             if group == NOT_PLANNED or job == guest or since < 0:
                 continue
-            if options.cover[group, row]:
-                given = min(options.groups[group, _NEEDS, since], lacking)
+            share = _share_of(options.cover[group], row)
+            if share > 0.0:
+                given = min(share * options.groups[group, _NEEDS, since], lacking)
                 worth = options.groups[group, _WORTH, plan.one[job, _SLOT]]
                 score = given / worth * _chance(state)
                 if score > best:

@@ -78,8 +78,7 @@ def fill_quantiles(
 @part
 def _start_who_fits(
     order: NDArray[np.int64],
-    job_rows: NDArray[np.bool_],
-    cpus: NDArray[np.float64],
+    needs: NDArray[np.float64],
     clock: float,
     free: NDArray[np.float64],
     wanted: NDArray[np.float64],
@@ -97,14 +96,14 @@ def _start_who_fits(
             continue
         fits = True
         for row in range(rows):
-            if job_rows[job, row] and free[row] - wanted[row] < cpus[job] - _ROUNDING:
+            need = needs[job, row]
+            if need > 0.0 and free[row] - wanted[row] < need - _ROUNDING:
                 fits = False
         for row in range(rows):
-            if job_rows[job, row]:
-                if fits:
-                    free[row] -= cpus[job]
-                else:
-                    wanted[row] += cpus[job]
+            if fits:
+                free[row] -= needs[job, row]
+            else:
+                wanted[row] += needs[job, row]
         if fits:
             starts[job] = clock
             ends[job] = clock + runtimes[job]
@@ -112,8 +111,7 @@ def _start_who_fits(
 
 def carry_out(
     order: NDArray[np.int64],
-    job_rows: NDArray[np.bool_],
-    cpus: NDArray[np.float64],
+    needs: NDArray[np.float64],
     runtimes: NDArray[np.float64],
     free_now: NDArray[np.float64],
     held: NDArray[np.float64],
@@ -126,29 +124,28 @@ def carry_out(
     ----------
     order
         Numbers of the jobs, as the plan lists them.
-    job_rows, cpus
-        Which rows each job counts in, and its cpus; shapes (jobs, rows) and (jobs,).
+    needs
+        What each job takes of every row; shape (jobs, rows).
     runtimes
         Seconds that each job runs where it is planned; shape (futures, jobs).
     free_now
-        Cpus of every row that are free now.
+        What is free of every row now.
     held, running_ends
-        Cpus of every row that running jobs hold, and when they end, seconds from now; shapes
+        What running jobs hold of every row, and when they end, seconds from now; shapes
         (running, rows) and (futures, running).
     starts
         Seconds from now, infinity for never; shape (futures, jobs).
     """
     rows, running = held.shape[1], held.shape[0]
-    work = np.empty((2, rows)), np.empty((2, max(cpus.size, running)))
+    work = np.empty((2, rows)), np.empty((2, max(needs.shape[0], running)))
     runtimes = np.ascontiguousarray(runtimes)
-    _carry_out(order, job_rows, cpus, runtimes, free_now, held, running_ends, starts, *work)
+    _carry_out(order, needs, runtimes, free_now, held, running_ends, starts, *work)
 
 
 @bare_kernel
 def _carry_out(
     order: NDArray[np.int64],
-    job_rows: NDArray[np.bool_],
-    cpus: NDArray[np.float64],
+    needs: NDArray[np.float64],
     runtimes: NDArray[np.float64],
     free_now: NDArray[np.float64],
     held: NDArray[np.float64],
@@ -165,13 +162,13 @@ def _carry_out(
             free[row] = free_now[row]
         for at in range(running):
             gone[at] = running_ends[future, at]
-        for job in range(cpus.size):
+        for job in range(needs.shape[0]):
             ends[job] = np.inf
             starts[future, job] = np.inf
         clock = 0.0
         while clock < np.inf:
             _start_who_fits(
-                order, job_rows, cpus, clock, free, wanted, runtimes[future], starts[future], ends
+                order, needs, clock, free, wanted, runtimes[future], starts[future], ends
             )
             clock = np.inf
             for at in range(running):
@@ -180,7 +177,7 @@ def _carry_out(
                 clock = min(clock, ends[order[at]])
             if clock < np.inf:
                 _end(clock, gone, held, free)
-                _end_jobs(clock, order, job_rows, cpus, ends, free)
+                _end_jobs(clock, order, needs, ends, free)
 
 
 @part
@@ -199,8 +196,7 @@ def _end(
 def _end_jobs(
     clock: float,
     order: NDArray[np.int64],
-    job_rows: NDArray[np.bool_],
-    cpus: NDArray[np.float64],
+    needs: NDArray[np.float64],
     ends: NDArray[np.float64],
     free: NDArray[np.float64],
 ) -> None:
@@ -210,8 +206,7 @@ def _end_jobs(
         if ends[job] <= clock:
             ends[job] = np.inf
             for row in range(free.size):
-                if job_rows[job, row]:
-                    free[row] += cpus[job]
+                free[row] += needs[job, row]
 
 
 @bare_kernel
