@@ -137,7 +137,7 @@ def decided(policy, seed, kills):
     conditions = ClusterConditions(
         cycle_seconds=20.0,
         outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
-        node_changes=random_node_changes(cluster, 1500.0, 12, seed),
+        node_changes=random_node_changes(cluster, 1500.0, 12, seed) if policy in SCHEDULERS else (),
     )
     conventions = STANDARD if seed % 2 else IN_CYCLES
     log = Records(Manifest(policy, cluster, conventions))
