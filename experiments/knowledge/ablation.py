@@ -202,7 +202,7 @@ def tell(workload: Workload, estimates: NDArray[np.float64]) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """What was swapped for what; slowdown and longest wait against EASY's, and the estimates' worth."""
+    """What was swapped for what, the schedule against EASY's, and the worth of the estimates."""
 
     swapped: str
     what: str
