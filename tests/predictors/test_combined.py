@@ -8,10 +8,12 @@ import pytest
 from compiled import believe, take
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, SUMMARY_COLUMNS, USER
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.job import Job, Stage
 from foresail.model.registry import find
+from foresail.model.resources import Resources
 from foresail.predictors.kernels.belief import point_belief
 from foresail.predictors.kernels.members import ANCHORS
-from random_history import END, START, SUBMIT, random_history
+from random_history import END, START, SUBMIT, History, random_history
 
 LEVELS = np.array(BELIEF_LEVELS)
 MEMBERS = ("similar", "quantile_regression", "recent")
@@ -176,3 +178,52 @@ def test_the_quantiles_of_calibrated_follow_a_change():
         past.runtime[i] *= 10.0
     rows = beliefs(built("calibrated", of="similar"), past)
     assert covered(rows, past, 0.05, 0.95) == pytest.approx(0.9, abs=0.04)
+
+
+def crowds(seed, count, size, users):
+    """Crowds of alike jobs of a length of their own, submitted at once before any of them ends."""
+    random = np.random.default_rng(seed)
+    jobs, start, runtime, events = [], [], [], []
+    stage = Stage(1, Resources(cpus=1.0))
+    for crowd in range(count):
+        submit = 200_000.0 * crowd
+        middle = random.normal(7.0, 1.5)
+        for _ in range(size):
+            i = len(jobs)
+            ran = float(np.ceil(np.exp(random.normal(middle, 0.2))))
+            jobs.append(Job(f"job{i}", submit, (stage,), None, f"user{crowd % users}"))
+            start.append(submit)
+            runtime.append(ran)
+            events += [(submit, 1, i), (submit, 2, i), (submit + ran, 0, i)]
+    kinds = {0: END, 1: SUBMIT, 2: START}
+    ordered = [(time, kinds[kind], i) for time, kind, i in sorted(events)]
+    return History(jobs, start, runtime, ordered)
+
+
+def test_ranges_hold_for_crowds():
+    """A crowd is right or wrong as one: ranges hold over many, though none tells of the next."""
+    past = crowds(seed=26, count=400, size=50, users=4)
+    rows = beliefs(built("calibrated", of="similar"), past)
+    assert covered(rows, past, 0.05, 0.95) == pytest.approx(0.9, abs=0.04)
+    assert covered(rows, past, 0.25, 0.75) == pytest.approx(0.5, abs=0.08)
+
+
+def test_ranges_reach_past_limits_that_do_not_bind():
+    """Where a fifth of the jobs run past their limit, the 90 % range reaches them."""
+    past = random_history(seed=27, jobs=4000, users=6, unknown=0.0)
+    random = np.random.default_rng(27)
+    over = random.random(len(past.jobs)) < 0.2
+    for i in np.flatnonzero(over):
+        past.runtime[i] = past.jobs[i].requested_seconds * random.uniform(1.05, 1.5)
+    rows = beliefs(built("calibrated", of="similar"), past)
+    assert covered(rows, past, 0.05, 0.95) == pytest.approx(0.9, abs=0.03)
+    limits = np.array([job.requested_seconds for job in past.jobs])
+    assert (rows[1000:, BELIEF_LEVELS.index(0.95)] > limits[1000:]).mean() > 0.5
+
+
+def test_limits_that_bind_are_not_passed():
+    """Where every job ends by its limit, no belief goes beyond it."""
+    past = random_history(seed=28, jobs=600, users=6, unknown=0.0)
+    rows = beliefs(built("calibrated", of="similar"), past)
+    limits = np.array([job.requested_seconds for job in past.jobs])
+    assert (rows.max(axis=1) <= limits + 1e-6).all()

@@ -56,10 +56,11 @@ def test_files(written):
     """A page, and a CSV with rows for every figure and table; nothing unfinished stays behind."""
     folder, view = written
     names = {path.name for path in folder.iterdir()}
-    tables = {"scores", "worst-users", "derived", *drawn(view)}
+    tables = {"scores", "worst-users", "coverage-by-user", "derived", *drawn(view)}
     assert names == {"report.html", *(f"{name}.csv" for name in tables)}
     assert set(drawn(view)) == {
         "reliability",
+        "coverage",
         "error-histogram",
         "learning-curve",
         "sharpness",
@@ -108,6 +109,23 @@ def test_reliability_draws_stated_ranges_only(written):
     assert [sum(trace["customdata"]) for trace in counts] == [800, 800]
 
 
+def test_coverage_is_told_by_week_and_by_user(written):
+    """A band per stated range with a line per stating predictor; users with most jobs, by range."""
+    folder, view = written
+    figure = drawn(view)["coverage"]
+    assert len(figure.traces) == 8
+    assert {trace["yaxis"] for trace in figure.traces} == {"y", "y2", "y3", "y4"}
+    weeks = pl.read_csv(folder / "coverage.csv").filter(pl.col("predictor") == "similar")
+    inside = (weeks["covered_95"] * weeks["jobs"]).sum() / 800
+    assert inside == pytest.approx(view.told[-1].coverage[95].value)
+    users = pl.read_csv(folder / "coverage-by-user.csv").filter(pl.col("predictor") == "similar")
+    assert users.height == 10
+    assert users["jobs"].is_sorted(descending=True)
+    page = (folder / "report.html").read_text("utf-8")
+    assert "Do the ranges hold for every user?" in page
+    assert "in 95 %" in page.replace("\u00a0", " ")
+
+
 def test_error_histogram_has_the_studys_buckets(written):
     """All jobs are in it, the last step is the tail, and both sides are named."""
     figure = drawn(written[1])["error-histogram"]
@@ -139,7 +157,7 @@ def test_one_job(tmp_path):
     workload = made_workload({"submit_seconds": [0.0], "runtime_seconds": [10.0]})
     view = write_report(workload, [evaluate(workload, as_part(Constant(10.0)))], tmp_path)
     missing = [part.title for part in figures(view) if isinstance(part, MissingFigure)]
-    assert len(missing) == 3
+    assert len(missing) == 4
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "does not name users" in page
     assert "too short for intervals" in page

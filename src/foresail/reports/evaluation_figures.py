@@ -9,6 +9,7 @@ import polars as pl
 
 from foresail.analysis.prediction_errors import BUCKETS, TAIL
 from foresail.model.words import count, number, percent
+from foresail.reports.coverage_figures import coverage_over_time_figure
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import PolicyStyle, axis, end_note, layout, literal
@@ -25,6 +26,7 @@ def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
     """All pictures of the report, in the order in which they are shown."""
     parts: list[Figure | MissingFigure] = [
         reliability_diagram(view),
+        coverage_over_time_figure(view),
         error_deciles(view),
         learning_curves(view),
         range_widths(view),

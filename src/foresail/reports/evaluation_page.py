@@ -12,6 +12,7 @@ import polars as pl
 from foresail.evaluation.derived import Derived
 from foresail.evaluation.scores import Scores
 from foresail.model.words import count, duration, number, percent
+from foresail.reports.coverage_figures import coverage_users_section
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.evaluation_table import (
     COLUMNS,
@@ -89,6 +90,7 @@ def page(
         "</header><main id='numbers'>",
         _scores_section(view, command),
         *(section(part, _key(part, view.styles), command) for part in parts),
+        coverage_users_section(view, command),
         _derived_section(derived, command),
         _users_section(view, command),
         "</main>",

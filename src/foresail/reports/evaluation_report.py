@@ -53,6 +53,9 @@ def write_report(
     tables = {part.name: part.table for part in parts if isinstance(part, Figure)}
     tables["scores"] = as_table(view.told)
     tables["worst-users"] = view.stacked("worst_users")
+    users = view.stacked("coverage_by_user")
+    if users.height:
+        tables["coverage-by-user"] = users
     if derived:
         tables["derived"] = _derived_table(derived)
     for name, table in tables.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from foresail.evaluation.coverage import coverage_over_time
 from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import Scores, scores
 from foresail.evaluation.tables import detail, learning_curve
@@ -22,7 +23,8 @@ class EvaluationView:
     """Evaluations of one log, the first being the baseline, with all that follows from them.
 
     ``details`` has the tables of ``foresail.evaluation.tables.detail`` for each; ``curves`` the
-    learning curve by ``stretch`` (``week``, or ``day`` where the log has fewer than four weeks).
+    learning curve and ``coverage`` what ranges cover by ``stretch`` (``week``, or ``day`` where the
+    log has fewer than four weeks).
     """
 
     evaluations: tuple[Evaluation, ...]
@@ -30,6 +32,7 @@ class EvaluationView:
     styles: tuple[PolicyStyle, ...]
     details: tuple[dict[str, pl.DataFrame], ...]
     curves: tuple[pl.DataFrame, ...]
+    coverage: tuple[pl.DataFrame, ...]
     stretch: str
     span_seconds: float
 
@@ -77,6 +80,7 @@ def evaluation_view(evaluations: Sequence[Evaluation]) -> EvaluationView:
         styles=named_styles([each.predictor for each in evaluations]),
         details=tuple(detail(each) for each in evaluations),
         curves=tuple(learning_curve(each, seconds) for each in evaluations),
+        coverage=tuple(coverage_over_time(each, seconds) for each in evaluations),
         stretch="week" if weekly else "day",
         span_seconds=span,
     )

@@ -64,6 +64,9 @@ def test_json_for_programs(foresail, log):
     assert sum(row["jobs"] for row in told["error_histogram"]) == 500
     assert [row["stretch"] for row in told["learning_curve"]] == list(range(1, 11))
     assert told["experts"] == []
+    assert [row["stretch"] for row in told["coverage_by_week"]] == list(range(1, 11))
+    assert {"user", "jobs", "covered_50", "covered_95"} <= set(told["coverage_by_user"][0])
+    assert set(told["coverage"]) == {"50", "80", "90", "95"}
 
 
 def test_the_standard_set_learned_in_order(foresail, log):
