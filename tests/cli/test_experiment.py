@@ -75,7 +75,7 @@ def test_run_and_run_again(foresail, tmp_path):
     ("arguments", "problem"),
     [
         (("run", "3sigma-lod"), "3sigma-load"),
-        (("run", "3sigma-load", "--set", "load=2"), "loads"),
+        (("run", "3sigma-load", "--set", "laods=2"), "loads"),
         (("run", "3sigma-load", "--set", "hours=-1"), "hours"),
         (("run", "3sigma-load", "--log", "a.swf"), "log"),
     ],
