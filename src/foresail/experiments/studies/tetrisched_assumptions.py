@@ -29,7 +29,13 @@ class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
         Values of ``load``.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "seeds": "3"}
+    QUICK: ClassVar[dict[str, str]] = {
+        **tetrisched.QUICK,
+        "seeds": "3",
+        "slacks": "[20,60,140,275]",
+        "slowdowns": "[1.5,2]",
+        "loads": "[0.7,1.4]",
+    }
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 120.0
 

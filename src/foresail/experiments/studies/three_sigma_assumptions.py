@@ -32,7 +32,14 @@ class AssumptionsParameters(three_sigma.E2EStudyParameters):
         Values of ``load``.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "seeds": "3"}
+    QUICK: ClassVar[dict[str, str]] = {
+        **three_sigma.QUICK,
+        "seeds": "3",
+        "histories": "[2,100]",
+        "slacks": "[20,140]",
+        "slowdowns": "[1,2]",
+        "loads": "[1,1.6]",
+    }
     QUICK_MINUTES: ClassVar[float] = 6.0
     FULL_MINUTES: ClassVar[float] = 600.0
 
