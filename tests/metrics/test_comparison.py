@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.metrics.comparison import Metric, compare, movers, paired
+from foresail.metrics.comparison import Metric, compare, held_up, movers, paired
 from foresail.metrics.jobs import per_job
 from foresail.metrics.prediction import prediction_quality
+from foresail.metrics.summary import summaries
 from foresail.model.errors import InputError
 from made_schedules import made_schedule, oracle_schedules, random_workload, waits_schedule
 
@@ -134,6 +135,32 @@ def test_jobs_of_one_schedule_only():
     assert (comparison.jobs, comparison.unmatched_jobs) == (1, 2)
     with pytest.raises(InputError, match="no job in common"):
         compare(left, made_schedule({"job_id": ["x", "y"], **columns}))
+
+
+def test_held_up_by_hand():
+    """More than 1.1 times as long and an hour: not at the limit; the mean is of those alone."""
+    workload = random_workload(4, 1)
+    before = waits_schedule(workload, np.array([0.0, 10_000.0, 0.0, 36_000.0]), processors=64)
+    waits = np.array([3600.0, 14_601.0, 7200.0, 100.0])
+    after = waits_schedule(workload, waits, processors=64, policy="other")
+    found = held_up(paired(before, after))
+    assert (found.share, found.mean_seconds) == (0.5, (4601.0 + 7200.0) / 2)
+    none = held_up(paired(before, before))
+    assert (none.share, none.mean_seconds) == (0.0, 0.0)
+
+
+def test_summaries_are_against_the_first():
+    """The baseline is against nothing; gains and longest wait are ratios of the two summaries."""
+    before, after = _weekly(4, weeks=3, shorter=0.5)
+    first, other = summaries([before, after])
+    assert math.isnan(first.held_up_share)
+    assert math.isnan(first.slowdown_saved_share)
+    assert other.longest_wait_ratio == pytest.approx(0.5)
+    assert other.slowdown_saved_share == pytest.approx(
+        1 - other.average_bounded_slowdown / first.average_bounded_slowdown
+    )
+    assert other.held_up_share == 0.0
+    assert summaries([after])[0].held_up_share != other.held_up_share
 
 
 def test_movers():

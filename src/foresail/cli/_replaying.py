@@ -156,7 +156,7 @@ def show(
 
     The report of a run with an event log also has its course.
     """
-    from foresail.metrics.summary import summary
+    from foresail.metrics.summary import summaries
     from foresail.reports.recorded_words import how_near
     from foresail.reports.table import as_csv, as_json, terminal_tables
 
@@ -164,19 +164,19 @@ def show(
         with doing("writing the report"):
             _write(schedules, folder, png, None if course is None else course())
     with doing("measuring the schedules"):
-        summaries = [summary(schedule) for schedule in schedules]
+        every = summaries(schedules)
     if output is TableFormat.JSON:
-        typer.echo(as_json(summaries))
+        typer.echo(as_json(every))
     elif output is TableFormat.CSV:
-        typer.echo(as_csv(summaries), nl=False)
+        typer.echo(as_csv(every), nl=False)
     else:
         from rich.console import Console
 
         width = None if sys.stdout.isatty() else 100
         console = Console(width=width, highlight=False)
-        for table in terminal_tables(summaries):
+        for table in terminal_tables(every):
             console.print(table)
-        if near := how_near(summaries):
+        if near := how_near(every):
             console.print(near)
     if folder is not None:
         typer.echo(f"report: {folder / 'report.html'}", err=True)

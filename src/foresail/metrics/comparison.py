@@ -104,6 +104,35 @@ class Comparison:
         return next(change for change in self.changes if change.metric == metric)
 
 
+HELD_UP_FACTOR: Final = 1.1
+HELD_UP_SECONDS: Final = 3600.0
+"""A job is held up that waits more than this factor of its baseline wait, and this, together."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """Jobs that pay for what others gain.
+
+    Parameters
+    ----------
+    share
+        Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
+        baseline, and an hour.
+    mean_seconds
+        How much longer than under the baseline these wait on average; 0 if there are none.
+    """
+
+    share: float
+    mean_seconds: float
+
+
+def held_up(pairs: pl.DataFrame) -> HeldUp:
+    """Which share of some pairs (see ``paired``) is held up, and for how long."""
+    before, after = pairs["wait_seconds"].to_numpy(), pairs["wait_seconds_other"].to_numpy()
+    longer = (after - before)[after > HELD_UP_FACTOR * before + HELD_UP_SECONDS]
+    return HeldUp(longer.size / before.size, float(longer.mean()) if longer.size else 0.0)
+
+
 def paired(baseline: Schedule, other: Schedule) -> pl.DataFrame:
     """Jobs that both schedules have, by submission, with what each did to them.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from foresail.metrics.comparison import held_up, paired
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.fairness import fairness
 from foresail.metrics.jobs import per_job
@@ -22,7 +24,9 @@ class Summary:
     """One schedule's metrics; a figure that the schedule does not give is NaN.
 
     Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness``,
-    ``prediction`` and ``deadlines``.
+    ``prediction`` and ``deadlines``. The last four are against a baseline, where there is one: by
+    which share of its average bounded slowdown this one is less, the longest wait as a multiple of
+    the baseline's, and ``foresail.metrics.comparison.HeldUp``.
     """
 
     policy: str
@@ -79,6 +83,10 @@ class Summary:
     preemptions: int
     lost_attempts: int
     replay_seconds: float
+    slowdown_saved_share: float = math.nan
+    longest_wait_ratio: float = math.nan
+    held_up_share: float = math.nan
+    held_up_mean_seconds: float = math.nan
 
     def as_json(self) -> dict[str, str | int | float | None]:
         """The record as a JSON object: same keys, null for what is unknown."""
@@ -133,6 +141,34 @@ def summary(schedule: Schedule) -> Summary:
         corrections=int(jobs["corrections"].fill_null(0).sum()),
         **dataclasses.asdict(deadline_metrics(schedule)),
         replay_seconds=math.nan if replay_seconds is None else replay_seconds,
+    )
+
+
+def summaries(schedules: Sequence[Schedule]) -> list[Summary]:
+    """All metrics of schedules of one workload; the first is the baseline of the others."""
+    every = [summary(schedule) for schedule in schedules]
+    if not every or not every[0].jobs:
+        return every
+    baseline = every[0]
+    return [
+        baseline,
+        *(
+            _against(schedules[0], baseline, schedule, each) if each.jobs else each
+            for schedule, each in zip(schedules[1:], every[1:], strict=True)
+        ),
+    ]
+
+
+def _against(first: Schedule, baseline: Summary, schedule: Schedule, other: Summary) -> Summary:
+    longest = baseline.max_wait_seconds
+    found = held_up(paired(first, schedule))
+    return dataclasses.replace(
+        other,
+        slowdown_saved_share=1.0
+        - other.average_bounded_slowdown / baseline.average_bounded_slowdown,
+        longest_wait_ratio=other.max_wait_seconds / longest if longest > 0.0 else math.nan,
+        held_up_share=found.share,
+        held_up_mean_seconds=found.mean_seconds,
     )
 
 

@@ -24,7 +24,7 @@ from foresail.reports.sentences import (
     situation,
 )
 from foresail.reports.style import PolicyStyle
-from foresail.reports.table import policy_rows
+from foresail.reports.table import held_up_words, policy_rows
 from foresail.reports.view import ReportView
 
 _MOST_MOVER_TABLES: Final = 3
@@ -149,12 +149,13 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     )
     head = "".join(f"<th scope='col' class='number'>{as_html(text)}</th>" for text in headings)
     star = "<p class='note'>★ best of its column.</p>" if len(rows) > 1 else ""
+    held_up = f"<p class='note'>{as_html(held_up_words(view.summaries))}.</p>" if star else ""
     near = how_near(view.summaries)
     recorded = f"<p class='note'>{as_html(near)}</p>" if near else ""
     return (
         "<section id='summary'><h2>The numbers</h2><div class='wide' tabindex='0' role='region' "
         "aria-label='Summary table'><table><thead><tr><th scope='col'>policy</th>"
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div>{star}{recorded}"
+        f"{head}</tr></thead><tbody>{body}</tbody></table></div>{star}{held_up}{recorded}"
         f"{behind('summary', command)}</section>"
     )
 

@@ -28,6 +28,13 @@ _COLUMNS: Final[tuple[Column, ...]] = (
     ("utilization", "used", percent, 1),
     ("replay_seconds", "replay", duration, 0),
 )
+_AGAINST_COLUMNS: Final[tuple[Column, ...]] = (
+    ("slowdown_saved_share", "slowdown\nless by", percent, 1),
+    ("longest_wait_ratio", "longest wait,\ntimes", number, -1),
+    ("held_up_share", "jobs\nheld up", percent, -1),
+    ("held_up_mean_seconds", "longer\nby", duration, -1),
+)
+"""What is shown besides where there is more than one policy: gains, and who pays for them."""
 _DEADLINE_COLUMNS: Final[tuple[Column, ...]] = (
     ("slo_miss_rate", "deadlines\nmissed", percent, -1),
     ("goodput_hours", "goodput\ncpu h", number, 1),
@@ -48,7 +55,9 @@ _RESERVATION_COLUMNS: Final[tuple[Column, ...]] = (
 
 
 def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
-    """Waits and use, deadlines and reservations where there are any; a row per policy.
+    """Waits and use, what differs from the first policy, deadlines and reservations.
+
+    A row per policy, and no table of what there is none of.
 
     Tables are 100 characters wide.
 
@@ -56,6 +65,8 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
     and no mark is set where all are.
     """
     tables = [_terminal_table(summaries, _COLUMNS, _caption(summaries))]
+    if any(math.isfinite(summary.held_up_share) for summary in summaries):
+        tables.append(_terminal_table(summaries[1:], _AGAINST_COLUMNS, held_up_words(summaries)))
     if any(summary.slo_jobs for summary in summaries):
         tables.append(_terminal_table(summaries, _DEADLINE_COLUMNS, _deadline_caption(summaries)))
     if any(_has_reservations(summary) for summary in summaries):
@@ -90,7 +101,10 @@ def policy_rows(
 ) -> tuple[list[str], list[list[tuple[str, bool]]]]:
     """Headings, and for each policy its cells as (text, whether it is the best of its column)."""
     deadlines = any(summary.slo_jobs for summary in summaries)
-    columns = _COLUMNS + (_DEADLINE_COLUMNS if deadlines else ())
+    against = len(summaries) > 1
+    columns = (
+        _COLUMNS + (_AGAINST_COLUMNS if against else ()) + (_DEADLINE_COLUMNS if deadlines else ())
+    )
     return [heading.replace("\n", " ") for _, heading, _, _ in columns], _rows(summaries, columns)
 
 
@@ -124,6 +138,16 @@ def _caption(summaries: Sequence[Summary]) -> str:
     first = summaries[0]
     words = f"{count(first.jobs, 'job')} on {count(round(first.processors), 'processor')}"
     return words + ("; * best of its column" if len(summaries) > 1 else "")
+
+
+def held_up_words(summaries: Sequence[Summary]) -> str:
+    """What the columns against the first policy mean; empty where there is only one."""
+    if len(summaries) < 2:
+        return ""
+    return (
+        f"against {summaries[0].policy}; held up: waits more than 1.1 times as long as there, and "
+        "an hour"
+    )
 
 
 def _deadline_caption(summaries: Sequence[Summary]) -> str:

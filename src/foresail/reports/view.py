@@ -9,7 +9,7 @@ import polars as pl
 
 from foresail.metrics.comparison import Comparison, compare, paired
 from foresail.metrics.jobs import per_job
-from foresail.metrics.summary import Summary, summary
+from foresail.metrics.summary import Summary, summaries
 from foresail.metrics.usage import Span, span
 from foresail.reports.style import PolicyStyle, policy_styles
 from foresail.traces.schedule import Schedule
@@ -51,7 +51,7 @@ def view_of(schedules: Sequence[Schedule]) -> ReportView:
         schedules=tuple(schedules),
         styles=policy_styles(schedules),
         jobs=jobs,
-        summaries=tuple(summary(schedule) for schedule in schedules),
+        summaries=tuple(summaries(schedules)),
         comparisons=tuple(compare(schedules[0], other) for other in others),
         pairs=tuple(paired(schedules[0], other) for other in others),
         window=span(schedules),
