@@ -132,7 +132,7 @@ def test_the_rest_of_a_run_on_nodes(text, cycle, jobs, is_rough):
     conditions = ClusterConditions(cycle)
     if is_rough:
         outages = random_outages(cluster, 400.0, 150.0, 30.0, 2)
-        conditions = ClusterConditions(cycle, 0.5, 0.3, outages, 2)
+        conditions = ClusterConditions(cycle, 0.5, 0.3, outages, seed=2)
     conventions = STANDARD if cycle is None else IN_CYCLES
     policy = parse_policy(text) if cycle is None else parse_policy(text).in_cycles(cycle)
     log = lived(made, cluster, policy.build, conventions, conditions, every=len(made) // 3)

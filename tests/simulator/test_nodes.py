@@ -28,7 +28,7 @@ from foresail.model.free_resources import FreeResources
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
 from foresail.record.log import MemoryLog
-from foresail.record.records import EventTaken, Instructed, Manifest, ReasonChanged
+from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged
 from foresail.schedulers.priority import Priority
 from foresail.simulator.conditions import ClusterConditions, Outage, random_outages
 from foresail.simulator.engine import simulate_events
@@ -261,7 +261,7 @@ def test_no_node_is_double_booked_and_no_job_is_lost(seed, cycle):
     """Under outages, noise and delays: every job completes once, gangs whole, nodes used once."""
     made = random_workload(seed)
     outages = random_outages(cluster_of(made.nodes), 400.0, 150.0, 30.0, seed)
-    conditions = ClusterConditions(cycle, 0.5, 0.3, outages, seed)
+    conditions = ClusterConditions(cycle, 0.5, 0.3, outages, seed=seed)
     schedule = simulate_on_nodes(made, PRIO, conditions)
     jobs = schedule.jobs
     assert jobs.filter(pl.col("ended_because") == "completed").height == len(made)
@@ -343,9 +343,10 @@ def test_nodes_that_come_and_go_are_never_overfull_and_lose_no_job(scheduler, cy
         assert completed | left.keys() == set(made.jobs["job_id"])
         assert {reason.code for reason in left.values()} <= {ReasonCode.TOO_WIDE}
         said = {
-            record.job_id
+            job_id
             for record in log.records
-            if isinstance(record, ReasonChanged) and record.reason.code is ReasonCode.TOO_WIDE
+            if isinstance(record, ReasonsChanged) and record.reasons.code is ReasonCode.TOO_WIDE
+            for job_id in record.reasons.job_ids
         }
         assert left.keys() <= said
         lost += schedule.meta.counters["lost"]
@@ -360,7 +361,7 @@ def test_noise_is_the_same_under_every_policy():
     held = [sum(noisy.delay_and_runtime(Allocation(f"j{number}"), 10.0)) for number in range(4000)]
     assert sum(held) / len(held) == pytest.approx(12.0, rel=0.03)
     assert held[7] == sum(
-        ClusterConditions(None, 2.0, 0.5, (), 3).delay_and_runtime(Allocation("j7"), 10.0)
+        ClusterConditions(None, 2.0, 0.5, seed=3).delay_and_runtime(Allocation("j7"), 10.0)
     )
     assert held[7] != sum(noisy.delay_and_runtime(Allocation("j7", attempt=2), 10.0))
 

@@ -13,7 +13,9 @@ from foresail.schedulers._planning.problem import left_by, value_of
 from planning_problems import built, job, nodes, outcome, racks, running, view_of, waiting
 
 SLOTS, SLOT = 4, 10.0
-EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,leftover_value=0,cycle_seconds=60"
+EXACT = (
+    f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,hopeless_jobs=drop,cycle_seconds=60"
+)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 beliefs = st.one_of(
     st.integers(1, 50).map(float),

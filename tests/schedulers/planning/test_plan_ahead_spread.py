@@ -13,7 +13,7 @@ from planning_problems import built, job, outcome, racks, running, view_of, wait
 
 SLOTS, SLOT = 3, 10.0
 EXACT = (
-    f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,leftover_value=0,"
+    f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,hopeless_jobs=drop,"
     "cycle_seconds=60,preemption=no"
 )
 APART = Preference(PreferenceKind.SPREAD, ("rack",), 4.0)
