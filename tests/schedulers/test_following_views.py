@@ -31,7 +31,7 @@ POLICIES = (
     "easy(order=shortest,reservations=3)",
     "easy(queue=slowdown,order=shortest,age_limit_seconds=60)",
     "easy(order=max(q50,10)/probe)",
-    "guarded(oldest_limit_seconds=40,age_limit_seconds=80)",
+    "guarded(slack=0.2,patience=0.1)",
     "conservative",
     "fcfs",
 )

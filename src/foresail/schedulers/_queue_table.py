@@ -20,9 +20,11 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMM
 from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
+    DUE,
     EXPECTED_END,
     HELD,
     HOLDER,
+    LATEST,
     ORDER_COLUMNS,
     PLANNED,
     QUEUE,
@@ -136,6 +138,7 @@ class QueueTable:
         self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
         self._order = np.zeros((slots + 1, ORDER_COLUMNS))
+        self._dues = np.zeros((slots + 1, queue.DUE_COLUMNS))
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)
@@ -150,6 +153,7 @@ class QueueTable:
                 self._specs,
                 self._beliefs,
                 self._order,
+                self._dues,
                 self._release,
                 self._kinds,
                 self._counters,
@@ -314,8 +318,17 @@ class QueueTable:
         row = self._jobs[slot]
         row[queue.KIND] = self._kind(job)
         _NEEDED.pack_into(row, 0, whole_grain(cpus), submit, pending.planned_seconds)
+        self._fall_due(slot, pending)
         self._note(table.ENTERS, slot, 0.0, 0.0)
         return True
+
+    def _fall_due(self, slot: int, pending: PendingJob) -> None:
+        """Write when a job is due."""
+        row, due = self._jobs[slot], pending.due
+        if due is not None and self._numbers[queue.IS_GUARDED]:
+            row[DUE], row[LATEST] = due.due_seconds, due.latest_seconds
+        else:
+            row[DUE] = pending.job.submit_seconds + self._numbers[queue.AGE_LIMIT]
 
     def _leave(self, job_id: str) -> None:
         slot = self.slot_of.pop(job_id, None)
@@ -332,6 +345,9 @@ class QueueTable:
             if job_id in self.wide:
                 self.wide[job_id] = pending
             return
+        if pending.due is not self.jobs_by_slot[slot].due:
+            self._fall_due(slot, pending)
+            self._note(table.FALLS_DUE, slot, 0.0, 0.0)
         self.jobs_by_slot[slot] = pending
         self._beliefs[slot] = self._summaries.of(pending.prediction)
         self._jobs[slot, PLANNED] = pending.planned_seconds
@@ -390,7 +406,9 @@ class QueueTable:
         self._changed = 0
         self._counters[:] = 0
         self._counters[queue.SLOTS] = len(fitting)
-        self._age_all(view.now, submitted)
+        for slot, each in enumerate(fitting):
+            self._fall_due(slot, each)
+        self._jobs[: len(fitting), queue.AGED] = self._jobs[: len(fitting), DUE] <= view.now
         table.fill_order(float(view.now), self._found())
         self._coded_version = -1
 
@@ -409,13 +427,6 @@ class QueueTable:
         jobs[:, WIDTH] = whole_grains(cpus)
         jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
         return submitted
-
-    def _age_all(self, now: float, submitted: Floats) -> None:
-        """Note who goes first for having waited long; the first to arrive is the oldest."""
-        waits = now - submitted
-        aged = waits >= self._numbers[queue.AGE_LIMIT]
-        aged[:1] |= waits[:1] >= self._numbers[queue.OLDEST_LIMIT]
-        self._jobs[: len(submitted), queue.AGED] = aged
 
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all who run."""

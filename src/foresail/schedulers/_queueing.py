@@ -19,7 +19,7 @@ import numpy as np
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
-from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.signatures import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
@@ -39,7 +39,6 @@ class Orders:
     plan: str = "predicted"
     likely: str = "q50"
     age_limit_seconds: float = math.inf
-    oldest_limit_seconds: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("plan", "likely"):
@@ -52,19 +51,21 @@ class Orders:
                     value=text,
                     expected="an expression without now, wait and probe",
                 )
-        for name in ("age_limit_seconds", "oldest_limit_seconds"):
-            seconds = getattr(self, name)
-            if not seconds > 0:
-                raise InputError(
-                    "parameter out of range", field=name, value=seconds, expected="seconds above 0"
-                )
+        if not self.age_limit_seconds > 0:
+            raise InputError(
+                "parameter out of range",
+                field="age_limit_seconds",
+                value=self.age_limit_seconds,
+                expected="seconds above 0",
+            )
 
 
 class QueueScheduler:
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
     With ``keeps_plan`` each pass is handed the reservations of the one before. It makes at most
-    ``most_reserved`` of them: that many are looked for.
+    ``most_reserved`` of them: that many are looked for. With ``shares`` jobs are due by what EASY
+    would have done with them.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class QueueScheduler:
         *parameters: float,
         keeps_plan: bool = False,
         most_reserved: float = math.inf,
+        shares: Shares | None = None,
     ) -> None:
         self._keeps_plan = keeps_plan
         queue = compile_expression(orders.queue)
@@ -85,8 +87,8 @@ class QueueScheduler:
             compile_expression(orders.plan),
             compile_expression(orders.likely),
             orders.age_limit_seconds,
-            orders.oldest_limit_seconds,
             most_reserved,
+            shares,
         )
         self._forget()
 
