@@ -138,7 +138,7 @@ class QueueTable:
         self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
         self._order = np.zeros((slots + 1, ORDER_COLUMNS))
-        self._dues = np.zeros((slots + 1, queue.DUE_COLUMNS))
+        self._dues = np.zeros((2 * slots + 1, queue.DUE_COLUMNS))
         self._plan = np.zeros((slots, 2))
         self._starts = np.zeros(slots, np.int64)
         self._codes = np.full(slots, table.NO_CODE)

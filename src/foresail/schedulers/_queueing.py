@@ -170,7 +170,7 @@ class _PartitionQueue:
         table = self._table
         passed = table.pass_over(view, plan)
         jobs = table.jobs_by_slot
-        reasons = _Reasons(table, passed)
+        reasons = _Reasons(table, passed, view.now)
         self._reasons = weakref.ref(reasons)
         starts: list[Start] = []
         for slot in passed.starts:
@@ -197,9 +197,10 @@ def _no_reasons() -> None:
 class _Reasons(Mapping[str, Reason]):
     """Why jobs wait, put into words once they are asked for: few passes are asked about."""
 
-    __slots__ = ("__weakref__", "_common", "_passed", "_table", "_told", "_version")
+    __slots__ = ("__weakref__", "_common", "_now", "_passed", "_table", "_told", "_version")
 
-    def __init__(self, table: QueueTable, passed: Passed) -> None:
+    def __init__(self, table: QueueTable, passed: Passed, now: float) -> None:
+        self._now = now
         self._table = table
         self._passed = passed
         self._version = table.version
@@ -276,6 +277,12 @@ class _Reasons(Mapping[str, Reason]):
                 would_delay = Reason(ReasonCode.WOULD_DELAY, delayed)
             common = self._common = _CommonReasons(free, {}, would_delay)
         cpus = self._table.width(slot)
+        due = self._table.jobs_by_slot[slot].due
+        if due is not None and due.due_seconds <= self._now:
+            turn: dict[str, float | str] = {"cpus": cpus, "turn": due.turn_seconds}
+            if slot in reserved:
+                return Reason(ReasonCode.GOES_FIRST, turn | {"start": reserved[slot]})
+            return Reason(ReasonCode.AMONG_FIRST, turn)
         if slot in reserved:
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > common.free:

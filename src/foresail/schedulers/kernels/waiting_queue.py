@@ -351,10 +351,13 @@ def fall_due(jobs: Floats, dues: Floats, counters: Integers, slot: int) -> None:
 
 @part
 def next_due(jobs: Floats, dues: Floats, counters: Integers) -> int:
-    """The slot that is due next of those that wait, or -1; others are passed over for ever."""
+    """The slot that is due next of those that wait, or -1; others are passed over for ever.
+
+    A job may have two rows: it came and fell due between two passes.
+    """
     while counters[DUE_FROM] < counters[DUE_UNTIL]:
         slot = int(dues[counters[DUE_FROM], QUEUE])
-        if jobs[slot, WAITS] != 0.0:
+        if jobs[slot, WAITS] != 0.0 and jobs[slot, AGED] == 0.0:
             return slot
         counters[DUE_FROM] += 1
     return -1
