@@ -12,10 +12,10 @@ import ast
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import polars as pl
@@ -59,10 +59,13 @@ class KeptCycle:
 
     def solved(self) -> SolvedChoice:
         """The answer of now, which is the same on every machine."""
-        hint = self.hint
-        return solve_problem(
-            self.problem, self.effort, None if hint is None else lambda problem: hint
-        )
+        hint = None if self.hint is None else cast("Callable[[Problem], Hint]", self._begin)
+        return solve_problem(self.problem, self.effort, hint)
+
+    def _begin(self, problem: Problem) -> Hint | None:
+        """Where the cycle began, whatever is made of its question."""
+        del problem
+        return self.hint
 
     def write(self, path: Path) -> None:
         """Keep it as arrays."""
