@@ -162,9 +162,7 @@ RUNS: Final[dict[str, Callable[..., Cycles]]] = {
 }
 
 
-def _trained(
-    name: str, cycle_seconds: float, seed: int, keeper: Keeper, **settings: Any
-) -> Cycles:
+def _trained(name: str, cycle_seconds: float, seed: int, keeper: Keeper, **settings: Any) -> Cycles:
     entry = find("generator", name)
     workload = generate(name, entry.parameters(**settings), seed)
     history = generate(name, entry.parameters(part="history", **settings), seed)

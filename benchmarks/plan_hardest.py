@@ -60,9 +60,7 @@ class KeptCycle:
     def solved(self) -> SolvedChoice:
         """The answer of now, which is the same on every machine."""
         hint = self.hint
-        return solve_problem(
-            self.problem, self.effort, None if hint is None else lambda problem: hint
-        )
+        return solve_problem(self.problem, self.effort, None if hint is None else lambda _: hint)
 
     def write(self, path: Path) -> None:
         """Keep it as arrays."""
