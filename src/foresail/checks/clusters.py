@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.live.cluster_plugin import ClusterPlugin
-from foresail.model.adapter import ClusterAdapter, ClusterTrial
+from foresail.model.adapter import ChangesNodes, ClusterAdapter, ClusterTrial
 from foresail.model.changing_nodes import changed, changes_between
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start
@@ -213,8 +213,9 @@ def tells_what_its_nodes_do(make: Make) -> None:
             driver.carry_out(trial.start_of(0.0))
             driver.wait_for(1)
         else:
+            nodes = _nodes_of(trial)
             for change in _comings_and_goings(before, driver.now):
-                trial.change_nodes(change)
+                nodes.change_nodes(change)
                 driver.wait_for_nodes(change)
         told = before
         for change in driver.node_changes:
@@ -232,19 +233,25 @@ def loses_what_nodes_take_along(make: Make) -> None:
         long = trial.start_of(_LONG_SECONDS)
         driver.carry_out(long)
         driver.wait_quietly()
-        homes = _homes(driver.adapter.cluster)
+        homes, nodes = _homes(driver.adapter.cluster), _nodes_of(trial)
         for name in homes:
-            trial.change_nodes(NodeRemoved(driver.now, name))
+            nodes.change_nodes(NodeRemoved(driver.now, name))
             driver.wait_for_nodes(NodeRemoved(driver.now, name))
         ended = [(each.attempt, str(each.ended_because)) for each in driver.outcomes]
         demand(ended == [(1, "lost")], f"once all nodes have gone it has reported {ended}")
         for node, partition in homes.values():
-            trial.change_nodes(NodeAdded(driver.now, node, partition))
+            nodes.change_nodes(NodeAdded(driver.now, node, partition))
             driver.wait_for_nodes(NodeAdded(driver.now, node, partition))
         driver.carry_out(replace(long, attempt=2))
         driver.wait_quietly()
         begun = trial.times_begun(long.job_id)
         demand(begun == 2 and len(driver.outcomes) == 1, f"the job began {begun} times")
+
+
+def _nodes_of(trial: ClusterTrial) -> ChangesNodes:
+    """The trial as one that can change its nodes, as its adapter declares."""
+    demand(isinstance(trial, ChangesNodes), "its nodes change, and its trial cannot change them")
+    return cast("ChangesNodes", trial)
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -115,7 +115,7 @@ EngineName: TypeAlias = Annotated[
 _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScenarioOptions:
     """The options as given; None where they were not."""
 

@@ -59,18 +59,18 @@ def compare(
     from foresail.traces.recorded import recorded_schedule
 
     options = scenarios.ScenarioOptions(
-        conventions,
-        enforce_limits,
-        events,
-        on_nodes,
-        cycle,
-        start_delay,
-        noise,
-        outages,
-        node_changes,
-        conditions_seed,
-        learn_from,
-        engine,
+        conventions=conventions,
+        enforce_limits=enforce_limits,
+        events=events,
+        on_nodes=on_nodes,
+        cycle=cycle,
+        start_delay=start_delay,
+        noise=noise,
+        outages=outages,
+        node_changes=node_changes,
+        conditions_seed=conditions_seed,
+        learn_from=learn_from,
+        engine=engine,
     )
     standard = STANDARD_ON_NODES if on_nodes else STANDARD
     read = partial(replaying.load, log, reader, mapping, processors, strict, filters)

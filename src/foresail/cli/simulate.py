@@ -64,18 +64,18 @@ def simulate(
         if events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     options = scenarios.ScenarioOptions(
-        conventions,
-        enforce_limits,
-        events,
-        on_nodes,
-        cycle,
-        start_delay,
-        noise,
-        outages,
-        node_changes,
-        conditions_seed,
-        learn_from,
-        engine,
+        conventions=conventions,
+        enforce_limits=enforce_limits,
+        events=events,
+        on_nodes=on_nodes,
+        cycle=cycle,
+        start_delay=start_delay,
+        noise=noise,
+        outages=outages,
+        node_changes=node_changes,
+        conditions_seed=conditions_seed,
+        learn_from=learn_from,
+        engine=engine,
     )
     read = partial(replaying.load, log, reader, mapping, processors, strict, filters)
     _, schedules = replaying.schedules_of(options, [policy], plugins, output, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
@@ -145,6 +145,11 @@ class ClusterTrial(Protocol):
         """How often the job has begun in fact."""
         ...
 
+
+@runtime_checkable
+class ChangesNodes(Protocol):
+    """A trial of a cluster whose nodes come, change and go."""
+
     def change_nodes(self, change: NodeChange) -> None:
-        """Let a node come, change or go now; asked only where nodes change."""
+        """Let a node come, change or go now."""
         ...

@@ -149,7 +149,8 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     )
     head = "".join(f"<th scope='col' class='number'>{as_html(text)}</th>" for text in headings)
     star = "<p class='note'>★ best of its column.</p>" if len(rows) > 1 else ""
-    held_up = f"<p class='note'>{as_html(held_up_words(view.summaries))}.</p>" if star else ""
+    against = held_up_words(view.summaries)
+    held_up = f"<p class='note'>{as_html(against)}.</p>" if against else ""
     near = how_near(view.summaries)
     recorded = f"<p class='note'>{as_html(near)}</p>" if near else ""
     return (

@@ -9,7 +9,6 @@ from foresail.live.adapters.local.adapter import LocalAdapter
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.jobs_file import CommandJob
 from foresail.model.decision import Placement, Start
-from foresail.model.event import NodeChange
 
 
 class LocalTrial:
@@ -33,10 +32,6 @@ class LocalTrial:
         command = f"echo >> {job_id}; sleep {seconds}"
         self._commands[job_id] = CommandJob(job_id, job_id, command, str(self._marks))
         return Start(job_id, Placement.whole("all", 1))
-
-    def change_nodes(self, change: NodeChange) -> None:
-        """A machine has no nodes that could."""
-        raise NotImplementedError(change)
 
     def times_begun(self, job_id: str) -> int:
         """How many marks there are of it."""
