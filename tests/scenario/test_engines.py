@@ -8,7 +8,14 @@ from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import NodeRemoved
-from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, Need, engine_of
+from foresail.scenario.engines import (
+    COMPILED_REPLAY,
+    ENGINES,
+    EVENT_ENGINE,
+    TASK_REPLAY,
+    Need,
+    engine_of,
+)
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
@@ -28,6 +35,27 @@ NEEDING = {
 }
 
 
+TASKS = replace(PLAIN, policy=parse_policy("slearn"))
+
+
+def test_every_need_is_looked_at():
+    """What the event engine alone can has a scenario here that needs it."""
+    assert NEEDING.keys() == EVENT_ENGINE.can - COMPILED_REPLAY.can
+
+
+def test_tasks_that_start_apart_have_their_replay():
+    """Also with a history; what it cannot is refused, by name or not."""
+    assert engine_of(TASKS) is TASK_REPLAY
+    assert engine_of(replace(TASKS, learned_before=HistoryWorkload(history()))) is TASK_REPLAY
+    with pytest.raises(InputError, match="jobs whose tasks start apart"):
+        engine_of(replace(TASKS, engine=COMPILED_REPLAY.name))
+    with pytest.raises(InputError, match="jobs whose tasks start together"):
+        engine_of(replace(PLAIN, engine=TASK_REPLAY.name))
+    for changes in ({"enforce_limits": True}, {"event_log": "events.jsonl"}, {"place": "nodes"}):
+        with pytest.raises(InputError, match="no engine has"):
+            engine_of(replace(TASKS, **changes))
+
+
 def test_the_quickest_that_can():
     """A pool under a compiled policy, also before its log is read; a seed alone draws nothing."""
     for scenario in (
@@ -39,7 +67,7 @@ def test_the_quickest_that_can():
         assert engine_of(scenario) is COMPILED_REPLAY
 
 
-@pytest.mark.parametrize("need", Need)
+@pytest.mark.parametrize("need", NEEDING)
 def test_each_need_alone_takes_the_event_engine(need):
     """And the replay, asked for by name, is refused with what is missing and what would do."""
     scenario = replace(PLAIN, **NEEDING[need])
@@ -66,8 +94,9 @@ def test_a_cluster_of_its_own_is_a_place():
 
 def test_an_engine_by_name():
     """Each gives the same schedule, and its name is in the result; another name is none."""
-    schedules = [run_scenario(replace(PLAIN, engine=name)) for name in ENGINES]
-    assert [each.meta.engine for each in schedules] == list(ENGINES)
+    names = [each.name for each in ENGINES.values() if Need.GANGS in each.can]
+    schedules = [run_scenario(replace(PLAIN, engine=name)) for name in names]
+    assert [each.meta.engine for each in schedules] == names
     assert schedules[0].jobs.equals(schedules[1].jobs)
     with pytest.raises(UnknownNameError, match="did you mean 'event-engine'"):
         engine_of(replace(PLAIN, engine="event-engin"))

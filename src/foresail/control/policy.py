@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +20,17 @@ from foresail.model.registry import Entry, entries, find, find_quickly
 from foresail.model.short_form import Part, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
+FAMILIES_OF_PARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "scheduler": ("scheduler", "task_scheduler"),
+        "predictor": ("predictor",),
+        "correction": ("correction",),
+    }
+)
+"""The families of plug-ins that a part may be of."""
+_PART_OF_FAMILY: Final = {
+    family: part for part, families in FAMILIES_OF_PARTS.items() for family in families
+}
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {"scheduler": "easy", "predictor": "requested", "correction": "requested"}
 )
@@ -138,7 +150,7 @@ def parse_policy(text: str) -> Policy:
     for each in split(written):
         name, settings = name_and_settings(each)
         entry = _entry(name, parts)
-        parts[entry.family] = make_part(entry, settings)
+        parts[_PART_OF_FAMILY[entry.family]] = make_part(entry, settings)
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), [])
@@ -147,13 +159,15 @@ def parse_policy(text: str) -> Policy:
 
 def _entry(name: str, taken: Mapping[str, Part]) -> Entry:
     """The plug-in of this name in the first family that has none yet."""
-    open_families = [family for family in PARTS if family not in taken]
+    open_families = [
+        family for part in PARTS if part not in taken for family in FAMILIES_OF_PARTS[part]
+    ]
     for family in open_families:
         entry = find_quickly(family, name)
         if entry is not None:
             return entry
     known: list[str] = []
-    for family in PARTS:
+    for family in chain.from_iterable(FAMILIES_OF_PARTS.values()):
         here = {entry.name: entry for entry in entries(family)}
         if name in here and family in open_families:
             return here[name]

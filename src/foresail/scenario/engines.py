@@ -7,15 +7,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL
 from foresail.simulator.replay import is_compiled
+from foresail.simulator.task_replay import starts_tasks
 
 
 class Need(StrEnum):
-    """What a scenario may need beyond gangs of a compiled policy on one pool of processors."""
+    """What a scenario may need beyond a compiled policy on one pool of processors."""
 
+    GANGS = "jobs whose tasks start together"
+    TASKS_APART = "jobs whose tasks start apart"
+    LIMITS = "limits that end jobs"
+    PUBLISHED_ORDER = "other conventions than the standard ones"
     PLACES = "places other than one pool of processors"
     DEPENDENCIES = "jobs that wait for others"
     ANY_POLICY = "policies with parts that are not compiled"
@@ -28,15 +34,20 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulationEngine:
-    """An engine, and what it can do; all can gangs, both conventions, and limits."""
+    """An engine, and what it can do."""
 
     name: str
     can: frozenset[Need]
 
 
-COMPILED_REPLAY: Final = SimulationEngine("compiled-replay", frozenset())
-EVENT_ENGINE: Final = SimulationEngine("event-engine", frozenset(Need))
-ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, EVENT_ENGINE)}
+COMPILED_REPLAY: Final = SimulationEngine(
+    "compiled-replay", frozenset({Need.GANGS, Need.LIMITS, Need.PUBLISHED_ORDER})
+)
+TASK_REPLAY: Final = SimulationEngine(
+    "task-replay", frozenset({Need.TASKS_APART, Need.LEARNED_BEFORE})
+)
+EVENT_ENGINE: Final = SimulationEngine("event-engine", frozenset(Need) - {Need.TASKS_APART})
+ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE)}
 """The quickest first; all give the same schedule where they can give one."""
 
 
@@ -52,17 +63,26 @@ def engine_of(scenario: Scenario) -> SimulationEngine:
     """
     needs = frozenset(_needs(scenario))
     if scenario.engine is None:
-        return next(engine for engine in ENGINES.values() if needs <= engine.can)
+        able = [engine for engine in ENGINES.values() if needs <= engine.can]
+        if able:
+            return able[0]
+        others = needs - TASK_REPLAY.can
+        raise InputError(
+            f"no engine has {_words(frozenset({Need.TASKS_APART}))} and {_words(others)}",
+            field="policy",
+            value=scenario.policy.label,
+            expected="a policy whose jobs start all tasks together",
+        )
     if scenario.engine not in ENGINES:
         raise UnknownNameError("engine", scenario.engine, ENGINES)
     engine = ENGINES[scenario.engine]
     if not needs <= engine.can:
-        able = [each.name for each in ENGINES.values() if needs <= each.can]
+        names = [each.name for each in ENGINES.values() if needs <= each.can]
         raise InputError(
             f"this engine does not have {_words(needs - engine.can)}",
             field="engine",
             value=engine.name,
-            expected=" or ".join(able),
+            expected=" or ".join(names),
         )
     return engine
 
@@ -73,8 +93,16 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
-    if not is_compiled(scenario.policy):
-        yield Need.ANY_POLICY
+    if starts_tasks(scenario.policy):
+        yield Need.TASKS_APART
+    else:
+        yield Need.GANGS
+        if not is_compiled(scenario.policy):
+            yield Need.ANY_POLICY
+    if scenario.enforce_limits:
+        yield Need.LIMITS
+    if scenario.conventions != STANDARD:
+        yield Need.PUBLISHED_ORDER
     if scenario.event_log is not None:
         yield Need.EVENT_LOG
     if scenario.learned_before is not None:

@@ -110,3 +110,15 @@ started. ``predicted_*`` is the belief at submission (mean, 10 % and 90 % quanti
 runtime is the real one where the job runs best, without noise and limits: it says how much work was
 done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
 whether the job's request for a reservation was; null where it made none."""
+
+TASK_SCHEDULE: Final[dict[str, pl.DataType]] = {
+    **SCHEDULE,
+    "stage": pl.String(),
+    "task": pl.Int64(),
+    "charged_queue": pl.Int64(),
+    "pilot": pl.Boolean(),
+}
+"""One row per task of jobs whose tasks start apart: its stage and its number there, the queue whose
+share its slot was taken from, and whether the job's runtime was learned from it. The times are the
+task's own, but for the submission, which is the job's; what is predicted is the mean of the job's
+tasks, null for those that started before anything was."""
