@@ -72,12 +72,19 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         **_PLANNING_AHEAD,
         **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
         "rayon-cs": f"capacity,requested,{_BUMP}",
+        "slearn-3sigma": "predicted_queues,history_point",
+        "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
+        "slearn-point-est": "predicted_queues,history_point(utility=median)",
+        "slearn-oracle": "predicted_queues,clairvoyant",
+        "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
 ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped."""
+(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
+``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las``, ``task_fifo``; and
+the belief that joins history with pilots, which the paper proposes."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
