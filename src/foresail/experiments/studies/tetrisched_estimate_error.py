@@ -113,7 +113,6 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, 
         PublishedClaim(
             f"At the largest over-estimate best-effort jobs of TetriSched are done sooner "
             f"({figure}; published: up to 80 % sooner).",
-            latency(tetrisched.GLOBAL, most),
-            latency("rayon-cs", most),
+            *latency(tetrisched.GLOBAL, most).against("rayon-cs"),
         ),
     )

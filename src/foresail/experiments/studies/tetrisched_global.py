@@ -70,8 +70,7 @@ def placing_globally(parameters: GlobalParameters) -> Study:
             ),
             PublishedClaim(
                 "Best-effort jobs are done sooner one by one than under Rayon/CS.",
-                Mean(tetrisched.LATENCY.name, tetrisched.ONE_BY_ONE),
-                Mean(tetrisched.LATENCY.name, "rayon-cs"),
+                *Mean(tetrisched.LATENCY.name, tetrisched.ONE_BY_ONE).against("rayon-cs"),
             ),
         ),
         notes=tetrisched.notes_of(parameters),
