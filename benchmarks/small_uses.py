@@ -87,7 +87,8 @@ def _events() -> None:
     from foresail.control.policy import parse_policy
     from foresail.evaluation.waiting_order import waiting_ranks
     from foresail.record.log import MemoryLog
-    from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+    from foresail.scenario.beginning import controller_of, manifest_of
+    from foresail.scenario.by_events import run_by_events
     from foresail.scenario.scenario import Scenario
 
     policy = parse_policy("guarded,similar")

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from fixed_predictor import workload_of
-from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.control.policy import NAMED_POLICIES, is_compiled, parse_policy
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.registry import entries
-from foresail.simulator.replay import is_compiled, replay
+from foresail.simulator.replay import replay
 from foresail.traces.workload import Workload
 from made_scenarios import simulate_by_events
 

@@ -122,6 +122,11 @@ def _told(part: Part, cycle_seconds: float) -> Part:
     return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
 
 
+def is_compiled(policy: Policy) -> bool:
+    """Whether all three parts of a policy have compiled steps."""
+    return all(hasattr(part, "compiled") for part in policy.build())
+
+
 def parse_policy(text: str) -> Policy:
     """Read a short form, or one of the ``NAMED_POLICIES``.
 

@@ -28,7 +28,7 @@ class ScheduleMeta:
     replay_seconds
         Seconds the replay proper took.
     engine
-        What carried it out; None for real runs.
+        What carried it out; None: a real run, as earlier versions wrote it.
     """
 
     policy: str
