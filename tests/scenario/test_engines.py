@@ -29,6 +29,7 @@ NEEDING = {
     Need.CYCLES: {"conditions": ClusterConditions(cycle_seconds=4.0)},
     Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
     Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
+    Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
 }
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},

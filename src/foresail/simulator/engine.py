@@ -21,6 +21,8 @@ from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_tab
 from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
+from foresail.simulator.real_use import real_use
+from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
@@ -66,15 +68,17 @@ def simulate_events(
     Schedule
         A row per attempt, and one for each job that never started, in order of submission. Its
         counters are those of the controller, ``preempted`` and ``lost`` attempts, and
-        ``never_started``: jobs that were still waiting when nothing more could happen. Where nodes
-        come and go, its ``processors`` are the most that there were at once.
+        ``never_started``: jobs that were still waiting when nothing more could happen; where tasks
+        share nodes, those of ``SharedMachines`` too. Where nodes come and go, its ``processors``
+        are the most that there were at once.
 
     Raises
     ------
     ImpossibleTransition
         If two jobs share an id.
     InputError
-        If an outage or a change is of a node that does not exist, or a node is added that does.
+        If an outage or a change is of a node that does not exist, or a node is added that does; or
+        tasks share nodes, and what they use is not known or cannot be.
     """
     began = time.perf_counter()
     truth = workload.truth()
@@ -85,13 +89,20 @@ def simulate_events(
     def job_of(job_id: str) -> Job:
         return controller.submitted_job(job_id).job
 
-    execution = FixedRuntimes(
-        lambda allocation: truth[allocation.job_id],
-        job_of,
-        controller.cluster,
-        conditions,
-        enforces_limits=enforce_limits,
-    )
+    execution: FixedRuntimes | SharedMachines
+    if conditions.share_nodes:
+        use = real_use(workload, controller.cluster)
+        execution = SharedMachines(
+            use, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
+        )
+    else:
+        execution = FixedRuntimes(
+            lambda allocation: truth[allocation.job_id],
+            job_of,
+            controller.cluster,
+            conditions,
+            enforces_limits=enforce_limits,
+        )
     cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
     cpus: list[float] = []
 
@@ -113,7 +124,7 @@ def simulate_events(
             processors=processors,
             workload=workload.meta.source,
             conventions=controller.conventions.name,
-            counters=_counters(controller, jobs),
+            counters={**_counters(controller, jobs), **execution.counters},
             replay_seconds=time.perf_counter() - began,
         ),
     )

@@ -120,7 +120,7 @@ class SimulatedCluster:
 
     @property
     def next_seconds(self) -> float:
-        """When the next allocation ends or node changes; infinity if none does."""
+        """When anything happens next; infinity if nothing does."""
         ends = self._ends
         while ends:
             time, _, allocation = ends[0]
@@ -128,8 +128,8 @@ class SimulatedCluster:
             if running is not None and running.end_seconds == time:
                 break
             heapq.heappop(ends)
-        first_end = ends[0][0] if ends else math.inf
-        return min(first_end, self._node_events[-1].time) if self._node_events else first_end
+        soonest = min(ends[0][0] if ends else math.inf, self._execution.next_seconds)
+        return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[Event]:
         """What has ended, and which nodes went and came, up to now."""
@@ -139,6 +139,8 @@ class SimulatedCluster:
                 allocation = heapq.heappop(self._ends)[2]
                 because = self._running[allocation].ended_because
                 events.append(self._end(allocation, time, because))
+            elif self._execution.next_seconds == time:
+                self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
         return events
@@ -181,7 +183,7 @@ class SimulatedCluster:
             case _:
                 self.cluster = changed(self.cluster, event)
                 self._room.change(self.cluster)
-                self._execution.nodes_changed(self.cluster)
+                self._execution.nodes_changed(self.cluster, now)
         if not isinstance(event, NodeUp | NodeAdded):
             for allocation in self._without_room():
                 yield self._end(allocation, now, EndedBecause.LOST)
