@@ -13,6 +13,7 @@ from foresail.control.policy import parse_policy
 from foresail.model.conventions import IN_CYCLES, STANDARD
 from foresail.model.protocols import NeedsTruth
 from foresail.model.registry import entries
+from foresail.predictors.stepped import SteppedPredictor
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest, Predicted, ReasonsChanged
@@ -129,18 +130,24 @@ class Mortal:
         if isinstance(predictor, NeedsTruth):
             self.controller.predictor = predictor
         self.controller.take_over(run)
+        assert learned(self.controller.predictor) == learned(predictor)
+
+
+def learned(predictor):
+    """What a predictor knows of users, and which jobs of theirs are in flight."""
+    if not isinstance(predictor, SteppedPredictor):
+        return None
+    return predictor._state.users.tobytes(), sorted(predictor._slots)
 
 
 def decided(policy, seed, kills):
     """Every step of a run, with what was counted, and what its log was told of beliefs."""
     cluster = racks(2, 8)
-    conditions = ClusterConditions(cycle_seconds=20.0)
-    if policy in SCHEDULERS:  # predictors that weigh others do not yet come back alike after losses
-        conditions = replace(
-            conditions,
-            outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
-            node_changes=random_node_changes(cluster, 1500.0, 12, seed),
-        )
+    conditions = ClusterConditions(
+        cycle_seconds=20.0,
+        outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
+        node_changes=random_node_changes(cluster, 1500.0, 12, seed),
+    )
     conventions = STANDARD if seed % 2 else IN_CYCLES
     log = Records(Manifest(policy, cluster, conventions))
 

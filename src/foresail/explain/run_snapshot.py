@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from foresail.explain.misfit import misfit
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
@@ -213,11 +214,7 @@ class LogFold:
         try:
             self._run.take(record)
         except (KeyError, ImpossibleTransition) as error:
-            raise InputError(
-                f"the log does not fit together: {error}",
-                value=getattr(error, "job_id", error.args[0]),
-                expected="a whole event log",
-            ) from error
+            raise misfit(error) from error
 
     def _happen(self, event: Event, now: float) -> None:
         match event:

@@ -42,7 +42,11 @@ class RefreshesPredictions(Protocol):
     """A predictor that changes its mind about waiting jobs as others end."""
 
     def refreshed(self, job: Job, now: float) -> Distribution:
-        """Belief about a job that still waits; asked when a job of the same user has ended."""
+        """Belief about a job that still waits; asked when a job of the same user has ended.
+
+        Nothing is learned by being asked: whether and how often it was, what is observed afterwards
+        teaches the same. An event log keeps only those beliefs that differ from the one before.
+        """
         ...
 
 

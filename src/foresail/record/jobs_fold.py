@@ -70,8 +70,8 @@ class JobsFold:
 
     To be read by others: ``now`` (time of the last step), ``submitted`` (jobs in order),
     ``attempts`` (how many were started, by job id), ``wakes`` (when a running job's estimate
-    expires), ``ticks`` (when a job's reservation begins), ``waiting`` (ids of jobs that wait),
-    ``moved`` (the job that the last event or instruction let wait, or wait no more),
+    expires), ``ticks`` (when a job's reservation begins), ``waiting`` (since when, of jobs that
+    wait), ``moved`` (the job that the last event or instruction let wait, or wait no more),
     ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past`` (attempts in
     order of ending), ``ended`` (the last outcome of jobs that are done with),
     ``withdrawn`` (why a job will never run).
@@ -94,7 +94,7 @@ class JobsFold:
         self._answers: dict[str, Reservation | Rejection] = {}
         self._running: dict[str, _Running] = {}
         self._numbers: dict[str, int] = {}
-        self.waiting: set[str] = set()
+        self.waiting: dict[str, float] = {}
         self.moved: str | None = None
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
@@ -131,21 +131,21 @@ class JobsFold:
             case Submitted(job=job):
                 self._numbers[job.job_id] = len(self.submitted)
                 self.submitted[job.job_id] = job
-                self._wait(job.job_id)
+                self._wait(job.job_id, event.time)
             case Ended(outcome=outcome):
-                self._end(outcome)
+                self._end(outcome, event.time)
             case EstimateExpired(job_id=job_id):
                 self.wakes.pop(job_id, None)
             case Cancelled(job_id=job_id):
                 self._leave(job_id, "cancelled by its user")
 
-    def _wait(self, job_id: str) -> None:
-        self.waiting.add(job_id)
+    def _wait(self, job_id: str, since: float) -> None:
+        self.waiting[job_id] = since
         self.moved = job_id
         heapq.heappush(self._line, (self._numbers[job_id], job_id))
 
     def _wait_no_more(self, job_id: str) -> None:
-        self.waiting.remove(job_id)
+        del self.waiting[job_id]
         self.moved = job_id
 
     def _leave(self, job_id: str, because: str) -> None:
@@ -173,7 +173,7 @@ class JobsFold:
             heapq.heappop(self._line)
         return self._line[0][0] if self._line else float("inf")
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: Outcome, time: float) -> None:
         job_id = outcome.job_id
         running = self._running.pop(job_id)
         self.wakes.pop(job_id, None)
@@ -190,7 +190,7 @@ class JobsFold:
         )
         if outcome.ended_because in GOES_BACK:
             self.beliefs[job_id] = self.first_beliefs[job_id]
-            self._wait(job_id)
+            self._wait(job_id, time)
         else:
             self.ended[job_id] = outcome
             self.ticks.pop(job_id, None)

@@ -21,7 +21,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The belief about a job that waits was made anew, and came out otherwise."""
+    """The belief about a job that waits was made anew, and came out otherwise.
+
+    It teaches the predictor nothing, but is what the job is believed to take from then on.
+    """
 
     job: Job
     now: float

@@ -107,7 +107,11 @@ class RunFold:
 
     @property
     def lessons(self) -> Sequence[Lesson]:
-        """What the predictor was asked and told, in order; of repeated questions the last."""
+        """What the predictor was asked and told, in order.
+
+        Of what it was asked again, which teaches it nothing, the last of each job that waits or
+        runs.
+        """
         return tuple(self._lessons.values())
 
     def teach(self, predictor: Predictor) -> None:
@@ -207,6 +211,7 @@ class RunFold:
         if running is not None:
             lived = replace(outcome, slowdown=running.slowdown)
             attempt = self.jobs.attempts[outcome.job_id]
+            self._lessons.pop(("asked again", outcome.job_id), None)
             self._lessons["ended", outcome.job_id, attempt] = Observed(running.job, lived)
             self.learned_of.add(running.job.user)
 
@@ -215,7 +220,7 @@ class RunFold:
         job = self._submitted.pop(record.job_id, None)
         self._believed.add(record.job_id)
         if job is None:
-            key = ("asked again", record.job_id, self.jobs.attempts.get(record.job_id))
+            key = ("asked again", record.job_id)
             self._lessons.pop(key, None)
             self._lessons[key] = AskedAgain(self.jobs.submitted[record.job_id], record.time)
         else:
