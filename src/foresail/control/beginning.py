@@ -10,7 +10,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import STANDARD, Conventions
-from foresail.model.protocols import NeedsTruth, Predictor, capabilities_of_scheduler
+from foresail.model.protocols import NeedsTruth, Predictor
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 
@@ -48,5 +48,5 @@ def manifest_of(
         versions={"foresail": __version__, "python": platform.python_version()},
         inputs={source: digest for source, digest in inputs.items() if digest is not None},
         origin_unix_seconds=origin_unix_seconds,
-        starts_tasks=capabilities_of_scheduler(policy.scheduler.build()).starts_tasks,
+        starts_tasks=policy.starts_tasks,
     )

@@ -24,6 +24,7 @@ class Need(StrEnum):
     CYCLES = "scheduling in cycles"
     CONDITIONS = "delays, noise and outages"
     NODE_CHANGES = "nodes that come, change and go"
+    TASKS = "tasks that start apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.CONDITIONS
     if conditions.node_changes:
         yield Need.NODE_CHANGES
+    if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+        yield Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:
