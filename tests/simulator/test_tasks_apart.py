@@ -147,7 +147,7 @@ def test_only_the_event_engine_can_do_tasks():
 
 def test_a_task_of_unknown_runtime_is_refused():
     """Before anything runs."""
-    with pytest.raises(InputError, match="1 tasks cannot be replayed.*job 'dag'"):
+    with pytest.raises(InputError, match=r"1 tasks cannot be replayed.*job 'dag'"):
         run_scenario(scenario(workload=workload(maps=[4.0, None, 3.0])))
 
 
