@@ -46,7 +46,15 @@ class Observed:
     outcome: Outcome
 
 
-Lesson = Asked | AskedAgain | Started | Observed
+@dataclass(frozen=True, slots=True)
+class ObservedPart:
+    """A part of a job ended, of which the predictor is told only if it asks for that."""
+
+    job: Job
+    outcome: Outcome
+
+
+Lesson = Asked | AskedAgain | Started | Observed | ObservedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,8 @@ def teach(predictor: Predictor, lessons: Iterable[Lesson]) -> Mapping[str, JobBe
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
             case Started(now=now) if watches is not None:
                 watches.started(job, now)
+            case ObservedPart(outcome=outcome) if can.observes_tasks is not None:
+                can.observes_tasks.part_ended(job, outcome)
             case Observed(outcome=outcome):
                 predictor.observe(job, outcome)
                 if job_id in beliefs:  # should it go back to the queue, it is with its first belief

@@ -31,6 +31,7 @@ class Need(StrEnum):
     NODE_CHANGES = "nodes that come, change and go"
     CONVENTIONS = "conventions other than the standard"
     SHARED_NODES = "tasks that share nodes"
+    TASKS = "tasks that start apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.CONVENTIONS
     if conditions.share_nodes:
         yield Need.SHARED_NODES
+    if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+        yield Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:
