@@ -116,7 +116,7 @@ class _Run:
             self.end(ended[2], ended[3], now)
         while self.coming and self.coming[0].submit <= now:
             self.submit(self.coming.pop(0), now)
-        if self.rules.source == "service":
+        if self.rules.source == "service" and any(job.waiting for job in self.present):
             for job in self.present:
                 served = job.served + sum(now - start for start in job.running.values())
                 if self.queue_of(served) > job.queue:

@@ -15,7 +15,12 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.protocols import Correction, Predictor, Scheduler
+from foresail.model.protocols import (
+    Correction,
+    Predictor,
+    Scheduler,
+    capabilities_of_scheduler,
+)
 from foresail.model.registry import Entry, entries, find, find_quickly
 from foresail.model.short_form import Part, make_part, name_and_settings, split
 
@@ -76,6 +81,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
         "slearn-point-est": "predicted_queues,history_point(utility=median)",
         "slearn-oracle": "predicted_queues,clairvoyant",
+        "slearn-dag": "slearn(later_stages=history),history_point",
         "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
@@ -83,8 +89,8 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
 ablations and baselines; TetriSched, its ablations and the stack that it is compared with
 (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
-``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las``, ``task_fifo``; and
-the belief that joins history with pilots, which the paper proposes."""
+``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and ``task_fifo``; what it
+does with stages; and the belief that joins history with pilots, which the paper proposes."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
@@ -122,6 +128,11 @@ class Policy:
         parts = (self.scheduler, self.predictor, self.correction)
         return all(part.entry.build.__module__.startswith("foresail.") for part in parts)
 
+    @property
+    def starts_tasks(self) -> bool:
+        """Whether its scheduler starts stages and tasks of a job by themselves."""
+        return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
+
     def in_cycles(self, cycle_seconds: float) -> Policy:
         """The same with scheduler and correction told how long a cycle is, if they ask for that."""
         return replace(
@@ -139,6 +150,11 @@ def _told(part: Part, cycle_seconds: float) -> Part:
     if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
         return part
     return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
+
+
+def is_compiled(policy: Policy) -> bool:
+    """Whether all three parts of a policy have compiled steps."""
+    return all(hasattr(part, "compiled") for part in policy.build())
 
 
 def parse_policy(text: str) -> Policy:

@@ -7,51 +7,66 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from foresail.control.policy import is_compiled
 from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.protocols import NeedsTruth
 from foresail.scenario.scenario import Scenario
+from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
-from foresail.simulator.replay import is_compiled
-from foresail.simulator.task_replay import starts_tasks
 
 
 class Need(StrEnum):
-    """What a scenario may need beyond a compiled policy on one pool of processors."""
+    """What a scenario may need beyond a policy that learns, on one pool of processors."""
 
-    GANGS = "jobs whose tasks start together"
-    TASKS_APART = "jobs whose tasks start apart"
-    LIMITS = "limits that end jobs"
-    PUBLISHED_ORDER = "other conventions than the standard ones"
+    COMMANDS = "real commands"
+    WORKLOAD = "jobs of a log"
+    TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
     DEPENDENCIES = "jobs that wait for others"
     ANY_POLICY = "policies with parts that are not compiled"
-    EVENT_LOG = "an event log"
+    EVENT_LOG = "a file for an event log"
     LEARNED_BEFORE = "predictors that have learned before"
     CYCLES = "scheduling in cycles"
     CONDITIONS = "delays, noise and outages"
     NODE_CHANGES = "nodes that come, change and go"
+    CONVENTIONS = "conventions other than the standard"
+    SHARED_NODES = "tasks that share nodes"
+    GANGS = "jobs whose tasks start together"
+    TASKS = "tasks that start apart"
+    TASK_QUEUES = "queues of tasks"
+    TASK_BELIEFS = "predictors of tasks"
+    TASKS_OF_GANGS = "tasks made of jobs whose tasks are unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationEngine:
+class ScenarioEngine:
     """An engine, and what it can do."""
 
     name: str
     can: frozenset[Need]
 
 
-COMPILED_REPLAY: Final = SimulationEngine(
-    "compiled-replay", frozenset({Need.GANGS, Need.LIMITS, Need.PUBLISHED_ORDER})
+COMPILED_REPLAY: Final = ScenarioEngine(
+    "compiled-replay", frozenset({Need.GANGS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS})
 )
-TASK_REPLAY: Final = SimulationEngine(
-    "task-replay", frozenset({Need.TASKS_APART, Need.LEARNED_BEFORE})
+_OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
+TASK_REPLAY: Final = ScenarioEngine(
+    "task-replay", frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE}) | _OF_TASKS
 )
-EVENT_ENGINE: Final = SimulationEngine("event-engine", frozenset(Need) - {Need.TASKS_APART})
-ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE)}
-"""The quickest first; all give the same schedule where they can give one."""
+EVENT_ENGINE: Final = ScenarioEngine(
+    "event-engine",
+    frozenset(Need) - {Need.COMMANDS, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS},
+)
+LIVE: Final = ScenarioEngine(
+    "live",
+    frozenset({Need.GANGS, Need.COMMANDS, Need.DEPENDENCIES, Need.ANY_POLICY, Need.LEARNED_BEFORE}),
+)
+ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE, LIVE)}
+"""The quickest first; those that simulate give the same schedule where they can give one."""
 
 
-def engine_of(scenario: Scenario) -> SimulationEngine:
+def engine_of(scenario: Scenario) -> ScenarioEngine:
     """The engine asked for by name, or the quickest that can what the scenario needs.
 
     Raises
@@ -59,60 +74,77 @@ def engine_of(scenario: Scenario) -> SimulationEngine:
     UnknownNameError
         If there is no engine of this name.
     InputError
-        If it cannot do what is needed.
+        If it cannot do what is needed, or none can do all of it.
     """
     needs = frozenset(_needs(scenario))
-    if scenario.engine is None:
-        able = [engine for engine in ENGINES.values() if needs <= engine.can]
-        if able:
-            return able[0]
-        others = needs - TASK_REPLAY.can
-        raise InputError(
-            f"no engine has {_words(frozenset({Need.TASKS_APART}))} and {_words(others)}",
-            field="policy",
-            value=scenario.policy.label,
-            expected="a policy whose jobs start all tasks together",
-        )
-    if scenario.engine not in ENGINES:
+    able = [engine for engine in ENGINES.values() if needs <= engine.can]
+    if scenario.engine is not None and scenario.engine not in ENGINES:
         raise UnknownNameError("engine", scenario.engine, ENGINES)
+    if not able and Need.COMMANDS in needs:
+        raise InputError(f"{Need.COMMANDS} cannot be run with {_words(needs - LIVE.can)}")
+    if not able:
+        words = _words(needs & _OF_TASKS), _words(needs - TASK_REPLAY.can)
+        raise InputError(f"{words[0]} cannot be simulated with {words[1]}")
+    if scenario.engine is None:
+        return able[0]
     engine = ENGINES[scenario.engine]
-    if not needs <= engine.can:
-        names = [each.name for each in ENGINES.values() if needs <= each.can]
+    if engine not in able:
         raise InputError(
             f"this engine does not have {_words(needs - engine.can)}",
             field="engine",
             value=engine.name,
-            expected=" or ".join(names),
+            expected=" or ".join(each.name for each in able),
         )
     return engine
 
 
 def _needs(scenario: Scenario) -> Iterator[Need]:
     workload, conditions = scenario.workload, scenario.conditions
+    if scenario.commands is not None:
+        yield Need.COMMANDS
+    if scenario.commands is None or workload is not None:
+        yield Need.WORKLOAD
+    if isinstance(scenario.policy.build()[1], NeedsTruth):
+        yield Need.TRUTH
     if scenario.place != "processors":
         yield Need.PLACES
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
-    if starts_tasks(scenario.policy):
-        yield Need.TASKS_APART
-    else:
-        yield Need.GANGS
-        if not is_compiled(scenario.policy):
-            yield Need.ANY_POLICY
-    if scenario.enforce_limits:
-        yield Need.LIMITS
-    if scenario.conventions != STANDARD:
-        yield Need.PUBLISHED_ORDER
+    yield from _needs_of_tasks(scenario)
     if scenario.event_log is not None:
         yield Need.EVENT_LOG
     if scenario.learned_before is not None:
         yield Need.LEARNED_BEFORE
     if conditions.cycle_seconds is not None:
         yield Need.CYCLES
-    if replace(conditions, cycle_seconds=None, node_changes=(), seed=IDEAL.seed) != IDEAL:
+    others = replace(
+        conditions, cycle_seconds=None, node_changes=(), share_nodes=False, seed=IDEAL.seed
+    )
+    if others != IDEAL:
         yield Need.CONDITIONS
     if conditions.node_changes:
         yield Need.NODE_CHANGES
+    if scenario.conventions != STANDARD:
+        yield Need.CONVENTIONS
+    if conditions.share_nodes:
+        yield Need.SHARED_NODES
+
+
+def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
+    workload = scenario.workload
+    scheduler: object = scenario.policy.build()[0]
+    if not isinstance(scheduler, QueuesTasks):
+        yield Need.GANGS
+        if not is_compiled(scenario.policy):
+            yield Need.ANY_POLICY
+        if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+            yield Need.TASKS
+        return
+    yield Need.TASK_QUEUES
+    if scheduler.compiled_tasks().asks_predictor:
+        yield Need.TASK_BELIEFS
+    if workload is not None:
+        yield Need.TASKS_OF_GANGS if workload.tasks is None else Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:

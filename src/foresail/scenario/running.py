@@ -1,4 +1,4 @@
-"""Running a scenario: by the compiled replay where that can, event by event otherwise."""
+"""Simulating a scenario: by the compiled replay where that can, event by event otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from foresail.model.errors import InputError
 from foresail.model.watching import Watch
-from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, SimulationEngine, engine_of
+from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, ScenarioEngine, engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
 from foresail.traces.schedule import Schedule
@@ -15,7 +15,8 @@ from foresail.traces.schedule import Schedule
 def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     """What would have happened; whichever engine is chosen, the schedule is the same, job by job.
 
-    ``watch`` is given a measure of the seconds of the log that are simulated.
+    Real commands are not for it (``foresail.scenario.by_daemon``). ``watch`` is given a measure of
+    the seconds of the log that are simulated.
 
     Raises
     ------
@@ -48,6 +49,8 @@ def _run_tasks(scenario: Scenario, watch: Watch | None) -> Schedule:
     from foresail.scenario.learned_before import HistoryWorkload
     from foresail.simulator.task_replay import replay_tasks
 
+    if scenario.enforce_limits:
+        raise InputError("a replay of tasks knows no limits", field="enforce_limits", value=True)
     learned = scenario.learned_before
     if learned is not None and not isinstance(learned, HistoryWorkload):
         raise InputError(
@@ -60,5 +63,5 @@ def _run_tasks(scenario: Scenario, watch: Watch | None) -> Schedule:
     return replay_tasks(scenario.jobs, scenario.policy, history, watch)
 
 
-def _named(schedule: Schedule, engine: SimulationEngine) -> Schedule:
+def _named(schedule: Schedule, engine: ScenarioEngine) -> Schedule:
     return replace(schedule, meta=replace(schedule.meta, engine=engine.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Final, Protocol, cast, runtime_checkable
+from typing import Final, cast
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from foresail.model.protocols import NeedsTruth
 from foresail.model.watching import Measure, Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
-from foresail.schedulers.of_tasks.queueing import CompiledTaskScheduler
+from foresail.schedulers.of_tasks.queueing import CompiledTaskScheduler, QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
 from foresail.traces import schema
@@ -41,15 +41,6 @@ Integers = NDArray[np.int64]
 SLOT_STAGE: Final = "stage"
 """The attribute that a stage's name is, for predictors that look at it."""
 _WEEK_SECONDS: Final = 604_800.0
-
-
-@runtime_checkable
-class SchedulesTasks(Protocol):
-    """A scheduler of tasks that start apart, as compiled numbers."""
-
-    def compiled_tasks(self) -> CompiledTaskScheduler:
-        """The numbers of the kernels that decide."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -91,11 +82,6 @@ class TasksReplayed:
     seconds: float
 
 
-def starts_tasks(policy: Policy) -> bool:
-    """Whether a policy's scheduler lets tasks start apart."""
-    return isinstance(policy.scheduler.build(), SchedulesTasks)
-
-
 def steps_of_tasks(policy: Policy) -> tuple[Step, ...]:
     """What has to be compiled for a replay under a policy of tasks, the longest first."""
     _, predictor, _ = policy.build()
@@ -125,7 +111,7 @@ def replay_tasks(
     Returns
     -------
     Schedule
-        A row a task, with the columns of ``schema.TASK_SCHEDULE``.
+        A row a task, with the columns of ``schema.SCHEDULE`` and ``schema.PARTS``.
 
     Raises
     ------
@@ -144,7 +130,7 @@ def replay_task_arrays(
 ) -> TasksReplayed:
     """As ``replay_tasks``, without making a table of the result."""
     scheduler, predictor, _ = policy.build()
-    compiled = cast("SchedulesTasks", scheduler).compiled_tasks()
+    compiled = cast("QueuesTasks", scheduler).compiled_tasks()
     stages = task_stages(workload)
     submit = workload.jobs["submit_seconds"].to_numpy().astype(np.float64)
     asked = _Asked.of(predictor, workload, stages, history) if compiled.asks_predictor else _NONE
@@ -343,14 +329,12 @@ def _schedule(workload: Workload, policy: Policy, result: TasksReplayed) -> Sche
             "placement": pl.Series(["all"]).new_from_index(0, count),
             "ended_because": pl.Series([EndedBecause.COMPLETED.value]).new_from_index(0, count),
             "deadline_seconds": jobs["deadline_seconds"],
-            "nominal_runtime_seconds": stages.runtime_seconds,
+            "nominal_runtime_seconds": unknown,
             "accepted": unknown,
             "stage": names,
-            "task": stages.task,
-            "charged_queue": result.queue,
-            "pilot": result.pilot,
+            "tasks": pl.Series(stages.task).cast(pl.String),
         },
-        schema_overrides=schema.TASK_SCHEDULE,
+        schema_overrides={**schema.SCHEDULE, **schema.PARTS},
     )
     meta = ScheduleMeta(
         policy=policy.label,

@@ -111,14 +111,8 @@ runtime is the real one where the job runs best, without noise and limits: it sa
 done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
 whether the job's request for a reservation was; null where it made none."""
 
-TASK_SCHEDULE: Final[dict[str, pl.DataType]] = {
-    **SCHEDULE,
-    "stage": pl.String(),
-    "task": pl.Int64(),
-    "charged_queue": pl.Int64(),
-    "pilot": pl.Boolean(),
-}
-"""One row per task of jobs whose tasks start apart: its stage and its number there, the queue whose
-share its slot was taken from, and whether the job's runtime was learned from it. The times are the
-task's own, but for the submission, which is the job's; what is predicted is the mean of the job's
-tasks, null for those that started before anything was."""
+PARTS: Final[dict[str, pl.DataType]] = {"stage": pl.String(), "tasks": pl.String()}
+"""Further columns of schedules of jobs that started in parts: a row per attempt of each part. The
+stage's name is null where a row is of a whole job, and the numbers of tasks (comma-separated, from
+0 on) where it is of all of a stage. ``cpus`` are then those of the part, and of its nominal runtime
+nothing is said."""

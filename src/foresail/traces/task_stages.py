@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -11,13 +10,10 @@ from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 from foresail.traces import schema
-from foresail.traces.workload import Workload
+from foresail.traces.workload import ONLY_STAGE, Workload
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-ONE_STAGE: Final = "main"
-"""What a stage is called that has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def task_stages(workload: Workload) -> TaskStages:
     number = np.empty(ordered.height, dtype=np.int64)
     number[ordered["given"].to_numpy()] = np.arange(ordered.height)
     tasks = rows.join(ordered.select("job", "stage", "number"), on=["job", "stage"]).sort(
-        "number", "row"
+        "number", "task", "row"
     )
     width = np.bincount(tasks["number"].to_numpy(), minlength=ordered.height)
     before, later = number[links[:, 0]], number[links[:, 1]]
@@ -147,7 +143,7 @@ def _rows(workload: Workload) -> pl.DataFrame:
     """A row per task of every job: those of the table, then equal ones where there are none."""
     jobs = workload.jobs.with_row_index("job").select("job", "job_id", "runtime_seconds", "tasks")
     given = workload.tasks if workload.tasks is not None else pl.DataFrame(schema=schema.TASKS)
-    known = given.with_columns(pl.col("stage").fill_null(ONE_STAGE)).join(
+    known = given.with_columns(pl.col("stage").fill_null(ONLY_STAGE)).join(
         jobs.select("job", "job_id"), on="job_id", how="inner", maintain_order="left"
     )
     equal = jobs.join(known.select("job").unique(), on="job", how="anti", maintain_order="left")
@@ -156,7 +152,7 @@ def _rows(workload: Workload) -> pl.DataFrame:
     numbered = equal.with_columns(task=pl.int_ranges(0, "tasks")).explode("task")
     columns = ("job", "job_id", "stage", "after_stages", "task", "runtime_seconds")
     made = numbered.with_columns(
-        stage=pl.lit(ONE_STAGE), after_stages=pl.lit(None, dtype=pl.String)
+        stage=pl.lit(ONLY_STAGE), after_stages=pl.lit(None, dtype=pl.String)
     ).with_columns(pl.col("task").cast(pl.Int64))
     return pl.concat([known.select(columns), made.select(columns)]).with_row_index("row")
 

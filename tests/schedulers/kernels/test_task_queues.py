@@ -33,7 +33,8 @@ def _fill(queues, jobs, slots, each):
         task_queues.make_ready(queues, job, each)
     granted = np.zeros(slots, dtype=np.int64)
     for slot in range(slots):
-        _, granted[slot] = task_queues.offer(queues, 0.0)
+        job, granted[slot] = task_queues.offered(queues)
+        task_queues.launch(queues, job, granted[slot], 0.0)
     return granted
 
 

@@ -220,20 +220,25 @@ def _best_queue(at: TaskQueues) -> int:
 
 
 @part
-def offer(at: TaskQueues, now: float) -> tuple[int, int]:
-    """The job whose next task starts in a free slot, and the queue it is charged to.
+def offered(at: TaskQueues) -> tuple[int, int]:
+    """The job whose next task is to start in a free slot, and the queue it would be charged to.
 
     NOWHERE, twice, if no task may start.
     """
     queue = _best_queue(at)
-    heap = queue
-    if queue == NOWHERE:
-        heap = at.costs.size
-        if at.waiting[heap] == 0:
-            return NOWHERE, NOWHERE
-        queue = int(at.rules[SAMPLING_QUEUE])
-    job = at.heaps[heap, 0]
+    if queue != NOWHERE:
+        return at.heaps[queue, 0], queue
+    beyond = at.costs.size
+    if at.waiting[beyond] == 0:
+        return NOWHERE, NOWHERE
+    return at.heaps[beyond, 0], int(at.rules[SAMPLING_QUEUE])
+
+
+@part
+def launch(at: TaskQueues, job: int, queue: int, now: float) -> int:
+    """Start the next task of a job, charged to a queue; the how manieth of the job's it is."""
     row = at.jobs[job]
+    place = int(row[LAUNCHED])
     row[LAUNCHED] += 1.0
     row[RUNNING] += 1.0
     row[STARTS] += now
@@ -241,7 +246,7 @@ def offer(at: TaskQueues, now: float) -> tuple[int, int]:
     _settle(at, job)
     if at.rules[BY_SERVICE] != 0.0:
         _expect(at, job, now)
-    return job, queue
+    return place
 
 
 @part
@@ -289,8 +294,13 @@ def _expect(at: TaskQueues, job: int, now: float) -> None:
 
 @part
 def demote(at: TaskQueues, now: float) -> None:
-    """Let every job that has had too much service for its queue wait in the one for it."""
+    """Let every job that has had too much service for its queue wait in the one for it.
+
+    Only if a task waits: what happens when there is nothing to decide changes no order.
+    """
     expected = at.costs.size + 1
+    if at.rules[BY_SERVICE] == 0.0 or _best_queue(at) == NOWHERE:
+        return
     soon = now + _ROUNDING * max(1.0, abs(now))
     while at.waiting[expected] > 0:
         job = at.heaps[expected, 0]

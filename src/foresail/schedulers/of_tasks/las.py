@@ -5,7 +5,8 @@ from __future__ import annotations
 from foresail.model.registry import register
 from foresail.schedulers.kernels import task_queues
 from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER
-from foresail.schedulers.of_tasks.queueing import QueueParameters, TaskScheduler, without_pilots
+from foresail.schedulers.of_tasks.queueing import QueueParameters, without_pilots
+from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 
 @register("task_scheduler", "las", parameters=QueueParameters)

@@ -8,10 +8,10 @@ from foresail.model.registry import register
 from foresail.schedulers.kernels.task_jobs import PREDICTION
 from foresail.schedulers.of_tasks.queueing import (
     QueueParameters,
-    TaskScheduler,
     require,
     without_pilots,
 )
+from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,12 +134,10 @@ def without_pilots(
     )
 
 
-class TaskScheduler:
-    """A scheduler whose jobs' tasks start apart, each in a slot of its own."""
-
-    def __init__(self, compiled: CompiledTaskScheduler) -> None:
-        self._compiled = compiled
+@runtime_checkable
+class QueuesTasks(Protocol):
+    """A scheduler of tasks that start apart whose queues are those of the kernels."""
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
         """The numbers of the kernels that decide."""
-        return self._compiled
+        ...

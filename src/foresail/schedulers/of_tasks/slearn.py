@@ -13,10 +13,10 @@ from foresail.schedulers.kernels.task_jobs import SAMPLING
 from foresail.schedulers.of_tasks.queueing import (
     CompiledTaskScheduler,
     QueueParameters,
-    TaskScheduler,
     require,
     way,
 )
+from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 _ROUNDINGS: Final = {"floor": pilots.FLOOR, "ceil": pilots.CEIL, "round": pilots.ROUND}
 _STATISTICS: Final = {
@@ -44,6 +44,10 @@ class SLearnParameters(QueueParameters):
         them.
     bootstrap_level
         Which quantile that is.
+    later_stages
+        What the stages after the first are taken to last: each task as long as those of the first
+        (``sampled``), or as the predictor says, corrected by how wrong it was of the first
+        (``history``; so too with the posterior).
     thin_below
         Jobs of fewer tasks go to the first queue, without being sampled.
     dedicated_sampling_queue
@@ -61,6 +65,7 @@ class SLearnParameters(QueueParameters):
     rounding: Literal["floor", "ceil", "round"] = "floor"
     statistic: Literal["mean", "median", "bootstrap", "posterior"] = "mean"
     bootstrap_level: float = 0.5
+    later_stages: Literal["sampled", "history"] = "sampled"
     thin_below: int = 3
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
@@ -108,6 +113,7 @@ class SLearn(TaskScheduler):
                 way(SAMPLING, parameters.thin_below),
                 numbers,
                 parameters.trials,
-                asks_predictor=True,
+                asks_predictor=parameters.statistic == "posterior"
+                or parameters.later_stages == "history",
             )
         )

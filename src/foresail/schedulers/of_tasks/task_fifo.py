@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from foresail.model.registry import NoParameters, register
 from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER
-from foresail.schedulers.of_tasks.queueing import QueueParameters, TaskScheduler, without_pilots
+from foresail.schedulers.of_tasks.queueing import QueueParameters, without_pilots
+from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 
 @register("task_scheduler", "task_fifo")

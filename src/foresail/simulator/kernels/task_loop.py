@@ -32,7 +32,7 @@ from foresail.schedulers.kernels.task_jobs import (
     open_stage,
     submit_job,
 )
-from foresail.schedulers.kernels.task_queues import BY_SERVICE, LAUNCHED, READY, demote, offer
+from foresail.schedulers.kernels.task_queues import READY, demote, launch, offered
 from foresail.simulator.kernels.event_heap import TIME, heap_pop, heap_push
 
 Floats = NDArray[np.float64]
@@ -257,13 +257,12 @@ def _end(at: TaskReplay, now: float) -> None:
 def _fill_slots(at: TaskReplay, now: float) -> None:
     """Offer free slots until none is left, or no task may start."""
     queues = at.scheduler.queues
-    if queues.rules[BY_SERVICE] != 0.0:
-        demote(queues, now)
+    demote(queues, now)
     while at.counters[RUNNING] < at.slots[0]:
-        job, queue = offer(queues, now)
+        job, queue = offered(queues)
         if job < 0:
             return
-        place = int(queues.jobs[job, LAUNCHED]) - 1
+        place = launch(queues, job, queue, now)
         first = at.first_stage[job]
         task = at.order[at.stages[first, FIRST_TASK] + place]
         at.start[task] = now
