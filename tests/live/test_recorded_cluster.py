@@ -19,7 +19,7 @@ from foresail.record.records import EventTaken, Instructed
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import workload
+from scenario.small_cluster import in_parts, workload
 
 NODES = tuple(Node(name, Resources(cpus=1.0)) for name in ("n1", "n2"))
 RACK = Cluster((Partition("rack", Resources(cpus=2.0), NODES),))
@@ -175,11 +175,14 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("conditions", CONDITIONS.values(), ids=CONDITIONS)
-@pytest.mark.parametrize("policy", ["prio,recent", "easy,recent,incremental", "tetrisched"])
+@pytest.mark.parametrize(
+    "policy", ["prio,recent", "easy,recent,incremental", "tetrisched", "fifo_tasks,recent"]
+)
 def test_simulations_are_decided_again(tmp_path, policy, conditions):
-    """Nodes that take jobs along, jobs that are stopped, ends at the same instant."""
+    """Nodes that take jobs along, jobs that are stopped, tasks apart, ends at the same instant."""
     path = tmp_path / "events.jsonl"
-    scenario = Scenario(workload(), parse_policy(policy), "nodes", conditions=conditions)
+    jobs = in_parts() if policy.startswith("fifo_tasks") else workload()
+    scenario = Scenario(jobs, parse_policy(policy), "nodes", conditions=conditions)
     run_scenario(replace(scenario, event_log=path))
 
     def build(manifest):

@@ -199,8 +199,13 @@ class Trial:
     def ended(self, allocation, now):
         return ()
 
-    def nodes_changed(self, cluster):
+    def nodes_changed(self, cluster, now):
         pass
+
+    next_seconds = math.inf
+
+    def advanced(self, now):
+        raise AssertionError("nothing happens within it")
 
 
 class ChangingTrial(Trial):
@@ -228,6 +233,8 @@ def test_it_is_a_cluster_adapter(trial):
 
 class Shared:
     """Processor sharing: of allocations on a node, each runs at its share of the speed."""
+
+    next_seconds = math.inf
 
     def __init__(self, seconds):
         self.seconds = seconds

@@ -47,6 +47,13 @@ Events: TypeAlias = Annotated[
 OnNodes: TypeAlias = Annotated[
     bool, typer.Option("--on-nodes", help="Place tasks on the workload's own nodes.")
 ]
+ShareNodes: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--share-nodes",
+        help="With --on-nodes: tasks share cpus and memory by what they really use over time.",
+    ),
+]
 Cycle: TypeAlias = Annotated[
     float | None,
     typer.Option(
@@ -123,6 +130,7 @@ class ScenarioOptions:
     enforce_limits: bool
     events: Path | None
     on_nodes: bool
+    share_nodes: bool
     cycle: float | None
     start_delay: float | None
     noise: float | None
@@ -159,6 +167,7 @@ class ScenarioOptions:
             start_delay_seconds=self.start_delay or 0.0,
             runtime_noise=self.noise or 0.0,
             node_changes=self._node_changes(),
+            share_nodes=self.share_nodes,
             seed=self.conditions_seed or 0,
         )
         parsed = [parse_policy(text) for text in policies]
@@ -199,6 +208,8 @@ class ScenarioOptions:
         )
 
     def _require_effect(self) -> None:
+        if self.share_nodes and not self.on_nodes:
+            raise InputError("only with --on-nodes", field="--share-nodes")
         if self.outages is not None:
             _mean_times(self.outages)
             if not self.on_nodes:

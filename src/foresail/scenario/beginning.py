@@ -47,4 +47,5 @@ def manifest_of(scenario: Scenario) -> Manifest:
         versions={"foresail": __version__, "python": platform.python_version()},
         inputs={} if digest is None else {source: digest},
         origin_unix_seconds=origin,
+        starts_tasks=scenario.policy_in_force.starts_tasks,
     )

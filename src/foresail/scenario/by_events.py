@@ -17,7 +17,7 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.truth import real_runtimes
+from foresail.simulator.truth import known_runtimes, real_runtimes
 from foresail.traces.binding import require_processors_bind
 from foresail.traces.nodes import require_known_preferences
 from foresail.traces.schedule import Schedule
@@ -28,7 +28,10 @@ def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     jobs = scenario.jobs
     if scenario.place == "processors":
         require_processors_bind(jobs)
-    real_runtimes(jobs)
+    if jobs.tasks is not None and scenario.policy.starts_tasks:
+        known_runtimes(jobs)  # what is wider than the machine starts in parts
+    else:
+        real_runtimes(jobs)
     if scenario.place != "processors":
         require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
     with _event_log(scenario) as log:

@@ -30,6 +30,8 @@ class Need(StrEnum):
     CONDITIONS = "delays, noise and outages"
     NODE_CHANGES = "nodes that come, change and go"
     CONVENTIONS = "conventions other than the standard"
+    SHARED_NODES = "tasks that share nodes"
+    TASKS = "tasks that start apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,19 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.LEARNED_BEFORE
     if conditions.cycle_seconds is not None:
         yield Need.CYCLES
-    if replace(conditions, cycle_seconds=None, node_changes=(), seed=IDEAL.seed) != IDEAL:
+    others = replace(
+        conditions, cycle_seconds=None, node_changes=(), share_nodes=False, seed=IDEAL.seed
+    )
+    if others != IDEAL:
         yield Need.CONDITIONS
     if conditions.node_changes:
         yield Need.NODE_CHANGES
     if scenario.conventions != STANDARD:
         yield Need.CONVENTIONS
+    if conditions.share_nodes:
+        yield Need.SHARED_NODES
+    if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+        yield Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:

@@ -49,6 +49,9 @@ class ClusterConditions:
         When which nodes are down.
     node_changes
         Nodes that come, change and go, each at its time.
+    share_nodes
+        Tasks share the cpus and the memory of their node by what they really use, from moment to
+        moment, and get in each other's way (``foresail.simulator.shared_machines``).
     seed
         Of delays and noise. Those of an allocation depend on the seed and on its name alone, so
         that they are the same under every policy.
@@ -64,6 +67,7 @@ class ClusterConditions:
     runtime_noise: float = 0.0
     outages: tuple[Outage, ...] = ()
     node_changes: tuple[NodeChange, ...] = ()
+    share_nodes: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

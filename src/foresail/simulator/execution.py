@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from foresail.model.allocation import Allocation
@@ -36,8 +37,17 @@ class ExecutionModel(Protocol):
         """An allocation has let go of its place, for whatever reason: the ends that this moves."""
         ...
 
-    def nodes_changed(self, cluster: Cluster) -> None:
+    def nodes_changed(self, cluster: Cluster, now: float) -> None:
         """There are other nodes from now on; what runs has its end."""
+        ...
+
+    @property
+    def next_seconds(self) -> float:
+        """When something happens that may end or move what was not told; infinity if nothing."""
+        ...
+
+    def advanced(self, now: float) -> Sequence[ComingEnd]:
+        """It is that time: the ends that this brings or moves."""
         ...
 
 
@@ -73,6 +83,9 @@ class FixedRuntimes:
         self._conditions = conditions
         self._enforces_limits = enforces_limits
 
+    next_seconds: float = math.inf
+    counters: Mapping[str, float] = MappingProxyType({})
+
     def started(
         self, allocation: Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
@@ -92,6 +105,10 @@ class FixedRuntimes:
         """No other's."""
         return ()
 
-    def nodes_changed(self, cluster: Cluster) -> None:
+    def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
         """What starts from now on runs longer on those of these nodes that it does not prefer."""
         self._slowdowns = Slowdowns(cluster)
+
+    def advanced(self, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing happens
+        """None: all are told at the start."""
+        return ()

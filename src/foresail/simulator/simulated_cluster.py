@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from foresail.model.adapter import Capabilities
 from foresail.model.allocation import Allocation
@@ -76,7 +76,10 @@ class SimulatedCluster:
         self._node_events = _node_events(cluster, conditions, begin_seconds)
         self.cluster = cluster
         self.capabilities = Capabilities(
-            places=True, preempts=True, changes_nodes=bool(self._node_events)
+            places=True,
+            preempts=True,
+            changes_nodes=bool(self._node_events),
+            starts_tasks=True,
         )
         self.wake_descriptor: int | None = None
         self._execution = execution
@@ -120,7 +123,7 @@ class SimulatedCluster:
 
     @property
     def next_seconds(self) -> float:
-        """When the next allocation ends or node changes; infinity if none does."""
+        """When anything happens next; infinity if nothing does."""
         ends = self._ends
         while ends:
             time, _, allocation = ends[0]
@@ -128,8 +131,8 @@ class SimulatedCluster:
             if running is not None and running.end_seconds == time:
                 break
             heapq.heappop(ends)
-        first_end = ends[0][0] if ends else math.inf
-        return min(first_end, self._node_events[-1].time) if self._node_events else first_end
+        soonest = min(ends[0][0] if ends else math.inf, self._execution.next_seconds)
+        return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[Event]:
         """What has ended, and which nodes went and came, up to now."""
@@ -139,6 +142,8 @@ class SimulatedCluster:
                 allocation = heapq.heappop(self._ends)[2]
                 because = self._running[allocation].ended_because
                 events.append(self._end(allocation, time, because))
+            elif self._execution.next_seconds == time:
+                self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
         return events
@@ -181,7 +186,7 @@ class SimulatedCluster:
             case _:
                 self.cluster = changed(self.cluster, event)
                 self._room.change(self.cluster)
-                self._execution.nodes_changed(self.cluster)
+                self._execution.nodes_changed(self.cluster, now)
         if not isinstance(event, NodeUp | NodeAdded):
             for allocation in self._without_room():
                 yield self._end(allocation, now, EndedBecause.LOST)
@@ -201,10 +206,11 @@ class SimulatedCluster:
 
 
 def _held(job: Job, allocation: Allocation) -> Job:
-    """What an allocation holds: what its job does, or the stage that it is of."""
+    """What an allocation holds: what its job does, or the part that it is of."""
     if not allocation.stage:
         return job
-    return replace(job, stages=tuple(s for s in job.stages if s.name == allocation.stage))
+    stage = job.stage(allocation.stage)
+    return job.part(stage, len(allocation.tasks) or stage.tasks)
 
 
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:

@@ -43,7 +43,10 @@ class ScheduleMeta:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission."""
+    """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission.
+
+    Where jobs started in parts, the columns of ``schema.PARTS`` follow.
+    """
 
     jobs: pl.DataFrame
     meta: ScheduleMeta

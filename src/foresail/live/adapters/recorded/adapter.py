@@ -85,7 +85,9 @@ class RecordedAdapter:
         What there was to run on at first.
     """
 
-    capabilities: Final = Capabilities(places=True, preempts=True, changes_nodes=True)
+    capabilities: Final = Capabilities(
+        places=True, preempts=True, changes_nodes=True, starts_tasks=True
+    )
     wake_descriptor: Final = None
 
     def __init__(self, cluster: Cluster) -> None:

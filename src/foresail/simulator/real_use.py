@@ -1,0 +1,181 @@
+"""What tasks really use over time: the truth of shared machines, checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
+from foresail.simulator.kernels.shared_machines import (
+    SEGMENT_COLUMNS,
+    SEGMENT_CPUS,
+    SEGMENT_MEMORY,
+    SEGMENT_SECONDS,
+)
+from foresail.traces.workload import Workload
+
+EVICTION_SHARE: Final = 0.95
+"""Of a machine's memory: when so much is held, tasks are evicted (chosen; spec section 14)."""
+
+_ROUNDING_SECONDS: Final = 1e-6
+_ROW: Final = "row"
+
+
+@dataclass(frozen=True)
+class RealUse:
+    """Segments of use of every task.
+
+    Parameters
+    ----------
+    segments
+        Seconds at full pace, cpus and bytes of memory; shape (segments, 3).
+    bounds
+        Per job id, the first segment of each of its tasks and, at last, the end of the last task's;
+        shape (tasks + 1,).
+    """
+
+    segments: NDArray[np.float64]
+    bounds: Mapping[str, NDArray[np.int64]]
+
+
+def real_use(workload: Workload, cluster: Cluster) -> RealUse:
+    """What every task uses: the averages of the usage table, period by period.
+
+    Raises
+    ------
+    InputError
+        If there is no usage table, a number in it is none or negative, a task's periods are not one
+        after the other, end before the task does, or are missing, or no machine of the cluster can
+        hold what a task asks for or uses.
+    """
+    usage = workload.usage
+    if usage is None or not usage.height:
+        raise InputError(
+            "the workload does not say what tasks use",
+            source=workload.meta.source,
+            expected="a workload folder with a usage table",
+        )
+    source = workload.meta.source
+    usage = usage.with_row_index(_ROW, offset=1)
+    _refuse_periods(usage, source)
+    usage = usage.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
+    _refuse_series(usage, workload)
+    _refuse_wide(usage, workload, cluster)
+    segments = np.empty((usage.height, SEGMENT_COLUMNS))
+    segments[:, SEGMENT_SECONDS] = (usage["end_seconds"] - usage["start_seconds"]).to_numpy()
+    segments[:, SEGMENT_CPUS] = usage["average_cpus"].to_numpy()
+    segments[:, SEGMENT_MEMORY] = usage["average_memory_bytes"].to_numpy()
+    tasks = usage.group_by("job_id", "task", maintain_order=True).len()
+    ends = np.cumsum(tasks["len"].to_numpy().astype(np.int64))
+    by_job = tasks.group_by("job_id", maintain_order=True).len()
+    last = np.cumsum(by_job["len"].to_numpy().astype(np.int64))
+    begins = np.concatenate(([0], ends))
+    bounds = {
+        job_id: begins[end - count : end + 1]
+        for job_id, count, end in zip(by_job["job_id"], by_job["len"], last, strict=True)
+    }
+    return RealUse(segments, bounds)
+
+
+def _refuse_periods(usage: pl.DataFrame, source: str) -> None:
+    """Numbers that are none, and periods that do not follow each other."""
+    for name in ("average_cpus", "average_memory_bytes"):
+        value = pl.col(name)
+        bad = value.is_null() | ~value.is_finite() | (value < 0.0)
+        _refuse_row(usage, bad, name, "a number, 0 or above", source)
+    start, end = pl.col("start_seconds"), pl.col("end_seconds")
+    never = start.is_null() | ~end.is_finite() | ~(end > start)
+    _refuse_row(usage, never.fill_null(value=True), "end_seconds", "later than its start", source)
+    before = end.shift().over("job_id", "task")
+    apart = (start - before).abs() > _ROUNDING_SECONDS
+    expected = "when the period before it ends"
+    _refuse_row(usage, apart.fill_null(value=False), "start_seconds", expected, source)
+
+
+def _refuse_series(usage: pl.DataFrame, workload: Workload) -> None:
+    """Tasks without use, and use that ends before its task."""
+    source = workload.meta.source
+    measured = usage.group_by("job_id", "task").agg(
+        (pl.col("end_seconds").max() - pl.col("start_seconds").min()).alias("measured"),
+        pl.col(_ROW).last(),
+    )
+    by_job = measured.group_by("job_id").agg(pl.len(), pl.col("measured").max(), pl.col(_ROW).max())
+    jobs = workload.jobs.select("job_id", "tasks", "runtime_seconds")
+    jobs = jobs.join(by_job, on="job_id", how="left", maintain_order="left")
+    missing = jobs.filter((pl.col("len").fill_null(0) != pl.col("tasks")).fill_null(value=True))
+    if missing.height:
+        job_id, tasks, *_ = missing.row(0)
+        raise InputError(
+            f"the usage table has not as many tasks of job {job_id} as there are",
+            source=source,
+            field="usage.task",
+            value=missing["len"][0] or 0,
+            expected=f"periods of {tasks} tasks",
+        )
+    real = jobs.rename({"runtime_seconds": "seconds"})
+    if workload.tasks is not None:
+        tasks_of = workload.tasks.select("job_id", "task", seconds="runtime_seconds")
+        real = measured.join(tasks_of, on=["job_id", "task"]).sort(_ROW)
+    early = real.filter(pl.col("measured") < pl.col("seconds") - _ROUNDING_SECONDS)
+    if early.height:
+        raise InputError(
+            f"the use of a task of job {early['job_id'][0]} ends before the task does",
+            source=source,
+            field=f"usage.end_seconds, row {early[_ROW][0]}",
+            value=f"after {early['measured'][0]:g} s",
+            expected=f"after {early['seconds'][0]:g} s, its runtime",
+        )
+
+
+def _refuse_wide(usage: pl.DataFrame, workload: Workload, cluster: Cluster) -> None:
+    """Tasks that ask for more than any machine has, or use it."""
+    machines = {node.total for partition in cluster.partitions for node in partition.nodes}
+    if not machines:
+        raise InputError(
+            "tasks share named machines alone",
+            source=workload.meta.source,
+            expected="a workload folder with a nodes table",
+        )
+    source = workload.meta.source
+    jobs = workload.jobs.with_row_index(_ROW, offset=1)
+    asks, memory = pl.col("cpus_per_task"), pl.col("memory_bytes_per_task").fill_null(0.0)
+    unknown = asks.is_null() | ~(asks > 0.0)
+    expected = "above 0: cpus are shared out in proportion to it"
+    _refuse_row(jobs, unknown, "cpus_per_task", expected, source, "jobs")
+    kinds = sorted(machines, key=lambda each: (each.cpus, each.memory_bytes))
+    fits = _any((asks <= each.cpus) & (memory <= each.memory_bytes) for each in kinds)
+    most = " or ".join(f"{each.cpus:g} cpus and {each.memory_bytes:g} bytes" for each in kinds)
+    _refuse_row(jobs, ~fits, "cpus_per_task", f"at most a machine's {most}", source, "jobs")
+    used, held = pl.col("average_cpus"), pl.col("average_memory_bytes")
+    limits = [(each, each.memory_bytes * EVICTION_SHARE) for each in kinds]
+    wide = ~_any(used <= each.cpus for each in kinds)
+    _refuse_row(usage, wide, "average_cpus", f"at most a machine's {most}", source)
+    fits = _any((used <= each.cpus) & (held < limit) for each, limit in limits)
+    expected = f"below {EVICTION_SHARE:.0%} of a machine's memory ({most})"
+    _refuse_row(usage, ~fits, "average_memory_bytes", expected, source)
+
+
+def _any(conditions: Iterable[pl.Expr]) -> pl.Expr:
+    return pl.any_horizontal(*conditions)
+
+
+def _refuse_row(
+    rows: pl.DataFrame, bad: pl.Expr, name: str, expected: str, source: str, table: str = "usage"
+) -> None:
+    """Refuse a table by the first of its rows that is bad."""
+    found = rows.filter(bad)
+    if found.height:
+        raise InputError(
+            f"{found.height} rows of the {table} table cannot be, the first is of job "
+            f"{found['job_id'][0]}",
+            source=source,
+            field=f"{table}.{name}, row {found[_ROW][0]}",
+            value=found[name][0],
+            expected=expected,
+        )

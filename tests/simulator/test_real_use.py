@@ -1,0 +1,126 @@
+"""What tasks use, read from a workload's tables; and the tables that are refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.errors import InputError
+from foresail.model.resources import Resources
+from foresail.simulator.real_use import real_use
+from foresail.traces.measured import tasks_table, usage_table
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+MACHINES = Cluster(
+    (Partition("all", Resources(6.0, 120.0), (Node("small", Resources(2.0, 100.0)),
+     Node("large", Resources(4.0, 20.0)))),)
+)  # fmt: skip
+
+JOBS = {
+    "job_id": ["late", "early"],
+    "submit_seconds": [5.0, 0.0],
+    "runtime_seconds": [30.0, 10.0],
+    "tasks": [2, 1],
+    "cpus_per_task": [1.0, 2.0],
+    "memory_bytes_per_task": [20.0, 10.0],
+}
+USAGE = {
+    "job_id": ["late", "late", "late", "early"],
+    "task": [0, 0, 1, 3],
+    "start_seconds": [7.0, 17.0, 7.0, 100.0],
+    "end_seconds": [17.0, 37.0, 27.0, 110.0],
+    "average_cpus": [0.5, 1.5, 0.25, 2.0],
+    "average_memory_bytes": [5.0, 6.0, 7.0, 8.0],
+}
+
+
+def made(usage=(), jobs=(), tasks=None):
+    """A workload with some columns replaced; without a usage table for None."""
+    table = None if usage is None else usage_table({**USAGE, **dict(usage)})
+    meta = WorkloadMeta("made", "made")
+    return Workload(jobs_table({**JOBS, **dict(jobs)}), meta, tasks=tasks, usage=table)
+
+
+def test_segments_are_the_periods_of_every_task():
+    use = real_use(made(), MACHINES)
+    late, early = use.bounds["late"], use.bounds["early"]
+    tasks = [use.segments[first:end].tolist() for first, end in pairwise(late)]
+    assert tasks == [[[10.0, 0.5, 5.0], [20.0, 1.5, 6.0]], [[20.0, 0.25, 7.0]]]
+    assert use.segments[early[0] : early[1]].tolist() == [[10.0, 2.0, 8.0]]
+    assert len(early) == 2
+
+
+def refusal(workload, cluster=MACHINES):
+    with pytest.raises(InputError) as caught:
+        real_use(workload, cluster)
+    return caught.value
+
+
+# The usage table is sorted by job: the row of "early" is the first.
+@pytest.mark.parametrize(
+    ("column", "values", "row", "value"),
+    [
+        ("average_cpus", [0.5, -1.5, 0.25, 2.0], 3, -1.5),
+        ("average_cpus", [0.5, 1.5, float("nan"), 2.0], 4, float("nan")),
+        ("average_cpus", [0.5, 1.5, 0.25, 4.5], 1, 4.5),
+        ("average_memory_bytes", [5.0, None, 7.0, 8.0], 3, None),
+        ("average_memory_bytes", [5.0, 6.0, 95.0, 8.0], 4, 95.0),
+        ("end_seconds", [17.0, 17.0, 27.0, 110.0], 3, 17.0),
+        ("start_seconds", [7.0, 18.0, 7.0, 100.0], 3, 18.0),
+    ],
+)
+def test_a_row_that_cannot_be(column, values, row, value):
+    """Negative, no number, more than any machine has, or not after the period before."""
+    error = refusal(made({column: values}))
+    assert error.field == f"usage.{column}, row {row}"
+    assert error.value == pytest.approx(value, nan_ok=True)
+    assert error.expected
+
+
+def test_memory_counts_on_the_machine_that_has_the_cpus():
+    """Small has the memory but not the cpus, large has the cpus but not the memory."""
+    usage = {"average_cpus": [0.5, 3.0, 0.25, 2.0], "average_memory_bytes": [5.0, 30.0, 7.0, 8.0]}
+    assert refusal(made(usage)).field == "usage.average_memory_bytes, row 3"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "field"),
+    [
+        ({"cpus_per_task": [1.0, 5.0]}, "jobs.cpus_per_task, row 1"),
+        ({"cpus_per_task": [3.0, 2.0]}, "jobs.cpus_per_task, row 2"),
+        ({"cpus_per_task": [0.0, 2.0]}, "jobs.cpus_per_task, row 2"),
+    ],
+)
+def test_a_task_that_no_machine_holds(jobs, field):
+    """Too many cpus; three cpus with 20 bytes, which large has, and with 21, which none has."""
+    if field.endswith("2") and jobs["cpus_per_task"][0] == 3.0:
+        real_use(made(jobs=jobs), MACHINES)
+        jobs = {**jobs, "memory_bytes_per_task": [21.0, 10.0]}
+    assert refusal(made(jobs=jobs)).field == field
+
+
+def test_series_that_end_early():
+    """Before the job where tasks are not known; before the task where they are."""
+    error = refusal(made(jobs={"runtime_seconds": [31.0, 10.0]}))
+    assert (error.field, error.value) == ("usage.end_seconds, row 4", "after 30 s")
+    runtimes = {"job_id": ["late", "late", "early"], "task": [0, 1, 3]}
+    tasks = tasks_table({**runtimes, "runtime_seconds": [30.0, 21.0, 10.0]})
+    error = refusal(made(tasks=tasks))
+    assert (error.field, error.value) == ("usage.end_seconds, row 4", "after 20 s")
+
+
+def test_tasks_without_use():
+    assert refusal(made(None)).expected.startswith("a workload folder")
+    error = refusal(made(jobs={"tasks": [2, 2]}))
+    assert (error.field, error.value) == ("usage.task", 1)
+    assert refusal(made(), Cluster.of_processors(4)).expected.endswith("nodes table")
+
+
+def test_rows_of_jobs_that_are_not_there_do_not_count():
+    usage = made().usage
+    further = usage.with_columns(pl.lit("other").alias("job_id"))
+    workload = Workload(made().jobs, made().meta, usage=pl.concat([usage, further]))
+    assert sorted(real_use(workload, MACHINES).bounds) == ["early", "late"]
