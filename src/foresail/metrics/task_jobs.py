@@ -56,7 +56,9 @@ def plotted(ratio: Floats) -> Floats:
     return shown
 
 
-def normalised_waiting(submit: Floats, start: Floats, seconds: Floats, first_task: Integers) -> Floats:
+def normalised_waiting(
+    submit: Floats, start: Floats, seconds: Floats, first_task: Integers
+) -> Floats:
     """Mean wait of a job's tasks over their mean runtime; nan for jobs that take no time.
 
     Parameters
