@@ -159,6 +159,21 @@ def test_a_run_teaches_its_later_jobs() -> None:
     assert estimates[2] == pytest.approx(40.0)
 
 
+def test_what_history_knows_better_is_not_sampled() -> None:
+    """Jobs alike that all take the same, of tasks that do not: the second is not sampled any more.
+
+    The first one is, since nobody knows yet how tasks vary.
+    """
+    tasks = (5.0, 15.0, 5.0, 15.0)
+    before = workload_of(one_stage(*((0.0, tasks),) * 9), 40)
+    now = workload_of(one_stage((0.0, tasks), (100.0, tasks)), 4)
+    policy = "slearn(source=surer),history(features=[stage])"
+    result = replay_task_arrays(now, parse_policy(policy), before)
+    assert result.pilots.tolist() == [1, 0]
+    assert result.estimate[1] == pytest.approx(40.0)
+    assert result.estimated[1] == 100.0
+
+
 @st.composite
 def stages(draw: st.DrawFn) -> tuple[SlowStage, ...]:
     made = []

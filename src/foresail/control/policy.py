@@ -82,6 +82,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "slearn-point-est": "predicted_queues,history_point(utility=median)",
         "slearn-oracle": "predicted_queues,clairvoyant",
         "slearn-dag": "slearn(later_stages=history),history_point",
+        "slearn-surer": "slearn(source=surer),history",
         "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
@@ -90,7 +91,8 @@ Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``
 ablations and baselines; TetriSched, its ablations and the stack that it is compared with
 (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
 ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and ``task_fifo``; what it
-does with stages; and the belief that joins history with pilots, which the paper proposes."""
+does with stages; and, which the paper proposes, the belief that joins history with pilots, and the
+choice of the surer of the two."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
