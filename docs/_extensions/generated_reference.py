@@ -30,6 +30,7 @@ from foresail.traces import schema
 
 TITLES = {
     "scheduler": "Schedulers",
+    "task_scheduler": "Task schedulers",
     "predictor": "Predictors",
     "correction": "Corrections",
     "reader": "Readers",

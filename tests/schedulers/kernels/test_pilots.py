@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from foresail.schedulers.kernels import pilots
 
 FIRST = 3 * 100
+NONE = pilots.Prior(np.nan, np.nan, np.nan, np.nan)
 
 
 def ratio_after(scores, asked=FIRST):
@@ -111,14 +112,19 @@ def test_golden_10_4():
 
 @pytest.mark.parametrize(
     ("statistic", "expected"),
-    [(pilots.MEAN, 4.0), (pilots.MEDIAN, 2.0), (pilots.POSTERIOR, 4.0)],
+    [
+        (pilots.MEAN, 4.0),
+        (pilots.MEDIAN, 2.0),
+        (pilots.POSTERIOR, 4.0),
+        (pilots.LOG_POSTERIOR, 4.0),
+    ],
 )
 def test_statistics(statistic, expected):
     """Without a prior the posterior is the mean."""
     numbers = np.zeros(pilots.PILOT_NUMBERS)
     numbers[pilots.STATISTIC] = statistic
     told = np.array([9.0, 1.0, 2.0])
-    assert pilots.task_seconds(numbers, told, np.zeros(200), np.nan, np.nan, 0) == expected
+    assert pilots.task_seconds(numbers, told, np.zeros(200), NONE, 0) == expected
     assert told.tolist() == [9.0, 1.0, 2.0]
 
 
@@ -129,21 +135,28 @@ def test_bootstrap_levels_ascend():
     told = np.array([9.0, 1.0, 2.0])
     values = []
     for numbers[pilots.LEVEL] in (0.0, 0.5, 1.0):
-        values.append(pilots.task_seconds(numbers, told, np.zeros(200), np.nan, np.nan, 3))
+        values.append(pilots.task_seconds(numbers, told, np.zeros(200), NONE, 3))
     assert values == sorted(values)
     assert values[0] == 1.0
     assert values[2] == 9.0
     assert 3.0 <= values[1] <= 5.0
 
 
-def test_a_prior_counts_for_less_the_more_pilots_there_are():
+@pytest.mark.parametrize("statistic", [pilots.POSTERIOR, pilots.LOG_POSTERIOR])
+def test_a_prior_counts_for_less_the_more_pilots_there_are(statistic):
     """With the variation that other jobs have shown."""
     numbers = np.zeros(pilots.PILOT_NUMBERS)
-    numbers[pilots.STATISTIC] = pilots.POSTERIOR
+    numbers[pilots.STATISTIC] = statistic
     pilots.learn_variation(numbers, 2.0, 4.0, 10.0)
     assert numbers[pilots.VARIATION] == pytest.approx(0.5)
     found = [
-        pilots.task_seconds(numbers, np.full(count, 10.0), np.zeros(200), 2.0, 4.0, 0)
+        pilots.task_seconds(
+            numbers,
+            np.full(count, 10.0),
+            np.zeros(200),
+            pilots.Prior(2.0, 4.0, np.log(2.0), 1.0),
+            0,
+        )
         for count in (1, 2, 8, 64)
     ]
     assert found == sorted(found)
@@ -159,3 +172,12 @@ def test_history_is_surer_where_jobs_differ_less_than_their_tasks():
     assert not pilots.history_is_surer(numbers, 10.0, 51.0, 1)
     assert not pilots.history_is_surer(numbers, 10.0, 26.0, 2)
     assert not pilots.history_is_surer(numbers, 10.0, np.nan, 1)
+
+
+def test_the_posterior_of_logarithms():
+    """Halfway between them (as a ratio) where both are as sure; a certain prior is not moved."""
+    told = np.array([8.0])
+    assert pilots.log_posterior_median(told, np.expm1(1.0), np.log(2.0), 1.0) == pytest.approx(4.0)
+    assert pilots.log_posterior_median(told, 1.0, np.log(2.0), 0.0) == pytest.approx(2.0)
+    assert pilots.log_posterior_median(told, 0.0, np.log(2.0), 0.0) == 8.0
+    assert pilots.log_posterior_median(np.zeros(1), 1.0, np.log(2.0), 1.0) == 0.0

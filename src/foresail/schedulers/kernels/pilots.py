@@ -27,9 +27,10 @@ MEAN: Final = 0
 MEDIAN: Final = 1
 BOOTSTRAP: Final = 2
 POSTERIOR: Final = 3
+LOG_POSTERIOR: Final = 4
 """What stands for a task of the job: the mean of the pilots, their median, a quantile of the means
-of samples drawn from them with replacement, or the mean of the belief that joins history with
-them."""
+of samples drawn from them with replacement, or what is believed when history is joined with them:
+the mean if both are normal, the median if both are log-normal."""
 
 PERCENT: Final = 0
 ROUNDING: Final = 1
@@ -221,8 +222,8 @@ def posterior_mean(
 def history_is_surer(numbers: Floats, prior: float, prior_variance: float, pilots: int) -> bool:
     """Whether a belief about the mean of a job's tasks errs less than so many pilots would.
 
-    Their mean has the variance of tasks, as other jobs have shown it, over their number (spec slearn
-    section 6.1). False as long as no other job has.
+    Their mean has the variance of tasks, as other jobs have shown it, over their number (spec
+    slearn, section 6.1). False as long as no other job has.
     """
     jobs = numbers[VARIATION_JOBS]
     if jobs == 0.0 or not (math.isfinite(prior) and math.isfinite(prior_variance)):
@@ -245,9 +246,43 @@ def _task_variance(numbers: Floats, pilots: Floats) -> float:
 
 
 @bare_kernel
-def task_seconds(
-    numbers: Floats, pilots: Floats, room: Floats, prior: float, prior_variance: float, job: int
+def log_posterior_median(
+    pilots: Floats, relative_variance: float, prior: float, prior_variance: float
 ) -> float:
+    """Median of the belief after the pilots, if the logarithm of a job's mean is normal.
+
+    Long jobs among short ones, which a normal belief cannot think of, do not surprise it.
+
+    Parameters
+    ----------
+    pilots
+        Seconds of each.
+    relative_variance
+        Squared coefficient of variation of tasks within a job.
+    prior, prior_variance
+        Mean and variance of the logarithm of the job's mean before.
+    """
+    mean = _mean(pilots)
+    if mean <= 0.0 or not (math.isfinite(prior) and math.isfinite(prior_variance)):
+        return mean
+    variance = math.log1p(relative_variance / pilots.size)
+    if variance + prior_variance == 0.0:
+        return mean
+    weight = prior_variance / (variance + prior_variance)
+    return math.exp(weight * math.log(mean) + (1.0 - weight) * prior)
+
+
+class Prior(NamedTuple):
+    """A belief about the mean of a job's tasks: its mean and variance, and its logarithm's."""
+
+    mean: float
+    variance: float
+    log_mean: float
+    log_variance: float
+
+
+@bare_kernel
+def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior, job: int) -> float:
     """What a task of the job is expected to take, by its pilots.
 
     Parameters
@@ -258,7 +293,7 @@ def task_seconds(
         Seconds of each.
     room
         To work in, as long as the longer of the pilots and of 200.
-    prior, prior_variance
+    prior
         Belief about the mean of the job's tasks before (nan: none).
     job
         Counts the jobs in order of submission.
@@ -278,7 +313,11 @@ def task_seconds(
             room[sample] = total / count
         return _place_in_order(room[:_RESAMPLES], numbers[LEVEL])
     if statistic == POSTERIOR:
-        return posterior_mean(pilots, _task_variance(numbers, pilots), prior, prior_variance)
+        return posterior_mean(pilots, _task_variance(numbers, pilots), prior.mean, prior.variance)
+    if statistic == LOG_POSTERIOR:
+        mean = _mean(pilots)
+        relative = _task_variance(numbers, pilots) / (mean * mean) if mean > 0.0 else 0.0
+        return log_posterior_median(pilots, relative, prior.log_mean, prior.log_variance)
     return _mean(pilots)
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel
 from foresail.schedulers.kernels.task_jobs import (
-    OTHERS,
-    PRIOR,
-    PRIOR_VARIANCE,
     TaskJobs,
+    believe_nothing,
     end_job,
     end_task_of_job,
     estimate_job,
@@ -38,10 +34,7 @@ def submit_unbelieved(
     at: TaskJobs, job: int, first_order: Integers, tasks: int, now: float
 ) -> None:
     """A job of whom nothing is believed comes, after as many others as its row has before it."""
-    row = at.queues.jobs[job]
-    row[PRIOR] = math.nan
-    row[PRIOR_VARIANCE] = math.nan
-    row[OTHERS] = math.nan
+    believe_nothing(at.queues.jobs[job])
     submit_job(at, job, job, first_order, tasks, now)
     open_stage(at, job, first_order.size)
 

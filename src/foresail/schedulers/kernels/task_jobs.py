@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.columns import PREDICTED, Q10, Q90
+from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import part
 from foresail.schedulers.kernels.pilots import (
     ASKED,
@@ -26,6 +26,7 @@ from foresail.schedulers.kernels.pilots import (
     ROUNDING,
     SEED,
     Pilots,
+    Prior,
     draw_pilots,
     history_is_surer,
     learn_ratio,
@@ -77,12 +78,15 @@ SECONDS: Final = QUEUE_COLUMNS + 11
 FIRST_SECONDS: Final = QUEUE_COLUMNS + 12
 FIRST_SQUARES: Final = QUEUE_COLUMNS + 13
 ORDINAL: Final = QUEUE_COLUMNS + 14
-JOB_COLUMNS: Final = QUEUE_COLUMNS + 15
+LOG_PRIOR: Final = QUEUE_COLUMNS + 15
+LOG_PRIOR_VARIANCE: Final = QUEUE_COLUMNS + 16
+JOB_COLUMNS: Final = QUEUE_COLUMNS + 17
 """A job's row, behind what the queues need: its tasks; its pilots, and how many of these have
 ended; the ratio that it was given to learn about (0: none); the seconds of all its tasks as
 estimated (nan: not) and when; the tasks of its first stage, the belief about their mean and its
 variance, and the predicted seconds of all other stages' tasks (nan: unknown); tasks that have
-ended, their seconds, and those of the first stage with their squares; how many jobs came before."""
+ended, their seconds, and those of the first stage with their squares; how many jobs came before;
+the belief about the logarithm of that mean, and its variance."""
 
 _TENTHS_APART: Final = 2.0 * 1.2815515655446004
 """Standard deviations between the 10 % and the 90 % quantile of a normal distribution."""
@@ -107,6 +111,13 @@ TASK_JOBS = types.NamedTuple(
 
 
 @part
+def believe_nothing(row: Floats) -> None:
+    """Of a job's stages nothing is believed."""
+    for column in (PRIOR, PRIOR_VARIANCE, OTHERS, LOG_PRIOR, LOG_PRIOR_VARIANCE):
+        row[column] = math.nan
+
+
+@part
 def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
     """Write what a predictor believes of a job's stages into its row.
 
@@ -122,6 +133,11 @@ def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
     row[PRIOR] = summaries[0, PREDICTED]
     spread = (summaries[0, Q90] - summaries[0, Q10]) / _TENTHS_APART
     row[PRIOR_VARIANCE] = spread * spread
+    low, middle, high = summaries[0, Q10], summaries[0, Q50], summaries[0, Q90]
+    if low > 0.0:
+        log_spread = math.log(high / low) / _TENTHS_APART
+        row[LOG_PRIOR] = math.log(middle)
+        row[LOG_PRIOR_VARIANCE] = log_spread * log_spread
     others = 0.0
     for stage in range(1, widths.size):
         others += summaries[stage, PREDICTED] * widths[stage]
@@ -254,8 +270,7 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
         at.pilots.numbers,
         told[: int(row[PILOTS_OF_JOB])],
         at.work,
-        row[PRIOR],
-        row[PRIOR_VARIANCE],
+        Prior(row[PRIOR], row[PRIOR_VARIANCE], row[LOG_PRIOR], row[LOG_PRIOR_VARIANCE]),
         int(row[ORDINAL]),
     )
     first = row[FIRST_TASKS]

@@ -24,6 +24,7 @@ _STATISTICS: Final = {
     "median": pilots.MEDIAN,
     "bootstrap": pilots.BOOTSTRAP,
     "posterior": pilots.POSTERIOR,
+    "log_posterior": pilots.LOG_POSTERIOR,
 }
 
 
@@ -44,14 +45,14 @@ class SLearnParameters(QueueParameters):
         What becomes of a number of pilots that is not whole; one at least is a pilot.
     statistic
         What stands for all tasks: the ``mean`` of the pilots, their ``median``, a quantile of
-        ``bootstrap`` means, or the mean of the ``posterior`` that joins the predictor's belief with
-        them.
+        ``bootstrap`` means, or what follows when the predictor's belief is joined with them: the
+        mean if all is normal (``posterior``), the median if it is log-normal (``log_posterior``).
     bootstrap_level
         Which quantile that is.
     later_stages
         What the stages after the first are taken to last: each task as long as those of the first
         (``sampled``), or as the predictor says, corrected by how wrong it was of the first
-        (``history``; so too with the posterior).
+        (``history``; so too with the posteriors).
     thin_below
         Jobs of fewer tasks go to the first queue, without being sampled.
     dedicated_sampling_queue
@@ -68,7 +69,7 @@ class SLearnParameters(QueueParameters):
     source: Literal["pilots", "surer"] = "pilots"
     pilot_percent: float | None = None
     rounding: Literal["floor", "ceil", "round"] = "floor"
-    statistic: Literal["mean", "median", "bootstrap", "posterior"] = "mean"
+    statistic: Literal["mean", "median", "bootstrap", "posterior", "log_posterior"] = "mean"
     bootstrap_level: float = 0.5
     later_stages: Literal["sampled", "history"] = "sampled"
     thin_below: int = 3
@@ -113,7 +114,7 @@ class SLearn(TaskScheduler):
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
         asks = (
-            parameters.statistic == "posterior"
+            parameters.statistic in {"posterior", "log_posterior"}
             or parameters.later_stages == "history"
             or parameters.source == "surer"
         )

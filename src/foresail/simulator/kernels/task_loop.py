@@ -19,13 +19,11 @@ from foresail.kernels.compile import entry, merged_part, part
 from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
 from foresail.schedulers.kernels.task_jobs import (
     ENDED_TASKS,
-    OTHERS,
-    PRIOR,
-    PRIOR_VARIANCE,
     TASK_JOBS,
     TASKS,
     TaskJobs,
     believe,
+    believe_nothing,
     end_job,
     end_task_of_job,
     estimate_job,
@@ -158,9 +156,7 @@ def _tell(step: float, inputs: PredictorInputs, stage: int, now: float, seconds:
 def _predict(at: TaskReplay, job: int, now: float) -> None:
     """Ask what the job's stages are believed to take."""
     row = at.scheduler.queues.jobs[job]
-    row[PRIOR] = math.nan
-    row[PRIOR_VARIANCE] = math.nan
-    row[OTHERS] = math.nan
+    believe_nothing(row)
     if at.steps[PREDICT] == 0.0:
         return
     first, last = at.first_stage[job], at.first_stage[job + 1]

@@ -50,6 +50,9 @@ class PreparationParameters:
     load
         Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
         the source on its own machine.
+    width_follows_size
+        Of a population: how far, from 0 to 1, the jobs of names with large jobs are the wider ones.
+        Published are the shares of jobs and work alone; 0 takes width and size as independent.
     wide
         What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
         Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's).
@@ -62,6 +65,7 @@ class PreparationParameters:
     part: Literal["run", "history"] = "run"
     slots: int = 150
     load: float | None = None
+    width_follows_size: float = 0.0
     wide: Literal["drop", "compress"] = "drop"
     most_tasks: int = 150
     compression: float = 441.0 / 150.0
@@ -69,6 +73,13 @@ class PreparationParameters:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
         require_positive(self, "load")
+        if not 0.0 <= self.width_follows_size <= 1.0:
+            raise InputError(
+                "parameter out of range",
+                field="width_follows_size",
+                value=self.width_follows_size,
+                expected="from 0 to 1",
+            )
         require_choice(
             self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
         )
@@ -95,7 +106,8 @@ def halves(
     """
     if parameters.source is None:
         calibration = CALIBRATIONS[parameters.calibration]
-        jobs, load = calibrated(population, calibration, random), calibration.load
+        follows = parameters.width_follows_size
+        jobs, load = calibrated(population, calibration, random, follows), calibration.load
     else:
         log = load_workload(Path(parameters.source))
         jobs = jobs_with_tasks(log)
