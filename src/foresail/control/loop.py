@@ -481,7 +481,7 @@ class Controller:
         job = running.job
         for observer in self._observe_tasks:
             observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
-        if parts.because is not None:
+        if parts.because is outcome.ended_because:
             self._stop_rest(parts)
         if parts.ended_because is not None:
             self._release(part.job_id)
