@@ -208,7 +208,7 @@ class LogFold:
                 self._happen(event, now)
             case ReasonsChanged(reasons=reasons, time=since):
                 self._reasons |= {job_id: (reason, since) for job_id, reason in reasons.items()}
-            case Instructed(instruction=Start(job_id=job_id) | Withdraw(job_id=job_id)):
+            case Instructed(instruction=Start(job_id=job_id, stage="") | Withdraw(job_id=job_id)):
                 self._reasons.pop(job_id, None)
             case Solved():
                 self._solved = record
