@@ -86,10 +86,7 @@ class RunningJob:
     @property
     def held(self) -> Job:
         """The job as if what runs were all of it: what its place is held for."""
-        if not self.stage:
-            return self.job
-        stage = self.job.stage(self.stage)
-        return self.job.part(stage, len(self.tasks) or stage.tasks)
+        return self.job.held(self.stage, self.tasks)
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""
