@@ -17,7 +17,7 @@ from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import history, workload
+from scenario.small_cluster import history, in_parts, workload
 
 PLAIN = Scenario(workload(), parse_policy("easy,recent"))
 NEEDING = {
@@ -30,6 +30,7 @@ NEEDING = {
     Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
     Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
+    Need.TASKS: {"workload": in_parts(), "policy": parse_policy("fifo_tasks")},
 }
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},

@@ -21,7 +21,7 @@ from foresail.model.protocols import (
     capabilities_of_scheduler,
 )
 from foresail.model.registry import Entry, entries, find, find_quickly
-from foresail.model.short_form import Part, make_part, name_and_settings, split
+from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -79,9 +79,9 @@ _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incre
 class Policy:
     """A scheduler, a predictor and a correction; ``name`` is what people call the combination."""
 
-    scheduler: Part
-    predictor: Part
-    correction: Part
+    scheduler: PlugIn
+    predictor: PlugIn
+    correction: PlugIn
     name: str | None = None
 
     @property
@@ -126,10 +126,10 @@ class Policy:
         return self.scheduler.build(), self.predictor.build(), self.correction.build()
 
 
-def _told(part: Part, cycle_seconds: float) -> Part:
+def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
     if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
         return part
-    return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
+    return PlugIn(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
 
 
 def is_compiled(policy: Policy) -> bool:
@@ -149,7 +149,7 @@ def parse_policy(text: str) -> Policy:
     """
     called = text.strip().lower()
     written = NAMED_POLICIES.get(called, text)
-    parts: dict[str, Part] = {}
+    parts: dict[str, PlugIn] = {}
     for each in split(written):
         name, settings = name_and_settings(each)
         entry = _entry(name, parts)
@@ -160,7 +160,7 @@ def parse_policy(text: str) -> Policy:
     return Policy(**parts, name=called if called in NAMED_POLICIES else None)
 
 
-def _entry(name: str, taken: Mapping[str, Part]) -> Entry:
+def _entry(name: str, taken: Mapping[str, PlugIn]) -> Entry:
     """The plug-in of this name in the first family that has none yet."""
     open_families = [family for family in PARTS if family not in taken]
     for family in open_families:

@@ -157,7 +157,8 @@ class PredictorState(NamedTuple):
 class PredictorSteps(NamedTuple):
     """A predictor as compiled steps.
 
-    ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended;
+    ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended,
+    and leaves all that ``observe`` will learn from as ``predict`` wrote it;
     None: predictions stay as they were at submission. ``belief`` is a ``BELIEF_STEP``, the others
     are ``PREDICTOR_STEP``s; None: the belief is the point in the summary row.
     """

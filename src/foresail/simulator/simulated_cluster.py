@@ -197,7 +197,7 @@ class SimulatedCluster:
         left = self._room.copy()
         lost = []
         for allocation, running in self._running.items():
-            held = self._job_of(allocation.job_id).held(allocation.stage, allocation.tasks)
+            held = self._job_of(allocation.job_id).held_by(allocation.stage, allocation.tasks)
             if left.has_room(held, running.placement):
                 left.take(held, running.placement)
             else:
