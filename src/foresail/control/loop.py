@@ -354,7 +354,10 @@ class Controller:
             if unmet is not None:
                 return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
         if job_id in state.too_wide:
-            numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
+            parts = state.parts_of(job_id)
+            at_once = (pending.job,) if parts is None else parts.smallest()
+            most = max(each.cpus for each in at_once)
+            numbers = {"cpus": most, "total": state.cluster.total.cpus}
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self._draining:
             return Reason(ReasonCode.DRAINING)
@@ -481,7 +484,7 @@ class Controller:
         job = running.job
         for observer in self._observe_tasks:
             observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
-        if parts.because is not None:
+        if parts.because is outcome.ended_because:
             self._stop_rest(parts)
         if parts.ended_because is not None:
             self._release(part.job_id)

@@ -86,7 +86,7 @@ class RunningJob:
     @property
     def held(self) -> Job:
         """The job as if what runs were all of it: what its place is held for."""
-        return self.job.held_by(self.stage, self.tasks)
+        return self.job.held(self.stage, self.tasks)
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""
