@@ -49,7 +49,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     Outcome: _WHOLE_JOB,
     records.Predicted: {"belief": []},
     AlikeReasons: {"numbers": {}, "by_job": {}},
-    records.Solved: {"failure": ""},
+    records.Solved: {"failure": "", "left_out": 0},
     records.Decided: {
         "places": {},
         "dropped": [],
