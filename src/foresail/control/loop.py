@@ -644,6 +644,7 @@ class Controller:
                     columns=last.columns,
                     cycle_seconds=in_short(last.cycle_seconds),
                     failure=last.solver_failure,
+                    left_out=last.left_out,
                 )
             )
         if self._remembers is not None:

@@ -18,6 +18,7 @@ REASONS: Final = {
     ReasonCode.DEPENDENCY: "waits for another job to end",
     ReasonCode.DRAINING: "the run is being drained",
     ReasonCode.NOT_CHOSEN: "not chosen by the scheduler",
+    ReasonCode.LEFT_OUT: "more jobs wait than a cycle looks at",
 }
 """What each kind of reason is called."""
 

@@ -133,6 +133,11 @@ class CycleReport(Protocol):
         """What the solver said if it failed; empty if it did not."""
         ...
 
+    @property
+    def left_out(self) -> int:
+        """How many of the waiting jobs it did not look at."""
+        ...
+
 
 @runtime_checkable
 class ReportsCycles(Protocol):

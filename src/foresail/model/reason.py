@@ -21,6 +21,7 @@ class ReasonCode(StrEnum):
     DEPENDENCY = "dependency"
     DRAINING = "draining"
     NOT_CHOSEN = "not_chosen"
+    LEFT_OUT = "left_out"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -33,6 +34,10 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.DEPENDENCY: "waits for job {after} to end",
         ReasonCode.DRAINING: "nothing new is started: the run is being drained",
         ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead:g} jobs are ahead of it",
+        ReasonCode.LEFT_OUT: (
+            "left out of this cycle, which looked at {considered:.0f} of {waiting:.0f} waiting "
+            "jobs; the others come in turn"
+        ),
     }
 )
 
