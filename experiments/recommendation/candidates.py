@@ -23,25 +23,18 @@ PREDICTORS = (
     "recent(partial=true)",
 )
 
-GUARDS = ((1.5, 2.5, 3.0, 2), (1.5, 2.5, 3.0, 1), (1.0, 2.0, 2.5, 2), (2.0, 2.5, 3.0, 2))
-"""Days after which the oldest job and after which every job goes first, bound of the wait in days,
-and how many of the oldest jobs are protected."""
+GUARDS = ((0.7, 1.0), (0.8, 0.95), (0.8, 1.0), (0.8, 1.05), (0.9, 1.0))
+"""Shares of the longest wait under EASY so far: of patience, and of the bound."""
 
 SHAKES = (0.97, 1.0, 1.03)
-"""Factors on the guard's limits. A schedule is chaotic: one run says little about a candidate."""
+"""Factors on the guard's shares. A schedule is chaotic: one run says little about a candidate."""
 
 
-def candidate(
-    queue: str, predictor: str, guard: tuple[float, float, float, int], shake: float
-) -> str:
-    """Short form of one candidate with its guard's limits shaken."""
-    oldest, age, bound, protected = guard
-    limits = (
-        f"oldest_limit_seconds={86_400 * oldest * shake:.0f},"
-        f"age_limit_seconds={86_400 * age * shake:.0f},"
-        f"wait_bound_seconds={86_400 * bound * shake:.0f}"
-    )
-    return f"guarded_backfilling(queue={queue},{limits},protected={protected}),{predictor}"
+def candidate(queue: str, predictor: str, guard: tuple[float, float], shake: float) -> str:
+    """Short form of one candidate with its guard's shares shaken."""
+    patience, bound = (share * shake for share in guard)
+    shares = f"patience={patience:.4f},bound={bound:.4f}"
+    return f"guarded_backfilling(queue={queue},{shares}),{predictor}"
 
 
 def candidates() -> dict[str, list[str]]:

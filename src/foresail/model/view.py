@@ -10,6 +10,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
+from foresail.model.due import Due
 from foresail.model.job import Job
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
@@ -22,7 +23,8 @@ class PendingJob:
 
     ``planned_seconds`` is the runtime to plan with: the scheduler's own choice where it has one
     (``PlansRuntimes``), else the prediction's mean. ``reservation`` is the answer to its request
-    for one (``TakesReservations``); None if it never asked.
+    for one (``TakesReservations``); None if it never asked. ``due`` is what a schedule that the
+    scheduler compares with (``ComparesWith``) has said of the job; None as long as it has not.
     """
 
     job: Job
@@ -30,6 +32,7 @@ class PendingJob:
     prediction: Distribution
     planned_seconds: float
     reservation: Reservation | Rejection | None = None
+    due: Due | None = None
 
 
 @quickly_made

@@ -123,7 +123,7 @@ class Driver:
             alarm = heapq.heappop(self._alarms)[2]
             match alarm:
                 case _TickFor(time, job_id):
-                    if self._waits(job_id):
+                    if self._waits(job_id) and Tick(time) not in events:
                         events.append(Tick(time))
                 case EstimateExpired(job_id=job_id):
                     if job_id not in ended and not self._is_void(alarm):

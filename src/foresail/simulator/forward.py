@@ -119,5 +119,7 @@ def _instructed(controller: Controller) -> Iterator[Instruction]:
         answer = pending.reservation
         if isinstance(answer, Reservation) and answer.start_seconds > now:
             yield TickAt(pending.job.job_id, answer.start_seconds)
+        if pending.due is not None and pending.due.due_seconds > now:
+            yield TickAt(pending.job.job_id, pending.due.due_seconds)
     for job_id in sorted(state.stopping):
         yield Preempt(job_id, state.running[job_id].attempt)
