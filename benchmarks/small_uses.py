@@ -87,7 +87,8 @@ def _events() -> None:
     from foresail.control.policy import parse_policy
     from foresail.evaluation.waiting_order import waiting_ranks
     from foresail.record.log import MemoryLog
-    from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+    from foresail.scenario.beginning import controller_of, manifest_of
+    from foresail.scenario.by_events import run_by_events
     from foresail.scenario.scenario import Scenario
 
     policy = parse_policy("guarded,similar")
@@ -264,7 +265,7 @@ def _buying() -> None:
     from foresail.cloud.kernels.heaps import timetable
     from foresail.cloud.kernels.packing import machines_of
     from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
-    from foresail.cloud.purchasing.schedules import weighted_intervals
+    from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
     from foresail.traces.swf_writer import write_swf
 
     workload = logs.generated(300)
@@ -278,7 +279,7 @@ def _buying() -> None:
         result = CliRunner().invoke(app, command, catch_exceptions=False)
     if result.exit_code:
         raise RuntimeError(result.output)
-    weighted_intervals(np.array([0, 1]), np.array([1, 2]), np.ones(2))
+    best_intervals(np.array([0, 1]), np.ones(2))
     one, none = np.ones(1, np.int64), np.zeros(1)
     pieces = Pieces(one, one, none, none, one, none, none)
     machines = machines_of(np.array([4]), np.ones(1), np.ones(1))

@@ -6,7 +6,7 @@ Run it: ``python examples/odds.py``.
 import numpy as np
 
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.operations import convolved, largest_of
+from foresail.distributions.operations import convolved, largest
 from foresail.distributions.uniform import Uniform
 
 # A job that takes up to ten minutes, evenly. It has run for five: how much longer?
@@ -20,7 +20,7 @@ print(f"remaining: {later.shifted(-300.0).mean():.0f} s on average")
 print(f"two in a row miss 900 s: {convolved([job, job]).survival(900.0):.1%}")
 
 # Forty tasks of a stage start together; the stage lasts as long as the slowest.
-print(f"slowest of 40: {largest_of(job, 40).mean():.0f} s on average")
+print(f"slowest of 40: {largest([job] * 40).mean():.0f} s on average")
 
 # 20,000 runtimes, the largest of them thousands of times the median, kept in 80 bins: of seconds,
 # and of their logarithms. How many runtimes are really at or below what each calls its median?

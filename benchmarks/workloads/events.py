@@ -10,7 +10,8 @@ from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
 from foresail.record.log import MemoryLog
-from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+from foresail.scenario.beginning import controller_of, manifest_of
+from foresail.scenario.by_events import run_by_events
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
 from foresail.traces.schedule import Schedule

@@ -102,6 +102,7 @@ PAGES: Final[Mapping[str, Page]] = {
             "control.loop",
             "scenario.scenario",
             "scenario.engines",
+            "scenario.beginning",
             "scenario.learned_before",
             "scenario.running",
             "scenario.by_events",

@@ -17,13 +17,13 @@ from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.live import adapters
 from foresail.live.jobs_file import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
-from foresail.live.session import supervise
 from foresail.model import registry
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended, NodeDown
 from foresail.model.registry import entries, find
+from foresail.scenario.by_daemon import run_commands, scenario_of_run
 
 FOLDER = Path(__file__).parent / "toy_adapters"
 
@@ -66,7 +66,8 @@ def test_the_daemon_drives_any_cluster(toy, monkeypatch, tmp_path):
         CommandJob(f"j{n}", "job", "false", "/", requested_seconds=9.0, after=("j0",) * (n == 3))
         for n in range(5)
     ]
-    result = supervise(RunDirectory.create(tmp_path / "run", settings, jobs), Silent())
+    run = RunDirectory.create(tmp_path / "run", settings, jobs)
+    result = run_commands(scenario_of_run(run), Silent())
     assert result.exit_status == 0
     table = result.schedule.jobs
     assert table["job_id"].to_list() == [job.job_id for job in jobs]
@@ -90,7 +91,7 @@ def test_what_cannot_be_stopped_is_waited_for(toy, monkeypatch, tmp_path):
     monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.05)")
     settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
     run = RunDirectory.create(tmp_path / "run", settings, [CommandJob("j", "job", "false", "/")])
-    assert supervise(run, Impatient()).exit_status == 0
+    assert run_commands(scenario_of_run(run), Impatient()).exit_status == 0
     assert notes[-1] == "this cluster stops no jobs: 1 are waited for"
 
 

@@ -223,6 +223,18 @@ class Meddling(Requested):
         return super().predict(job, now)
 
 
+class Suggestible(Prudent):
+    """Takes being asked again for a sign that jobs get longer."""
+
+    def refreshed(self, job, now):
+        self.last *= 2.0
+        return self.predict(job, now)
+
+    def observe(self, job, outcome) -> None:
+        if job.job_id != "victim":
+            super().observe(job, outcome)
+
+
 class Amnesiac(Prudent):
     """Says that it can be restored and can absorb, and forgets."""
 
@@ -249,6 +261,7 @@ class Amnesiac(Prudent):
         (Dicing, ["deterministic"]),
         (Credulous, ["preempted_attempts"]),
         (Meddling, ["input_unchanged"]),
+        (Suggestible, ["asked_again"]),
         (Amnesiac, ["restored", "absorbed"]),
     ],
 )

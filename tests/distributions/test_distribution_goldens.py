@@ -5,7 +5,7 @@ import pytest
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.operations import convolved, is_exhausted
+from foresail.distributions.operations import convolved
 from foresail.distributions.packed import PackedDistributions
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
@@ -77,8 +77,8 @@ def test_conditional_atoms(kind, elapsed, left):
 def test_exhausted_atoms(kind):
     """G2: at the largest value the history is exhausted."""
     belief = kind([10.0, 20.0, 30.0, 40.0])
-    assert not is_exhausted(belief, 39.0)
-    assert is_exhausted(belief, 40.0)
+    assert belief.survival(39.0) > 0.0
+    assert belief.survival(40.0) == 0.0
     assert belief.given(40.0) == Point(40.0)
 
 
@@ -111,7 +111,7 @@ def test_restart_rule():
     assert later.values.tolist() == [300, 1000]
     assert later.probabilities.tolist() == [0.5, 0.5]
     assert later.mean() == 650.0
-    assert is_exhausted(belief, 1200.0)
+    assert belief.survival(1200.0) == 0.0
 
 
 def test_observed_usage():

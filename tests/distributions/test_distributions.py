@@ -9,7 +9,6 @@ from foresail.distributions.discretisation import breaks, node_levels, places_at
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.operations import is_exhausted
 from foresail.distributions.point import Point
 from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.distributions.quantiles import Quantiles
@@ -275,12 +274,12 @@ def test_belief_row_holds_the_quantiles(belief):
 
 
 @given(DISTRIBUTIONS)
-def test_is_exhausted_from_the_largest_value_on(belief):
+def test_nothing_is_left_from_the_largest_value_on(belief):
     """Nothing lasts longer than the highest quantile; everything lasts longer than nothing."""
     largest = belief.quantile(1.0)
-    assert not is_exhausted(belief, 0.0)
+    assert belief.survival(-1.0) == 1.0
     if 0.0 < largest < np.inf:
-        assert is_exhausted(belief, largest)
+        assert belief.survival(largest) <= 0.0
         assert belief.given(largest) == Point(largest)
 
 

@@ -12,7 +12,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.operations import convolved, largest, largest_of, merged
+from foresail.distributions.operations import convolved, largest, merged
 from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
@@ -116,7 +116,7 @@ def test_largest_of_atoms_is_exact(parts):
 @pytest.mark.parametrize("belief", SMOOTH, ids=NAMES)
 def test_largest_of_many_has_the_quantiles_of_the_power(belief, count):
     """The quantile at p of the largest is the quantile at p to the 1/n of each, to 5 %."""
-    found = largest_of(belief, count)
+    found = largest([belief] * count)
     for level in (0.1, 0.5, 0.9):
         expected = belief.quantile(level ** (1.0 / count))
         assert found.quantile(level) == pytest.approx(expected, rel=0.05)
@@ -124,8 +124,8 @@ def test_largest_of_many_has_the_quantiles_of_the_power(belief, count):
 
 def test_largest_keeps_the_mean():
     """Of n uniform on 0 to 1: n / (n + 1); of two different ones by the integral."""
-    assert largest_of(Uniform(0.0, 1.0), 9).mean() == pytest.approx(0.9, rel=1e-12)
-    assert largest_of(LogNormal(5.0, 2.0), 1).mean() == pytest.approx(np.exp(7.0), rel=1e-6)
+    assert largest([Uniform(0.0, 1.0)] * 9).mean() == pytest.approx(0.9, rel=1e-12)
+    assert largest([LogNormal(5.0, 2.0)]).mean() == pytest.approx(np.exp(7.0), rel=1e-6)
     # E max(U(0,1), U(0,2)) = integral of 1 - F: 1 - 1/6 up to 1, then 1/4.
     both = largest([Uniform(0.0, 1.0), Uniform(0.0, 2.0)])
     assert both.mean() == pytest.approx(5 / 6 + 1 / 4, rel=1e-12)
@@ -192,12 +192,11 @@ def test_histogram_operations_refuse_what_they_cannot_do():
         (lambda: convolved([]), "one or more"),
         (lambda: convolved([Point(1.0)], 1), "nodes must be 2"),
         (lambda: largest([]), "one or more"),
-        (lambda: largest_of(Point(1.0), 0), "count must be 1"),
         (lambda: merged([]), "one or more"),
         (lambda: merged([Histogram.of([1.0])], [0.0]), "positive sum"),
         (lambda: merged([Histogram.of([1.0])], [-1.0]), "not be negative"),
     ],
-    ids=["sum", "nodes", "largest", "count", "merge", "no-weight", "negative"],
+    ids=["sum", "nodes", "largest", "merge", "no-weight", "negative"],
 )
 def test_operations_refuse_nothing_and_nonsense(call, words):
     """With a word about what would do."""

@@ -13,6 +13,7 @@ from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Decision, Placement, Start
+from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, NodeDown, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
@@ -92,11 +93,19 @@ def test_refusals_withdrawals_and_cancellations_are_told():
 
 def test_beliefs_with_width_are_told_with_their_interval():
     """A belief that is no point says where 80 % of it lie, and what the scheduler plans with."""
+    submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 1)))
     belief = Predicted(0, 0.0, "1", 600.0, 60.0, 300.0, 3600.0, 900.0)
-    assert story([MANIFEST, belief], "1").lines[0].sentence == (
+    assert story([MANIFEST, submitted, belief], "1").lines[1].sentence == (
         "Expected to run for 10 min, with 80 % probability between 60 s and 1 h; planned with "
         "15 min."
     )
+
+
+def test_a_log_that_does_not_fit_together_is_refused():
+    """A start of a job that was never submitted is an error of the file."""
+    start = Instructed(0, 0.0, Start("1", Placement.whole("all", 1)))
+    with pytest.raises(InputError, match=r"does not fit together.*a whole event log"):
+        story([MANIFEST, start], "1")
 
 
 def test_a_log_with_an_origin_tells_its_date():
@@ -252,7 +261,8 @@ def test_many_nodes_are_told_by_partition():
     nodes = tuple((f"n{number}", 1) for number in range(30))
     start = Start("1", Placement((("a", 20), ("b", 10)), nodes))
     submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 30)))
-    lines = story([MANIFEST, submitted, Instructed(0, 0.0, start)], "1").lines
+    belief = Predicted(0, 0.0, "1", 60.0, 60.0, 60.0, 60.0, 60.0)
+    lines = story([MANIFEST, submitted, belief, Instructed(0, 0.0, start)], "1").lines
     assert lines[-1].sentence == (
         "Started after 0 s of waiting: 30 tasks on 30 nodes, 20 in a, 10 in b."
     )
@@ -260,8 +270,9 @@ def test_many_nodes_are_told_by_partition():
 
 def test_a_belief_that_changes_is_told_when_it_is_quite_another():
     """A small change is not; a large one is, once."""
+    submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 1)))
     beliefs = [Predicted(0, 0.0, "1", mean, mean, mean, mean, mean) for mean in (60, 66, 600, 590)]
-    assert [line.sentence for line in story([MANIFEST, *beliefs], "1").lines] == [
+    assert [line.sentence for line in story([MANIFEST, submitted, *beliefs], "1").lines][1:] == [
         "Expected to run for 60 s.",
         "Meanwhile something else is believed. Expected to run for 10 min.",
     ]

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foresail.distributions.point import Point
-from foresail.live import run_log, session
+from foresail.live import run_log
 from foresail.live.jobs_file import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
+from foresail.live.session import SessionResult
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import ForesailError
+from foresail.scenario import by_daemon
 
 
 class FirstFit:
@@ -98,14 +100,19 @@ def new_run(path: Path, jobs, *, cpus=2, grace=0.5, history=None, policy="small"
     return RunDirectory.create(path, settings, jobs)
 
 
+def supervise(run: RunDirectory, observer, lines=None) -> SessionResult:
+    """One session of a run, as ``foresail run`` has it."""
+    return by_daemon.run_commands(by_daemon.scenario_of_run(run), observer, lines)
+
+
 def supervise_here(run: Path, most_bytes: int | None) -> int:
     """Be one supervisor, with files of so many bytes at most; returns the exit status."""
-    session.parse_policy = lambda text: SmallPolicy()
+    by_daemon.parse_policy = lambda text: SmallPolicy()
     run_log.SNAPSHOT_EVERY = 20
     if most_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     try:
-        return session.supervise(RunDirectory.open(run), RecordingObserver()).exit_status
+        return supervise(RunDirectory.open(run), RecordingObserver()).exit_status
     except ForesailError as error:
         sys.stderr.write(f"{error}\n")
         return 2

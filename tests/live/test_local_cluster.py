@@ -11,24 +11,23 @@ import psutil
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.live import session
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.jobs_file import JobLines
-from foresail.live.session import supervise
 from foresail.live.submissions import LineInput
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
+from foresail.scenario import by_daemon
 from foresail.simulator.recorded import differences
 from foresail.traces import schema
-from standins import RecordingObserver, SmallPolicy, command, new_run
+from standins import RecordingObserver, SmallPolicy, command, new_run, supervise
 
 
 @pytest.fixture(autouse=True)
 def _small_policy(monkeypatch):
-    monkeypatch.setattr(session, "parse_policy", lambda text: SmallPolicy())
+    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
 
 
 def output(run, job_id, stream="out"):

@@ -18,20 +18,28 @@ import pytest
 
 import standins
 from foresail.control.loop import Controller
-from foresail.live import session
 from foresail.live.adapters.local import job_shim
 from foresail.live.adapters.local.attempts import Attempt
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
-from foresail.live.session import supervise
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log
+from foresail.scenario import by_daemon
 from foresail.simulator.recorded import differences
-from standins import Double, FirstFit, LastRuntime, RecordingObserver, SmallPolicy, command, new_run
+from standins import (
+    Double,
+    FirstFit,
+    LastRuntime,
+    RecordingObserver,
+    SmallPolicy,
+    command,
+    new_run,
+    supervise,
+)
 
 
 @pytest.fixture(autouse=True)
 def _small_policy(monkeypatch):
-    monkeypatch.setattr(session, "parse_policy", lambda text: SmallPolicy())
+    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
 
 
 def supervisor(run):

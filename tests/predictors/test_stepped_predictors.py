@@ -31,6 +31,11 @@ VARIANTS = [
     ("jvu", {"half_life_days": 0.1, "features": ("user", "user+requested")}),
 ]
 LEARNERS = [(name, changes) for name, changes in VARIANTS if name != "clairvoyant"]
+REFRESHING = [
+    *(each for each in LEARNERS if hasattr(find("predictor", each[0]).build, "refreshed")),
+    ("combined", {"members": ("calibrated", "recent")}),
+    ("calibrated", {"of": "history"}),
+]
 
 
 def built(name, changes=None):
@@ -125,6 +130,48 @@ def test_an_end_that_teaches_nothing_leaves_no_trace(name, changes):
     assert np.array_equal(
         summarise(plain.predict(later, 1e6 + 300)), summarise(disturbed.predict(later, 1e6 + 300))
     )
+
+
+@pytest.mark.parametrize(("name", "changes"), REFRESHING)
+def test_being_asked_again_teaches_nothing(name, changes):
+    """Whoever waits may be asked about at every end: what is predicted later stays the same."""
+    past = random_history(seed=16, jobs=250)
+    unasked = summaries_of_object(built(name, changes), past)
+    predictor, rows, waiting, changed = built(name, changes), np.empty_like(unasked), set(), 0
+    for now, kind, i in past.events:
+        if kind == SUBMIT:
+            rows[i] = summarise(predictor.predict(past.jobs[i], now))
+            waiting.add(i)
+        elif kind == START:
+            predictor.started(past.jobs[i], now)
+            waiting.discard(i)
+        elif kind == END:
+            predictor.observe(past.jobs[i], past.outcome(i))
+            for j in waiting:
+                anew = summarise(predictor.refreshed(past.jobs[j], now))
+                changed += not np.array_equal(anew, rows[j])
+    assert np.array_equal(rows, unasked)
+    assert changed > 0 or changes.get("of") == "history"  # which stays with what it predicted
+
+
+@pytest.mark.parametrize(("name", "changes"), REFRESHING)
+def test_a_job_that_goes_back_is_believed_like_one_that_comes(name, changes):
+    """Whatever was predicted in between, its belief is not that of another job."""
+    past = random_history(seed=17, jobs=100)
+    lost, fresh = built(name, changes), built(name, changes)
+    for predictor in (lost, fresh):
+        summaries_of_object(predictor, past)
+    job = Job.gang("again", 1e6, 4, 36000.0, "user1")
+    other = Job.gang("other", 1e6, 1, 60.0, "user2")
+    lost.predict(job, 1e6)
+    lost.started(job, 1e6)
+    lost.observe(job, Outcome("again", 1e6, 1e6 + 50, EndedBecause.LOST))
+    fresh.predict(job, 1e6 + 50)
+    believed = []
+    for predictor in (lost, fresh):
+        predictor.predict(other, 1e6 + 50)
+        believed.append(summarise(predictor.refreshed(job, 1e6 + 60)))
+    assert np.array_equal(*believed)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from foresail.control.loop import Controller
@@ -13,12 +14,14 @@ from foresail.control.policy import parse_policy
 from foresail.model.conventions import IN_CYCLES, STANDARD
 from foresail.model.protocols import NeedsTruth
 from foresail.model.registry import entries
+from foresail.predictors.stepped import SteppedPredictor
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest, Predicted, ReasonsChanged
 from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
+from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_moments import racks, random_node_changes
 
@@ -36,6 +39,8 @@ SCHEDULERS = (
     "tetrisched(cycle_seconds=20),similar,doubling",
     "3sigma,similar,exponential_increment",
     "3sigma(fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "fifo_tasks,recent,incremental",
+    "fifo_tasks,similar,doubling",
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 PREDICTORS = (
@@ -80,6 +85,19 @@ def workload(seed):
         }
     )
     return Workload(table, WorkloadMeta("random", "drawn", 16))
+
+
+def with_tasks(whole, seed):
+    """The same with two of three jobs in stages, whose tasks may run into their job's limit."""
+    chance = np.random.default_rng(seed)
+    rows = []
+    for job_id, width in whole.jobs.select("job_id", "tasks").iter_rows():
+        counts = {"map": width, "reduce": 1 + width // 3} if int(job_id) % 3 else {}
+        for stage, count in counts.items():
+            after = "map" if stage == "reduce" else None
+            for task, seconds in enumerate(np.ceil(chance.exponential(120.0, count))):
+                rows.append((job_id, stage, after, task, float(seconds), None, None))
+    return replace(whole, tasks=pl.DataFrame(rows, schema=schema.TASKS, orient="row"))
 
 
 class Records:
@@ -129,26 +147,34 @@ class Mortal:
         if isinstance(predictor, NeedsTruth):
             self.controller.predictor = predictor
         self.controller.take_over(run)
+        assert learned(self.controller.predictor) == learned(predictor)
+
+
+def learned(predictor):
+    """What a predictor knows of users, and which jobs of theirs are in flight."""
+    if not isinstance(predictor, SteppedPredictor):
+        return None
+    return predictor._state.users.tobytes(), sorted(predictor._slots)
 
 
 def decided(policy, seed, kills):
     """Every step of a run, with what was counted, and what its log was told of beliefs."""
     cluster = racks(2, 8)
-    conditions = ClusterConditions(cycle_seconds=20.0)
-    if policy in SCHEDULERS:  # predictors that weigh others do not yet come back alike after losses
-        conditions = replace(
-            conditions,
-            outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
-            node_changes=random_node_changes(cluster, 1500.0, 12, seed),
-        )
+    conditions = ClusterConditions(
+        cycle_seconds=20.0,
+        outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
+        node_changes=random_node_changes(cluster, 1500.0, 12, seed),
+    )
     conventions = STANDARD if seed % 2 else IN_CYCLES
-    log = Records(Manifest(policy, cluster, conventions))
+    in_parts = parse_policy(policy).starts_tasks
+    jobs = with_tasks(workload(seed), seed) if in_parts else workload(seed)
+    log = Records(Manifest(policy, cluster, conventions, starts_tasks=in_parts))
 
     def build(log):
         return Controller(cluster, *parse_policy(policy).build(), conventions, log)
 
     mortal = Mortal(build, log, kills)
-    simulate_events(workload(seed), mortal, policy, conditions=conditions)
+    simulate_events(jobs, mortal, policy, conditions=conditions, enforce_limits=in_parts)
     return mortal.steps, [each for each in log.told if isinstance(each, Predicted)]
 
 

@@ -1,14 +1,18 @@
 """Which engine a scenario gets, by what the engines say they can."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from foresail.control.policy import parse_policy
+from foresail.live.run_directory import RunDirectory
 from foresail.model.cluster import Cluster
+from foresail.model.conventions import PREDICTSIM
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import NodeRemoved
-from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, Need, engine_of
+from foresail.scenario.by_daemon import run_commands
+from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, LIVE, Need, engine_of
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
@@ -27,6 +31,12 @@ NEEDING = {
     Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
 }
+ANY_SIMULATION = {
+    Need.WORKLOAD: {"workload": workload()},
+    Need.TRUTH: {"policy": parse_policy("easy,clairvoyant")},
+    Need.CONVENTIONS: {"conventions": PREDICTSIM},
+}
+COMMANDS = replace(PLAIN, workload=None, commands=RunDirectory(Path("run")))
 
 
 def test_the_quickest_that_can():
@@ -36,11 +46,12 @@ def test_the_quickest_that_can():
         replace(PLAIN, workload=None),
         replace(PLAIN, enforce_limits=True),
         replace(PLAIN, conditions=ClusterConditions(seed=3)),
+        *(replace(PLAIN, **each) for each in ANY_SIMULATION.values()),
     ):
         assert engine_of(scenario) is COMPILED_REPLAY
 
 
-@pytest.mark.parametrize("need", Need)
+@pytest.mark.parametrize("need", NEEDING)
 def test_each_need_alone_takes_the_event_engine(need):
     """And the replay, asked for by name, is refused with what is missing and what would do."""
     scenario = replace(PLAIN, **NEEDING[need])
@@ -49,6 +60,46 @@ def test_each_need_alone_takes_the_event_engine(need):
         engine_of(replace(scenario, engine=COMPILED_REPLAY.name))
     assert (refused.value.field, refused.value.value) == ("engine", COMPILED_REPLAY.name)
     assert refused.value.expected == EVENT_ENGINE.name
+
+
+def test_every_need_is_tried():
+    """By one of the tests of this file."""
+    assert {*NEEDING, *ANY_SIMULATION, Need.COMMANDS} == {*Need}
+
+
+def test_real_commands_are_live():
+    """Under any policy that learns, with what it has learned before; nothing else can."""
+    for scenario in (
+        COMMANDS,
+        replace(COMMANDS, policy=parse_policy("prio")),
+        replace(COMMANDS, learned_before=HistoryWorkload(history())),
+        replace(COMMANDS, engine=LIVE.name),
+    ):
+        assert engine_of(scenario) is LIVE
+    for engine in (COMPILED_REPLAY, EVENT_ENGINE):
+        with pytest.raises(InputError, match="does not have real commands") as refused:
+            engine_of(replace(COMMANDS, engine=engine.name))
+        assert refused.value.expected == LIVE.name
+
+
+@pytest.mark.parametrize("need", [each for each in Need if each not in LIVE.can])
+def test_what_real_commands_cannot_have(need):
+    """Each wish that only a simulation meets is refused with a sentence, by whatever engine."""
+    wishes = {**NEEDING, **ANY_SIMULATION}[need]
+    for engine in (None, LIVE.name, EVENT_ENGINE.name):
+        with pytest.raises(InputError, match=f"real commands cannot be run with.* {need}"):
+            engine_of(replace(COMMANDS, **wishes, engine=engine))
+
+
+def test_a_simulation_is_not_live():
+    """Not even before its log is read; nor is a run of commands simulated."""
+    with pytest.raises(InputError, match="does not have jobs of a log") as refused:
+        engine_of(replace(PLAIN, workload=None, engine=LIVE.name))
+    assert refused.value.expected == f"{COMPILED_REPLAY.name} or {EVENT_ENGINE.name}"
+    with pytest.raises(InputError, match="no jobs"):
+        run_scenario(COMMANDS)
+    with pytest.raises(InputError, match="no commands"):
+        run_commands(PLAIN, observer=None)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +118,9 @@ def test_a_cluster_of_its_own_is_a_place():
 
 def test_an_engine_by_name():
     """Each gives the same schedule, and its name is in the result; another name is none."""
-    schedules = [run_scenario(replace(PLAIN, engine=name)) for name in ENGINES]
-    assert [each.meta.engine for each in schedules] == list(ENGINES)
+    names = [each.name for each in ENGINES.values() if Need.WORKLOAD in each.can]
+    schedules = [run_scenario(replace(PLAIN, engine=name)) for name in names]
+    assert [each.meta.engine for each in schedules] == names
     assert schedules[0].jobs.equals(schedules[1].jobs)
     with pytest.raises(UnknownNameError, match="did you mean 'event-engine'"):
         engine_of(replace(PLAIN, engine="event-engin"))

@@ -11,7 +11,8 @@ from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model.errors import InputError
 from foresail.predictors.saving import StateHeader, save_state
 from foresail.predictors.training import train
-from foresail.scenario.by_events import controller_of, run_by_events
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import EarlierRun, HistoryWorkload, SavedState
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

@@ -23,7 +23,8 @@ from foresail.model.roster import Roster
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest, ReasonsChanged
 from foresail.record.state import State
-from foresail.scenario.by_events import controller_of, manifest_of, run_by_events
+from foresail.scenario.beginning import controller_of, manifest_of
+from foresail.scenario.by_events import run_by_events
 from foresail.scenario.scenario import Scenario
 
 POLICIES = (

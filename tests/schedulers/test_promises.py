@@ -10,12 +10,11 @@ import pytest
 
 from fixed_predictor import workload_of
 from foresail.control.loop import Controller
-from foresail.control.policy import parse_policy
+from foresail.control.policy import is_compiled, parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError
 from foresail.model.registry import entries
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.replay import is_compiled
 from foresail.traces.workload import Workload
 from made_scenarios import simulate
 

@@ -7,16 +7,17 @@ jobs that inform each other, guards against starvation, and orders that change w
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
 
 from fixed_predictor import workload_of
-from foresail.control.policy import NAMED_POLICIES, parse_policy
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.control.policy import NAMED_POLICIES, is_compiled, parse_policy
+from foresail.model.conventions import PREDICTSIM, STANDARD, Conventions
 from foresail.model.registry import entries
-from foresail.simulator.replay import is_compiled, replay
+from foresail.simulator.replay import replay
 from foresail.traces.workload import Workload
 from made_scenarios import simulate_by_events
 
@@ -76,6 +77,21 @@ def test_every_column_is_the_same(text, conventions):
             assert by_events.meta.counters[counter] == compiled.meta.counters[counter]
         if conventions is STANDARD:
             assert by_events.meta.counters["refusals"] == 0
+
+
+@pytest.mark.parametrize("free", ["actual", "expected"])
+@pytest.mark.parametrize("passes", ["per_instant", "per_event"])
+@pytest.mark.parametrize("text", ["easy(order=shortest),recent,incremental", "guarded,similar"])
+def test_ties_are_settled_alike(text, passes, free):
+    """Whether ends or submissions come first changes what is predicted, the same way in both."""
+    policy = parse_policy(text)
+    predicted = []
+    for ties, seed in product(("ends_first", "submissions_first"), range(4)):
+        workload, conventions = crowded(seed), Conventions("some", passes, ties, free)
+        compiled = replay(workload, policy, conventions).jobs
+        assert compiled.equals(simulate_by_events(workload, policy, conventions).jobs)
+        predicted.append(compiled["predicted_seconds"].to_list())
+    assert predicted[:4] != predicted[4:]
 
 
 @pytest.mark.parametrize(

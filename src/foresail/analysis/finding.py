@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 import polars as pl
 
+from foresail.model.registry import NoParameters
 from foresail.traces.workload import Workload
 
 
@@ -106,3 +107,10 @@ class Analysis(Protocol):
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """What it finds; ``Unavailable`` where the workload lacks a field, never a guess."""
         ...
+
+
+class PlainAnalysis:
+    """Base of analyses that have nothing to set."""
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters

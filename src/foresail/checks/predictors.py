@@ -13,7 +13,7 @@ from foresail.distributions.point import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth, Predictor, WatchesStarts
+from foresail.model.protocols import NeedsTruth, Predictor, RefreshesPredictions, WatchesStarts
 from foresail.model.registry import Entry
 
 _LEVELS: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -151,6 +151,22 @@ def preempted_attempts(make: Make) -> None:
     preempted.observe(victim, Outcome("victim", 8e6 + 1.0, 8e6 + 500.0, attempt=2))
 
 
+def asked_again(make: Make) -> None:
+    """To be asked again about a job that waits, if it can be, teaches nothing."""
+    unasked, asked = _taught(make), _taught(make)
+    if not isinstance(asked, RefreshesPredictions):
+        return
+    victim = _job("victim", submit=8e6)
+    for predictor in (unasked, asked):
+        predictor.predict(victim, 8e6)
+        for job, outcome in _history()[:20]:
+            predictor.observe(job, outcome)
+    asked.refreshed(victim, 8e6 + 1.0)
+    for predictor in (unasked, asked):
+        predictor.observe(victim, Outcome("victim", 8e6 + 1.0, 8e6 + 500.0))
+    _demand_same(unasked, asked)
+
+
 def restored(make: Make) -> None:
     """A fresh instance restored from a snapshot, if it has any, believes the same."""
     taught, fresh = _taught(make), make()
@@ -187,6 +203,7 @@ PREDICTOR_RULES: Final[tuple[Rule, ...]] = (
     deterministic,
     input_unchanged,
     preempted_attempts,
+    asked_again,
     restored,
     absorbed,
 )

@@ -211,9 +211,9 @@ class _Doubling:
 def _refusals(view: ClusterView, decision: Any) -> list[str]:
     capacity = FreeResources(view.cluster)
     for running in view.running:
-        capacity.take(running.job, running.placement)
+        capacity.take(running.held, running.placement)
     pending = {each.job.job_id: each for each in view.pending}
-    running_jobs = {each.job.job_id: each for each in view.running}
+    running_jobs = {each.unit: each for each in view.running}
     verdict = check_decision(decision, pending, running_jobs, (), capacity)
     return [f"job {refusal.job_id}: {refusal.sentence}" for refusal in verdict.refusals]
 

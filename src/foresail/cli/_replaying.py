@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from foresail.cli.formats import TableFormat
-from foresail.cli.progress import doing, in_days, reading
+from foresail.cli.log_options import read_log
+from foresail.cli.progress import doing, in_days
 
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
@@ -64,24 +65,14 @@ def load_cleaned(
     filters: Sequence[str],
 ) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
-    from foresail.cli.log_options import reader_options
     from foresail.model.short_form import part_of
     from foresail.traces.filtering import FilterChoice, apply_filters
-    from foresail.traces.reading import read
 
     choices = []
     for text in filters:
         part = part_of("filter", text)
         choices.append(FilterChoice(part.entry.name, part.parameters))
-    with reading(log) as advance:
-        workload = read(
-            log,
-            reader,
-            strict=strict,
-            processors=processors,
-            advance=advance,
-            **reader_options(mapping),
-        )
+    workload = read_log(log, reader, mapping, processors, strict)
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
         workload = apply_filters(workload, choices)

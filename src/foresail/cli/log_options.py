@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from foresail.cli.progress import reading
+
+if TYPE_CHECKING:
+    from foresail.traces.workload import Workload
 
 LogPath: TypeAlias = Annotated[
     Path, typer.Argument(metavar="PATH", help="A log file, or a workload folder.")
@@ -33,3 +38,18 @@ Strict: TypeAlias = Annotated[
 def reader_options(mapping: Path | None) -> dict[str, Any]:
     """Options for the reader: those that were given."""
     return {} if mapping is None else {"mapping": mapping}
+
+
+def read_log(
+    path: Path,
+    reader: str | None,
+    mapping: Path | None,
+    processors: int | None,
+    strict: bool | None = None,
+) -> Workload:
+    """The workload that these options mean; says how far reading is."""
+    from foresail.traces.reading import read
+
+    options = {"strict": strict, "processors": processors} | reader_options(mapping)
+    with reading(path) as advance:
+        return read(path, reader, advance=advance, **options)

@@ -12,7 +12,6 @@ from foresail.cli._moments import log_of
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.learned import recall
 from foresail.live.run_directory import RunDirectory
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
@@ -21,6 +20,9 @@ from foresail.model.words import count
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
 from foresail.record.state import ImpossibleTransition
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.by_daemon import scenario_of_run
+from foresail.scenario.scenario import Scenario
 from foresail.simulator.recorded import Difference, differences
 
 app = typer.Typer(add_completion=False)
@@ -49,19 +51,21 @@ def replay(
 
 
 def _differences(run: Path, log: Path) -> Iterator[Difference]:
+    is_real = (run / "run.json").is_file()
+    before = scenario_of_run(RunDirectory.open(run)).learned_before if is_real else None
+
     def build(manifest: Manifest) -> Controller:
-        scheduler, predictor, correction = parse_policy(manifest.policy).build()
-        if isinstance(predictor, NeedsTruth):
+        policy, conventions = parse_policy(manifest.policy), manifest.conventions
+        scenario = Scenario(None, policy, manifest.cluster, conventions, learned_before=before)
+        controller = controller_of(scenario)
+        if isinstance(controller.predictor, NeedsTruth):
             raise InputError(
                 "its predictor was told how long jobs run, which the log does not hold",
                 source=log,
                 value=manifest.policy,
                 expected="the log of a policy whose predictor learns",
             )
-        if (run / "run.json").is_file():
-            recall(RunDirectory.open(run), predictor)
-        parts = (scheduler, predictor, correction)
-        return Controller(manifest.cluster, *parts, manifest.conventions)
+        return controller
 
     try:
         yield from differences(read_log(log), build)

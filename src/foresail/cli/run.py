@@ -72,7 +72,8 @@ def run(
     """
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.run_directory import RunDirectory
-    from foresail.live.session import require_linux, supervise
+    from foresail.live.session import require_linux
+    from foresail.scenario.by_daemon import run_commands, scenario_of_run
 
     require_linux()
     lines: LineInput | None = None
@@ -98,7 +99,7 @@ def run(
         )
     stop_showing()
     with observer_for(place) as observer:
-        result = supervise(place, observer, lines)
+        result = run_commands(scenario_of_run(place), observer, lines)
     typer.echo(summarise(result, place))
     if report:
         _write_report(result.schedule, place)
@@ -116,20 +117,24 @@ def _begin(
     learned: Path | None,
 ) -> tuple[RunDirectory, LineInput | None]:
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
+    from foresail.control.policy import parse_policy
     from foresail.live.adapters.local.cpu_slots import machine_cpus
     from foresail.live.jobs_file import JobLines, read_jobs
     from foresail.live.learned import require_learnable
     from foresail.live.run_directory import RunDirectory, RunSettings
-    from foresail.live.session import require_usable
     from foresail.live.submissions import LineInput
+    from foresail.scenario.engines import engine_of
+    from foresail.scenario.scenario import Scenario
 
+    scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
+    engine_of(scenario)
     width = len(machine_cpus()) if cpus is None else cpus
     from_input = jobs == _STANDARD_INPUT
     source = "standard input" if from_input else jobs
     settings = RunSettings(
         source=source,
         source_sha256=None if from_input else _digest(Path(jobs)),
-        policy=require_usable(policy),
+        policy=scenario.policy.text,
         cpus=width,
         grace_seconds=_grace_seconds(grace),
         history=None if history is None else str(history),

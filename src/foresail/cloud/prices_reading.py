@@ -9,16 +9,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import PriceCatalogue, checked_price
 from foresail.model.documents import csv_rows, decoded
 from foresail.model.errors import InputError, UnknownNameError, naming
-from foresail.model.registry import Entry, entries, find
+from foresail.model.registry import NoParameters, entries, find
 from foresail.traces.source import LogFile, head
 
 Record = TypeVar("Record")
+Kind = TypeVar("Kind", bound="PriceSource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,28 @@ class HistorySource(Protocol):
         ...
 
 
+class PlainSource:
+    """Base of sources that have nothing to set."""
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
+
+
+class PublishedPrices(PlainSource):
+    """Base of built-in catalogues, which are known by their names."""
+
+    PRICES: ClassVar[PriceCatalogue]
+
+    def recognises(self, reference: Reference) -> bool:
+        """Its name."""
+        return reference.text == self.PRICES.name
+
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
+        """The prices as a catalogue."""
+        del reference
+        return self.PRICES
+
+
 def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
     """The price catalogue behind a built-in name, a file or an address.
 
@@ -114,12 +137,9 @@ def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
     UnknownNameError
         If there is no such price source, or no built-in catalogue of the name.
     """
-    known = _reference(reference)
-    for candidate in _candidates(source):
-        if isinstance(candidate, CatalogueSource) and (source or candidate.recognises(known)):
-            with naming(reference):
-                return candidate.catalogue(known)
-    raise _unrecognised(known, "prices")
+    known, found = _chosen(reference, source, CatalogueSource, "prices")  # type: ignore[type-abstract]
+    with naming(reference):
+        return found.catalogue(known)
 
 
 def load_histories(reference: str, source: str | None = None) -> tuple[MarketHistory, ...]:
@@ -139,26 +159,20 @@ def load_histories(reference: str, source: str | None = None) -> tuple[MarketHis
     UnknownNameError
         If there is no such price source.
     """
-    known = _reference(reference)
-    for candidate in _candidates(source):
-        if isinstance(candidate, HistorySource) and (source or candidate.recognises(known)):
-            with naming(reference):
-                return candidate.histories(known)
-    raise _unrecognised(known, "market histories")
+    known, found = _chosen(reference, source, HistorySource, "market histories")  # type: ignore[type-abstract]
+    with naming(reference):
+        return found.histories(known)
 
 
-def _reference(text: str) -> Reference:
+def _chosen(text: str, source: str | None, kind: type[Kind], what: str) -> tuple[Reference, Kind]:
+    """The source of this name, else the first that recognises the reference; of one kind."""
     path = Path(text)
-    return Reference(text, head(path) if path.is_file() else b"")
-
-
-def _candidates(source: str | None) -> Iterator[PriceSource]:
-    chosen = entries("price_source") if source is None else iter([find("price_source", source)])
-    return (_built(entry) for entry in chosen)
-
-
-def _built(entry: Entry) -> PriceSource:
-    return cast("PriceSource", entry.build(entry.parameters()))
+    known = Reference(text, head(path) if path.is_file() else b"")
+    for entry in entries("price_source") if source is None else [find("price_source", source)]:
+        candidate = entry.build(entry.parameters())
+        if isinstance(candidate, kind) and (source or candidate.recognises(known)):
+            return known, candidate
+    raise _unrecognised(known, what)
 
 
 def _unrecognised(reference: Reference, what: str) -> Exception:

@@ -6,9 +6,12 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from foresail.model.allocation import Unit, unit_of
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
 from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
+from foresail.model.task_numbers import TaskNumbers
 from foresail.model.view import PendingJob, RunningJob
 
 
@@ -29,8 +32,8 @@ _NOTHING: Final = Verdict()
 def check_decision(
     decision: Decision,
     startable: Mapping[str, PendingJob],
-    running: Mapping[str, RunningJob],
-    stopping: Container[str],
+    running: Mapping[Unit, RunningJob],
+    stopping: Container[Unit],
     capacity: FreeResources,
 ) -> Verdict:
     """Split a decision into what fits the state and what does not.
@@ -43,11 +46,11 @@ def check_decision(
     decision
         What the scheduler wants.
     startable
-        Pending jobs whose dependencies have ended, by id.
+        Pending jobs whose dependencies have ended, by id; where they start in parts, with those.
     running
-        Running jobs by id.
+        What runs: whole jobs by id, parts of others as such.
     stopping
-        Ids of running jobs that were told to stop earlier.
+        What of it was told to stop earlier.
     capacity
         What is free before the decision; not changed.
     """
@@ -57,28 +60,32 @@ def check_decision(
     refusals: list[Refusal] = []
     left = capacity.copy() if len(decision.starts) > 1 else capacity
     started: set[str] = set()
+    parts = _PartsLeft()
     for start in decision.starts:
-        refusal = _refuse_start(start, started, startable, running, left)
+        refusal = _refuse_start(start, started, startable, running, left, parts)
         if refusal is None:
+            pending = startable[start.job_id]
             if left is not capacity:  # there are others, who get what is left
-                left.take(startable[start.job_id].job, start.placement)
+                left.take(_held(start, pending.job), start.placement)
+            if start.stage:
+                parts.take(start, pending)
             started.add(start.job_id)
             starts.append(start)
         else:
             refusals.append(refusal)
     preemptions: list[Preempt] = []
-    preempted: set[str] = set()
+    preempted: set[Unit] = set()
     for preempt in decision.preemptions:
         refusal = _refuse_preemption(preempt, preempted, running, stopping)
         if refusal is None:
-            preempted.add(preempt.job_id)
+            preempted.add(unit_of(preempt))
             preemptions.append(preempt)
         else:
             refusals.append(refusal)
     withdrawals: list[Withdraw] = []
     withdrawn: set[str] = set()
     for withdraw in decision.withdrawals:
-        refusal = _refuse_withdrawal(withdraw, withdrawn, started, startable)
+        refusal = _refuse_withdrawal(withdraw, withdrawn, started, startable, running)
         if refusal is None:
             withdrawn.add(withdraw.job_id)
             withdrawals.append(withdraw)
@@ -91,34 +98,109 @@ def _refuse_start(
     start: Start,
     started: Container[str],
     startable: Mapping[str, PendingJob],
-    running: Mapping[str, RunningJob],
+    running: Mapping[Unit, RunningJob],
     left: FreeResources,
+    parts: _PartsLeft,
 ) -> Refusal | None:
     job_id = start.job_id
-    if job_id in started:
+    if job_id in started and not start.stage:
         return Refusal(job_id, RefusalCode.TWICE, "it is started twice in one decision")
     if job_id in running:
         return Refusal(job_id, RefusalCode.NOT_PENDING, "it is running already")
     pending = startable.get(job_id)
     if pending is None:
         return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
-    problem = left.misplacement(pending.job, start.placement)
+    if start.stage or pending.startable:
+        refusal = parts.refuse(start, pending)
+        if refusal is not None:
+            return refusal
+    problem = left.misplacement(_held(start, pending.job), start.placement)
     if problem is None:
         return None
     kind, sentence = problem
     return Refusal(job_id, RefusalCode(kind.value), sentence)
 
 
+def _held(start: Start, job: Job) -> Job:
+    """What starts, as a job of its own."""
+    if not start.stage:
+        return job
+    stage = job.stage(start.stage)
+    return job.part(stage, len(start.tasks) or stage.tasks)
+
+
+class _PartsLeft:
+    """What of jobs that start in parts may still start, behind the other starts of a decision."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str], TaskNumbers] = {}
+
+    def take(self, start: Start, pending: PendingJob) -> None:
+        """A part starts that may."""
+        left = self._of(start, pending)
+        key = start.job_id, start.stage
+        self._left[key] = left.without(start.tasks) if start.tasks else TaskNumbers()
+
+    def _of(self, start: Start, pending: PendingJob) -> TaskNumbers:
+        left = self._left.get((start.job_id, start.stage))
+        return _shown(start, pending) if left is None else left
+
+    def refuse(self, start: Start, pending: PendingJob) -> Refusal | None:
+        """Why this cannot start of the job, wherever it is placed; None if it can."""
+        job_id, name, tasks = start.job_id, start.stage, start.tasks
+        if not pending.startable:
+            sentence = "all of its tasks start together"
+            return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
+        if not name:
+            sentence = "it starts in parts: which of them start has to be said"
+            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        stage = next((each for each in pending.job.stages if each.name == name), None)
+        if stage is None:
+            return Refusal(job_id, RefusalCode.NO_SUCH_TASK, f"it has no stage {name!r}")
+        if stage.together and tasks:
+            sentence = f"the tasks of its stage {name!r} start together"
+            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        if not stage.together and not tasks:
+            sentence = f"which tasks of its stage {name!r} start has to be said"
+            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        shown, left = _shown(start, pending), self._of(start, pending)
+        if not shown:
+            sentence = f"nothing of its stage {name!r} may start now"
+            return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
+        if not left or len(set(tasks)) < len(tasks):
+            sentence = f"its stage {name!r} is started twice in one decision"
+            return Refusal(job_id, RefusalCode.TWICE, sentence)
+        for task in tasks:
+            if not 0 <= task < stage.tasks:
+                sentence = f"its stage {name!r} has no task {task}"
+                return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
+            if task not in shown:
+                sentence = f"task {task} of its stage {name!r} runs or has ended"
+                return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
+            if task not in left:
+                sentence = f"task {task} of its stage {name!r} is started twice in one decision"
+                return Refusal(job_id, RefusalCode.TWICE, sentence)
+        return None
+
+
+def _shown(start: Start, pending: PendingJob) -> TaskNumbers:
+    """What of a stage may start, as the scheduler was shown."""
+    for each in pending.startable:
+        if each.stage.name == start.stage:
+            return each.tasks
+    return TaskNumbers()
+
+
 def _refuse_preemption(
     preempt: Preempt,
-    preempted: Container[str],
-    running: Mapping[str, RunningJob],
-    stopping: Container[str],
+    preempted: Container[Unit],
+    running: Mapping[Unit, RunningJob],
+    stopping: Container[Unit],
 ) -> Refusal | None:
-    job_id = preempt.job_id
-    if job_id in preempted or job_id in stopping:
+    job_id, unit = preempt.job_id, unit_of(preempt)
+    if unit in preempted or unit in stopping:
         return Refusal(job_id, RefusalCode.TWICE, "it has been told to stop already")
-    if job_id not in running:
+    if unit not in running:
         return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
     return None
 
@@ -128,6 +210,7 @@ def _refuse_withdrawal(
     withdrawn: Container[str],
     started: Container[str],
     startable: Mapping[str, PendingJob],
+    running: Mapping[Unit, RunningJob],
 ) -> Refusal | None:
     job_id = withdraw.job_id
     if job_id in withdrawn:
@@ -136,4 +219,6 @@ def _refuse_withdrawal(
         return Refusal(job_id, RefusalCode.NOT_PENDING, "it is started in the same decision")
     if job_id not in startable:
         return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
+    if startable[job_id].startable and any(each.job.job_id == job_id for each in running.values()):
+        return Refusal(job_id, RefusalCode.NOT_PENDING, "some of it runs already")
     return None

@@ -12,9 +12,19 @@ from typing import Final
 from foresail.control.check import Verdict, check_decision
 from foresail.control.plug_ins import blamed, decided
 from foresail.control.reasons_to_tell import ReasonsToTell
+from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import STANDARD, Conventions
-from foresail.model.decision import Decision, Instruction, Refusal, TickAt, WakeAt, Withdraw
+from foresail.model.decision import (
+    Decision,
+    Instruction,
+    Preempt,
+    Refusal,
+    TickAt,
+    WakeAt,
+    Withdraw,
+)
+from foresail.model.errors import InputError
 from foresail.model.event import (
     Cancelled,
     Ended,
@@ -30,7 +40,7 @@ from foresail.model.event import (
     Tick,
 )
 from foresail.model.free_resources import FreeResources
-from foresail.model.outcome import GOES_BACK
+from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import (
     Correction,
     Predictor,
@@ -46,6 +56,7 @@ from foresail.record.beliefs import differ, in_short, kept
 from foresail.record.changes import Changes
 from foresail.record.counters import Counters
 from foresail.record.log import EventLog, NullLog
+from foresail.record.parts import PartsOfJob
 from foresail.record.run_fold import RunFold
 from foresail.record.state import JobState, State, Withdrawn
 
@@ -88,8 +99,10 @@ class Controller:
     that the empty cluster has no room for waits for ever, with a reason. An attempt that
     was preempted or lost is observed by the predictor as such: its runtime is only a lower bound,
     which must not be learned as a completed one; the job keeps its prediction and goes back to its
-    place in the queue. Where nodes come and go, a job may be too wide for what is left, and no
-    longer so once others have come.
+    place in the queue. A job whose stages and tasks start apart lives in parts, under a scheduler
+    that starts these (``StartsTasks``); it is observed once, when its last part has ended, and ends
+    with it. If one fails, the job has failed, and what runs of it is told to stop. Where nodes come
+    and go, a job may be too wide for what is left, and no longer so once others have come.
 
     Parameters
     ----------
@@ -122,12 +135,15 @@ class Controller:
         self._reports_cycles = can.reports_cycles
         self._remembers = can.remembers
         self._ignores_time = can.ignores_time
+        observers = (learner.observes_tasks, can.observes_tasks)
+        self._observe_tasks = [each for each in observers if each is not None]
+        self._starts_tasks = can.starts_tasks
         self._watches_starts = learner.watches_starts
         self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
-        self._state = State(cluster)
+        self._state = State(cluster, starts_tasks=can.starts_tasks)
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
         self._draining = False
@@ -162,8 +178,8 @@ class Controller:
         return tuple(self._state.pending())
 
     @property
-    def running(self) -> Mapping[str, RunningJob]:
-        """Running jobs by id, in order of start; to be read only."""
+    def running(self) -> Mapping[Unit, RunningJob]:
+        """What runs, whole jobs by id, in order of start; to be read only."""
         return self._state.running
 
     @property
@@ -211,8 +227,15 @@ class Controller:
 
         The predictor, which is to know what was known when the run began, is asked and told again
         what was asked and told since; the scheduler is handed what it kept and had promised.
+
+        Raises
+        ------
+        InputError
+            If jobs live in parts, and the scheduler does not start these.
         """
+        self._require_fit(run.state)
         run.teach(self.predictor)
+        run.tell_parts(self.scheduler)
         self._state = run.state
         self._to_tell = ReasonsToTell(run.state)
         self._has_news = run.has_news
@@ -229,6 +252,14 @@ class Controller:
             promised = [each for each in run.promised if each.end_seconds > run.now]
             self._takes_reservations.take_over(promised, run.state.cluster)
 
+    def _require_fit(self, state: State) -> None:
+        if state.has_parts and not self._starts_tasks:
+            raise InputError(
+                "jobs that have begun in parts cannot go on as a whole",
+                field="scheduler",
+                expected="one that starts tasks, as the one before did",
+            )
+
     def fork(
         self, scheduler: Scheduler, predictor: Predictor, correction: Correction
     ) -> Controller:
@@ -238,6 +269,7 @@ class Controller:
         the same kind is handed what this one keeps, and any that promises what was promised.
         """
         twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
+        twin._require_fit(self._state)
         twin._state = self._state.copy()
         twin.counters = replace(self.counters)
         twin._reservations = dict(self._reservations)
@@ -331,8 +363,9 @@ class Controller:
     def _rank(self, event: Event) -> tuple[int, int]:
         """The place of an event as the conventions order them; ends by start, all else as given."""
         order = 0
-        if isinstance(event, Ended) and event.outcome.job_id in self._state.running:
-            order = self._state.running[event.outcome.job_id].start_order
+        if isinstance(event, Ended):
+            running = self._state.running.get(unit_of(event.outcome))
+            order = 0 if running is None else running.start_order
         return self._ranks[type(event)], order
 
     def _take(self, event: Event) -> bool:
@@ -343,7 +376,7 @@ class Controller:
             case Ended():
                 self._end(event)
             case EstimateExpired():
-                self._correct(event.job_id)
+                self._correct(unit_of(event))
                 return False
             case Submitted():
                 self._submit(event)
@@ -422,6 +455,9 @@ class Controller:
 
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
+        if outcome.stage:
+            self._end_part(outcome)
+            return
         running = self._state.running.get(outcome.job_id)
         if outcome.ended_because in GOES_BACK:
             self._state.requeue(outcome.job_id, self._now)
@@ -435,6 +471,32 @@ class Controller:
             self.predictor.observe(running.job, outcome)
             if self._refreshes is not None:
                 self._learned_of.add(running.job.user)
+
+    def _end_part(self, outcome: Outcome) -> None:
+        state, part = self._state, Part(outcome.job_id, outcome.stage, outcome.tasks)
+        running, parts = state.running.get(part), state.parts_of(part.job_id)
+        withdrawn = state.end_part(part, outcome.ended_because, self._now)
+        if running is None or parts is None:
+            return
+        job = running.job
+        for observer in self._observe_tasks:
+            observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
+        if parts.because is not None:
+            self._stop_rest(parts)
+        if parts.ended_because is not None:
+            self._release(part.job_id)
+            self._withdraw(withdrawn)
+            self.predictor.observe(job, parts.outcome(outcome))
+            if self._refreshes is not None:
+                self._learned_of.add(job.user)
+
+    def _stop_rest(self, parts: PartsOfJob) -> None:
+        """Tell what runs of a job to stop that has failed."""
+        for part in parts.running:
+            if part not in self._state.stopping:
+                self._state.stop(part)
+                attempt = self._state.running[part].attempt
+                self._instructions.append(Preempt(part.job_id, attempt, part.stage, part.tasks))
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
@@ -455,39 +517,48 @@ class Controller:
             self._release(each.job.job_id)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
-    def _correct(self, job_id: str) -> None:
+    def _correct(self, unit: Unit) -> None:
         """Correct an expired estimate until it is later than now.
 
         An estimate that its correction does not raise (the request has been reached) stays.
         """
         state = self._state
-        running = state.running.get(job_id)
+        running = state.running.get(unit)
         if running is None or running.expected_end_seconds > self._now:
             return
+        job_id = running.job.job_id
         initial = running.slowdown * state.submitted_job(job_id).planned_seconds
         prediction = running.prediction
         if running.slowdown != 1.0:
             prediction = prediction.scaled(running.slowdown)
         while running.expected_end_seconds <= self._now:
-            current = state.estimates[job_id]
+            current = state.estimates[unit]
             estimate = self.correction.correct(
                 running.job, prediction, initial, current, running.corrections
             )
             if estimate <= current:
                 return
-            running = state.correct(job_id, estimate)
+            running = state.correct(unit, estimate)
             self.counters.corrections += 1
             if self._recording:
                 self._log.append(
                     records.Corrected(
-                        self._steps, self._now, job_id, running.corrections, current, estimate
+                        step=self._steps,
+                        time=self._now,
+                        job_id=job_id,
+                        count=running.corrections,
+                        previous_seconds=current,
+                        next_seconds=estimate,
+                        stage=running.stage,
+                        tasks=running.tasks,
                     )
                 )
         self._wake(running)
 
     def _wake(self, running: RunningJob) -> None:
         if math.isfinite(running.expected_end_seconds):
-            wake = WakeAt(running.job.job_id, running.expected_end_seconds)
+            job_id, stage, tasks = running.job.job_id, running.stage, running.tasks
+            wake = WakeAt(job_id, running.expected_end_seconds, stage, tasks)
             self._instructions.append(wake)
 
     def _schedule(self) -> None:
@@ -578,15 +649,15 @@ class Controller:
 
     def _carry_out(self, verdict: Verdict) -> None:
         for start in verdict.starts:
-            running = self._state.start(start.job_id, start.placement, self._now)
+            running = self._state.start(unit_of(start), start.placement, self._now)
             again = running.attempt > 1
             self._instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self._watches_starts is not None:
+            if self._watches_starts is not None and self._state.begins_its_job(running):
                 self._watches_starts.started(running.job, self._now)
         for preempt in verdict.preemptions:
-            self._state.stop(preempt.job_id)
-            attempt = self._state.running[preempt.job_id].attempt
+            self._state.stop(unit_of(preempt))
+            attempt = self._state.running[unit_of(preempt)].attempt
             self._instructions.append(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             dependents = self._state.cancel(withdraw.job_id, self._now)
@@ -605,7 +676,7 @@ class Controller:
             return state.capacity, running
         capacity = state.capacity.copy()
         for job in gone:
-            capacity.give_back(job.job, job.placement)
+            capacity.give_back(job.held, job.placement)
         return capacity, tuple(job for job in running if job.expected_end_seconds > self._now)
 
     def _note_plan(self, decision: Decision) -> bool:

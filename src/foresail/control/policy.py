@@ -14,7 +14,12 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.protocols import Correction, Predictor, Scheduler
+from foresail.model.protocols import (
+    Correction,
+    Predictor,
+    Scheduler,
+    capabilities_of_scheduler,
+)
 from foresail.model.registry import Entry, entries, find, find_quickly
 from foresail.model.short_form import Part, make_part, name_and_settings, split
 
@@ -103,6 +108,11 @@ class Policy:
         parts = (self.scheduler, self.predictor, self.correction)
         return all(part.entry.build.__module__.startswith("foresail.") for part in parts)
 
+    @property
+    def starts_tasks(self) -> bool:
+        """Whether its scheduler starts stages and tasks of a job by themselves."""
+        return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
+
     def in_cycles(self, cycle_seconds: float) -> Policy:
         """The same with scheduler and correction told how long a cycle is, if they ask for that."""
         return replace(
@@ -120,6 +130,11 @@ def _told(part: Part, cycle_seconds: float) -> Part:
     if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
         return part
     return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
+
+
+def is_compiled(policy: Policy) -> bool:
+    """Whether all three parts of a policy have compiled steps."""
+    return all(hasattr(part, "compiled") for part in policy.build())
 
 
 def parse_policy(text: str) -> Policy:

@@ -175,12 +175,12 @@ def reduced(atoms: Atoms, nodes: int) -> Atoms:
     return Atoms(at, bin_onto_nodes(atoms.values, atoms.masses, at))
 
 
-def product_of(parts: Sequence[tuple[Distribution, int]]) -> Survival:
-    """Survival of the largest of independent quantities: so many of each distribution."""
+def product_of(distributions: Sequence[Distribution]) -> Survival:
+    """Survival of the largest of independent quantities, one of each distribution."""
 
     def survival(values: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):  # surely exceeded: the logarithm is minus infinity
-            logs = [count * np.log1p(-part.survival(values)) for part, count in parts]
+            logs = [np.log1p(-each.survival(values)) for each in distributions]
         return np.asarray(-np.expm1(np.sum(logs, axis=0)))
 
     return survival

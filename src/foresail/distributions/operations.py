@@ -34,11 +34,6 @@ ATOMS: Final = 1025
 _EXACT: Final = 4096
 
 
-def is_exhausted(distribution: Distribution, elapsed: float) -> bool:
-    """Whether the belief says that nothing lasts longer: ``given(elapsed)`` is then a point."""
-    return elapsed > 0.0 and float(distribution.survival(elapsed)) <= 0.0
-
-
 def convolved(distributions: Sequence[Distribution], nodes: int = NODES) -> Empirical:
     """The sum of independent quantities.
 
@@ -68,16 +63,6 @@ def convolved(distributions: Sequence[Distribution], nodes: int = NODES) -> Empi
     return (total if total.values.size <= _EXACT else reduced(total, ATOMS)).as_empirical()
 
 
-def largest_of(distribution: Distribution, count: int, nodes: int = NODES) -> Empirical:
-    """The largest of ``count`` independent quantities that follow one distribution.
-
-    As ``largest`` in all else.
-    """
-    if count < 1:
-        raise ValueError("count must be 1 or more")
-    return _largest([(distribution, count)], nodes)
-
-
 def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empirical:
     """The largest of independent quantities, one of each distribution.
 
@@ -89,26 +74,21 @@ def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empiri
     ValueError
         If there are no distributions or fewer than two nodes.
     """
-    return _largest([(distribution, 1) for distribution in distributions], nodes)
-
-
-def _largest(parts: Sequence[tuple[Distribution, int]], nodes: int) -> Empirical:
-    _check(parts, nodes)
-    survival = product_of(parts)
-    exact = [exact_atoms(distribution) for distribution, _ in parts]
+    _check(distributions, nodes)
+    survival = product_of(distributions)
+    exact = [exact_atoms(distribution) for distribution in distributions]
     discrete = [atoms.values for atoms in exact if atoms is not None]
-    if len(discrete) == len(parts):
+    if len(discrete) == len(distributions):
         values = np.unique(np.concatenate(discrete))
         masses = -np.diff(np.concatenate(([1.0], survival(values))))
         return joined(values, np.maximum(masses, 0.0)).as_empirical()
-    lowest = max(distribution.quantile(0.0) for distribution, _ in parts)
-    copies = sum(count for _, count in parts)
+    lowest = max(distribution.quantile(0.0) for distribution in distributions)
     levels = node_levels(nodes)
     # Of many, the largest lies far up in each: where their product passes the same levels.
-    levels = np.unique(np.concatenate((levels, levels ** (1.0 / copies))))
-    found = np.concatenate([places_at(distribution, levels) for distribution, _ in parts])
+    levels = np.unique(np.concatenate((levels, levels ** (1.0 / len(distributions)))))
+    found = np.concatenate([places_at(distribution, levels) for distribution in distributions])
     places = np.append(found[np.isfinite(found) & (found > lowest)], lowest)
-    further = np.concatenate([breaks(distribution) for distribution, _ in parts])
+    further = np.concatenate([breaks(distribution) for distribution in distributions])
     return reduced(atoms_on_nodes(survival, places, further), ATOMS).as_empirical()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, Protocol
 
 from foresail.model.errors import InputError
@@ -82,6 +82,10 @@ class Mean:
     system: str
     group: str | None = None
     x: tuple[float, ...] = ()
+
+    def against(self, system: str) -> tuple[Mean, Mean]:
+        """Itself and the same of another system: what a claim takes as less and more."""
+        return self, replace(self, system=system)
 
 
 @dataclass(frozen=True, slots=True)

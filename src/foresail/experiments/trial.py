@@ -19,7 +19,8 @@ from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 from foresail.predictors.training import train
-from foresail.scenario.by_events import controller_of, run_by_events
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.by_events import run_by_events
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generating import generate

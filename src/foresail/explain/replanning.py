@@ -20,6 +20,7 @@ from foresail.model.event import (
 )
 from foresail.model.outcome import EndedBecause
 from foresail.model.words import duration
+from foresail.record.plan_fold import PlanFold
 from foresail.record.records import Decided
 
 _LEAST_SECONDS: Final = 60.0
@@ -40,9 +41,8 @@ class PlanTeller:
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
-        self._start: float | None = None
+        self._plan = PlanFold()
         self._told: float | None = None
-        self._time = 0.0
         self._since = 0.0
         self._meanwhile: Counter[str] = Counter()
         self._names: dict[str, str] = {}
@@ -86,7 +86,7 @@ class PlanTeller:
 
     def forget(self) -> None:
         """The job has started: what was planned is over."""
-        self._start = self._told = None
+        self._told = None
         self._meanwhile.clear()
 
     def for_whom(self) -> str:
@@ -98,27 +98,21 @@ class PlanTeller:
 
     def sentence(self, record: Decided) -> str | None:
         """What a scheduling pass has changed for the job; None if that is not worth telling."""
-        later = record.time - self._time
-        self._time = record.time
-        now = record.time
-        self._started = tuple(job for job, start in record.plan.items() if start <= now)
-        if self._job_id in record.dropped:
-            self._start = None
-        if self._start is not None and record.slides:
-            self._start += later
-        self._start = record.plan.get(self._job_id, self._start)
-        if self._start is None:
+        self._plan.take(record)
+        now, start = record.time, self._plan.starts.get(self._job_id)
+        self._started = tuple(job for job, begin in record.plan.items() if begin <= now)
+        if start is None:
             return None
         if self._told is None:
-            self._told = self._start
+            self._told = start
             self._meanwhile.clear()
             return None  # the reason, told in the same step, says when
-        move = self._start - self._told
+        move = start - self._told
         least = _LEAST_SHARE * max(self._told - now, now - self._since)
         if not abs(move) > max(_LEAST_SECONDS, least):
             return None
-        said = _moved(move, self._start - now) + self._because()
-        self._told = self._start
+        said = _moved(move, start - now) + self._because()
+        self._told = start
         self._meanwhile.clear()
         return said
 

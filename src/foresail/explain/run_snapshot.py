@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from foresail.explain.misfit import misfit
+from foresail.model.allocation import unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
@@ -213,18 +215,14 @@ class LogFold:
         try:
             self._run.take(record)
         except (KeyError, ImpossibleTransition) as error:
-            raise InputError(
-                f"the log does not fit together: {error}",
-                value=getattr(error, "job_id", error.args[0]),
-                expected="a whole event log",
-            ) from error
+            raise misfit(error) from error
 
     def _happen(self, event: Event, now: float) -> None:
         match event:
             case Ended(outcome=outcome):
-                running = self._run.state.running.get(outcome.job_id)
+                running = self._run.state.running.get(unit_of(outcome))
                 if running is not None:
-                    job, start, placement = running.job, running.start_seconds, running.placement
+                    job, start, placement = running.held, running.start_seconds, running.placement
                     because = outcome.ended_because
                     self._past.append(PastAttempt(job, start, now, placement, because))
             case Cancelled(job_id=job_id):
@@ -252,7 +250,7 @@ class LogFold:
             running=tuple(state.running_roster.in_order()),
             waiting=tuple(known.waiting(each, self._reasons) for each in waiting),
             past=tuple(self._past),
-            stopping=frozenset(state.stopping),
+            stopping=frozenset(state.running[unit].job.job_id for unit in state.stopping),
             down=dict(self._down),
             draining=self._run.draining,
             idle_cpus=known.idle_cpus,

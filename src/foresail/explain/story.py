@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from foresail.explain.chances import chance_of_start
+from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.model.cluster import Cluster
@@ -22,6 +23,7 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration
 from foresail.record.beliefs import belief_of
+from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
 from foresail.record.records import (
     Corrected,
@@ -99,6 +101,11 @@ def story(records: Iterable[Record], job_id: str) -> Story:
 
     Times count from second zero of a simulation, and from the first record of a live run, whose
     clock is Unix time.
+
+    Raises
+    ------
+    InputError
+        If the log does not fit together: a job starts or ends that was never submitted.
     """
     teller = _Teller(job_id)
     lines = tuple(line for record in records for line in teller.lines(record))
@@ -128,16 +135,13 @@ class _Teller:
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
         self._clock = LogClock()
+        self._jobs = JobsFold()
         self._slowdowns = Slowdowns(Cluster(()))
         self._replanning = PlanTeller(job_id)
-        self._waits_since = 0.0
-        self._job: Job | None = None
-        self._belief: Distribution | None = None
         self._told_mean: float | None = None
         self._told_estimate = 0.0
         self._reason: ReasonCode | None = None
         self._is_asked = False
-        self._starts = 0
 
     @property
     def start_unix_seconds(self) -> float | None:
@@ -145,12 +149,21 @@ class _Teller:
         return self._clock.start_unix_seconds
 
     def lines(self, record: Record) -> Iterator[StoryLine]:
-        """What the record says about the job: one line or none."""
+        """What the record says about the job, after all those before it: one line or none.
+
+        Raises
+        ------
+        InputError
+            If it speaks of a job in a state that the job is not in.
+        """
         self._clock.see(record)
         if isinstance(record, Manifest):
             self._slowdowns = Slowdowns(record.cluster)
-            return
-        sentence = self._sentence(record)
+        try:
+            sentence = self._sentence(record)
+            self._jobs.take(record)
+        except KeyError as error:
+            raise misfit(error) from error
         if sentence is not None:
             since = getattr(record, "time", self._clock.zero) - self._clock.zero
             yield StoryLine(since, elapsed(since), sentence)
@@ -190,17 +203,16 @@ class _Teller:
 
     def _of_belief(self, record: Predicted) -> str | None:
         """What is believed; later only if that is quite another thing."""
-        belief = self._belief = belief_of(record)
         if self._told_mean is None:
             self._told_mean = record.mean_seconds
-            return _of_prediction(record) + self._if_started(belief, record.time)
+            return _of_prediction(record) + self._if_started(belief_of(record), record.time)
         if abs(record.mean_seconds - self._told_mean) < _NEWS * self._told_mean:
             return None
         self._told_mean = record.mean_seconds
         return f"Meanwhile something else is believed. {_of_prediction(record)}"
 
     def _if_started(self, belief: Distribution, now: float) -> str:
-        chance = None if self._job is None else chance_of_start(self._job, belief, now)
+        chance = chance_of_start(self._jobs.submitted[self._job_id], belief, now)
         if chance is None:
             return ""
         return (
@@ -222,13 +234,10 @@ class _Teller:
 
     def _of_event(self, event: Event) -> str | None:
         match event:
-            case Submitted(time=now, job=job) if job.job_id == self._job_id:
-                self._waits_since = now
+            case Submitted(job=job) if job.job_id == self._job_id:
                 self._is_asked = False
-                self._job = job
                 return _of_submission(job)
-            case Ended(time=now, outcome=outcome) if outcome.job_id == self._job_id:
-                self._waits_since = now
+            case Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
                 return self._of_end(outcome)
@@ -244,16 +253,15 @@ class _Teller:
                 "and it goes back to its place in the queue."
             )
         code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-        deadline = None if self._job is None else self._job.deadline_seconds
+        deadline = self._jobs.submitted[self._job_id].deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
         return f"Ended ({outcome.ended_because}{code}) after running for {ran}{margin}."
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
-        if self._job is None or self._belief is None:
-            return ""
-        slowdown = self._slowdowns.of(self._job, start.placement)
-        chance = chance_of_start(self._job, self._belief, now, slowdown)
+        job, belief = self._jobs.submitted[self._job_id], self._jobs.beliefs[self._job_id]
+        slowdown = self._slowdowns.of(job, start.placement)
+        chance = chance_of_start(job, belief_of(belief), now, slowdown)
         slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
         if chance is None:
             return slow
@@ -264,9 +272,9 @@ class _Teller:
             return None
         match instruction:
             case Start(placement=placement):
-                self._starts += 1
-                again = f" again (attempt {self._starts})" if self._starts > 1 else ""
-                waited = duration(now - self._waits_since)
+                attempt = 1 + self._jobs.attempts.get(self._job_id, 0)
+                again = f" again (attempt {attempt})" if attempt > 1 else ""
+                waited = duration(now - self._jobs.waiting[self._job_id])
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)

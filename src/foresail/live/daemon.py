@@ -24,6 +24,7 @@ from foresail.live.observer import Observer
 from foresail.live.run_log import RunLog
 from foresail.live.submissions import Submissions
 from foresail.model.adapter import ClusterAdapter
+from foresail.model.allocation import unit_of
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
@@ -170,8 +171,14 @@ class Daemon:
         if self.controller.draining:
             self.controller.reopen()
         running = [
-            Start(job_id, running.placement, running.attempt)
-            for job_id, running in self.controller.running.items()
+            Start(
+                each.job.job_id,
+                each.placement,
+                attempt=each.attempt,
+                stage=each.stage,
+                tasks=each.tasks,
+            )
+            for each in self.controller.running.values()
         ]
         reported = self._within_run(self._adapter.resume(running, now), now)
         events += (*self._nodes_since(reported, now), *reported)
@@ -219,7 +226,7 @@ class Daemon:
 
     def _ended(self, event: Ended, now: float) -> Ended:
         outcome = event.outcome
-        earliest = self.controller.running[outcome.job_id].start_seconds
+        earliest = self.controller.running[unit_of(outcome)].start_seconds
         start = max(outcome.start_seconds, earliest)
         because = outcome.ended_because
         if because is EndedBecause.LOST:
@@ -246,9 +253,9 @@ class Daemon:
         return EndedBecause.FAILED
 
     def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
-        ended = {event.outcome.job_id for event in events if isinstance(event, Ended)}
-        due = [job_id for job_id, at in self.jobs.wakes.items() if at <= now]
-        return [EstimateExpired(now, job_id) for job_id in due if job_id not in ended]
+        ended = {unit_of(event.outcome) for event in events if isinstance(event, Ended)}
+        due = [unit for unit, at in self.jobs.wakes.items() if at <= now and unit not in ended]
+        return [EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due]
 
     def _interrupted(self, count: int, now: float) -> list[Event]:
         """Drain after one interrupt, and stop what runs after two."""
@@ -275,5 +282,6 @@ class Daemon:
             self._observer.note(f"this cluster stops no jobs: {len(running)} are waited for")
             return
         self._observer.note(f"stopping {len(running)} running jobs")
-        for job_id, each in running.items():
-            self._adapter.carry_out(Preempt(job_id, each.attempt), now)
+        for each in running.values():
+            preempt = Preempt(each.job.job_id, each.attempt, each.stage, each.tasks)
+            self._adapter.carry_out(preempt, now)

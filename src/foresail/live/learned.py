@@ -26,7 +26,6 @@ from foresail.predictors.saving import (
     require_savable,
     save_state,
 )
-from foresail.predictors.stepped import SteppedPredictor
 
 KEPT_EVERY_SECONDS: Final = 60.0
 """How often the file is written while a run goes on and learns."""
@@ -50,21 +49,6 @@ def require_learnable(policy: str, path: Path) -> None:
         load_state(path, predictor, part.text)
     elif not path.parent.is_dir():
         raise InputError("there is no such folder", source=path.parent)
-
-
-def recall(run: RunDirectory, predictor: Predictor) -> None:
-    """Let a fresh predictor know what was known when the run began.
-
-    Raises
-    ------
-    InputError
-        If the copy in the run's directory cannot be used.
-    """
-    if not run.learned_before.exists():
-        return
-    load_state(run.learned_before, predictor, parse_policy(run.settings().policy).predictor.text)
-    if isinstance(predictor, SteppedPredictor):
-        predictor.forget_in_flight()  # of a run that is over, or that goes on elsewhere
 
 
 class LearnedFile:

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 
-from foresail.control.beginning import controller_of, manifest_of
 from foresail.control.loop import Controller
-from foresail.control.policy import parse_policy
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
-from foresail.live.learned import LearnedFile, recall
+from foresail.live.learned import LearnedFile
 from foresail.live.observer import Observer
 from foresail.live.recovery import recover
 from foresail.live.run_directory import RunDirectory
 from foresail.live.schedule_table import table_of_run
 from foresail.live.submissions import LineInput, Submissions
+from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth
 from foresail.model.short_form import part_of
 from foresail.record.log import EventLog
+from foresail.record.records import Manifest
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.schedule_file import write_schedule
+
+BuildController: TypeAlias = Callable[[EventLog], Controller]
+"""Makes a run's controller, fresh, writing to a log."""
 
 _TIMES = ("submit_seconds", "start_seconds", "end_seconds")
 
@@ -70,33 +73,30 @@ class SessionResult:
         return 2 if self.refused_lines else 0
 
 
-def require_usable(policy: str) -> str:
-    """The canonical short form of a policy that can run real commands.
-
-    Raises
-    ------
-    InputError
-        If it is malformed, or knows the future.
-    UnknownNameError
-        If there is no such scheduler, predictor, correction or parameter.
-    """
-    parsed = parse_policy(policy)
-    if isinstance(parsed.build()[1], NeedsTruth):
-        raise InputError(
-            "this predictor has to be told how long jobs will run",
-            field="policy",
-            value=policy,
-            expected="one that learns, for commands that have not run yet",
-        )
-    return parsed.text
-
-
 def supervise(
-    run: RunDirectory, observer: Observer, lines: LineInput | None = None
+    run: RunDirectory,
+    begin: Callable[[Cluster], tuple[Manifest, BuildController]],
+    observer: Observer,
+    lines: LineInput | None,
+    *,
+    engine: str,
 ) -> SessionResult:
     """Work on a run, new or begun by an earlier daemon, until it is done or interrupted.
 
     Leaves ``schedule.parquet`` in the run directory.
+
+    Parameters
+    ----------
+    run
+        What was accepted and has happened.
+    begin
+        How the run begins on its cluster: the first record of its log, and its controller.
+    observer
+        Shows what happens.
+    lines
+        Where further commands come from, if any do.
+    engine
+        What the schedule says that has carried it out.
 
     Raises
     ------
@@ -106,24 +106,18 @@ def supervise(
     with run.locked():
         run.drop_incomplete_line()
         settings = run.settings()
-        policy = parse_policy(settings.policy)
         source = Submissions(run, lines, observer.note)
         cluster: ClusterPlugin = part_of("cluster", settings.cluster).build()
         context = RunContext(run.attempts, run.logs, source.commands, observer.note)
         adapter = cluster.connect(context)
-
-        def build(log: EventLog) -> Controller:
-            return controller_of(policy, adapter.cluster, teach=partial(recall, run), log=log)
-
-        inputs = {settings.source: settings.source_sha256}
-        manifest = manifest_of(policy, adapter.cluster, inputs=inputs)
+        manifest, build = begin(adapter.cluster)
         controller, log = recover(run.events, manifest, build)
         path = None if settings.history is None else Path(settings.history)
         history = RunHistory(path, observer.note)
         learned = LearnedFile(run, observer.note)
         daemon = Daemon(controller, log, adapter, source, history, learned, observer)
         daemon.work()
-        schedule = _schedule(daemon, run, policy.text)
+        schedule = _schedule(daemon, run, manifest.policy, engine)
         write_schedule(schedule, run.schedule)
         return SessionResult(
             ended=dict(daemon.jobs.ended),
@@ -146,7 +140,7 @@ def require_linux() -> None:
         raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
 
 
-def _schedule(daemon: Daemon, run: RunDirectory, policy: str) -> Schedule:
+def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Schedule:
     users = {job.job_id: job.user for job in run.jobs()}
     table = table_of_run(daemon.jobs).with_columns(
         pl.col("job_id").replace_strict(users, return_dtype=pl.String).alias("user")
@@ -169,5 +163,6 @@ def _schedule(daemon: Daemon, run: RunDirectory, policy: str) -> Schedule:
                 "never_started": len(daemon.left) + len(daemon.jobs.withdrawn),
             },
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
+            engine=engine,
         ),
     )

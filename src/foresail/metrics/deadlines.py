@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from foresail.metrics.jobs import whole_jobs
 from foresail.model.outcome import EndedBecause
 from foresail.traces.schedule import Schedule
 
@@ -69,7 +70,7 @@ class DeadlineMetrics:
 
 def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
     """The metrics of one schedule."""
-    rows = schedule.jobs
+    rows = whole_jobs(schedule)
     slo = pl.col("deadline_seconds").is_not_null()
     done = rows.filter(pl.col("ended_because") == EndedBecause.COMPLETED.value)
     on_time = done.filter(pl.col("end_seconds") <= pl.col("deadline_seconds"))
@@ -94,8 +95,8 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
         best_effort_latency_seconds=float(latency.mean()) if latency.size else math.nan,
         best_effort_completed=_jobs(best_effort),
         effective_load=effective_load(schedule),
-        preemptions=_ended(rows, EndedBecause.PREEMPTED),
-        lost_attempts=_ended(rows, EndedBecause.LOST),
+        preemptions=_ended(schedule.jobs, EndedBecause.PREEMPTED),
+        lost_attempts=_ended(schedule.jobs, EndedBecause.LOST),
     )
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS
+from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.traces import schema
 from foresail.traces.schedule import Schedule
+
+_SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(GOES_BACK))]
+"""How a part may have ended of a job that completed."""
 
 
 def bounded_slowdown(
@@ -15,22 +22,61 @@ def bounded_slowdown(
     return ((wait + runtime) / runtime.clip(lower_bound=bound_seconds)).clip(lower_bound=1.0)
 
 
+def whole_jobs(schedule: Schedule) -> pl.DataFrame:
+    """The schedule's rows, those of a job that started in parts as one, by submission.
+
+    It runs from the start of its first part to the end of its last one, on as many cpus as its
+    completed parts held on average over that time. It has completed if every part has, and else
+    ended as the first that failed.
+    """
+    rows = schedule.jobs
+    if "stage" not in rows.columns:
+        return rows
+    is_part = pl.col("stage").is_not_null()
+    parts = rows.filter(is_part)
+    because = pl.col("ended_because")
+    failed = because.is_in(_SUCCESSFUL).not_()
+    runtime = pl.col("end_seconds") - pl.col("start_seconds")
+    held = (pl.col("cpus") * runtime).filter(because == EndedBecause.COMPLETED.value)
+    found = parts.group_by("job_id", maintain_order=True).agg(
+        pl.col("start_seconds").min(),
+        pl.col("end_seconds").max(),
+        held.sum().alias("cpus"),
+        pl.col("corrections").sum(),
+        pl.col("backfilled").any(),
+        pl.lit(1, pl.Int64).alias("attempt"),
+        because.filter(failed).first().fill_null(EndedBecause.COMPLETED.value),
+    )
+    found = found.with_columns(
+        cpus=pl.when(runtime > 0.0).then(pl.col("cpus") / runtime).otherwise(0.0)
+    )
+    told = [name for name in schema.SCHEDULE if name not in found.columns or name == "job_id"]
+    submitted = parts.unique("job_id", keep="first", maintain_order=True).select(told)
+    wholes = submitted.join(found, on="job_id", maintain_order="left")
+    every = [rows.filter(~is_part), wholes]
+    return pl.concat([each.select(*schema.SCHEDULE) for each in every]).sort(
+        "submit_seconds", maintain_order=True
+    )
+
+
 def attempts(schedule: Schedule) -> pl.DataFrame:
     """Attempts that started, by the time they began to queue, which is in ``queued_seconds``.
 
     A first attempt queues from the job's submission, a later one from the end of the one before.
+    So does each part of a job, be it of a stage that waits for others.
     """
     started = schedule.jobs.filter(pl.col("start_seconds").is_not_null())
     if (started["attempt"].fill_null(1) <= 1).all():
         return started.with_columns(queued_seconds=pl.col("submit_seconds")).sort(
             "queued_seconds", maintain_order=True
         )
+    parts = [name for name in schema.PARTS if name in started.columns]
     return (
         started.sort("job_id", "attempt", maintain_order=True)
         .with_columns(
             queued_seconds=pl.col("end_seconds")
             .shift(1)
-            .over("job_id")
+            .over("job_id", *parts)
             .fill_null(pl.col("submit_seconds"))
         )
         .sort("queued_seconds", "start_seconds", maintain_order=True)
@@ -42,9 +88,10 @@ def per_job(schedule: Schedule) -> pl.DataFrame:
 
     ``runtime_seconds`` is that of the last attempt, ``flow_seconds`` the time from submission to
     the end, ``wait_seconds`` the rest of it (so attempts that were lost count as waiting), and
-    ``bounded_slowdown`` follows from these. Jobs that never started are left out.
+    ``bounded_slowdown`` follows from these. Jobs that never started are left out. A job that
+    started in parts is one row (``whole_jobs``).
     """
-    started = schedule.jobs.filter(pl.col("start_seconds").is_not_null())
+    started = whole_jobs(schedule).filter(pl.col("start_seconds").is_not_null())
     if (started["attempt"].fill_null(1) > 1).any():
         started = started.sort("attempt", maintain_order=True).unique(
             "job_id", keep="last", maintain_order=True

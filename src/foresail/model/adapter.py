@@ -30,6 +30,8 @@ class Capabilities:
         A start is reported when it has come about, which may be later than it was instructed.
     changes_nodes
         Nodes may go down, come, change and go.
+    starts_tasks
+        Stages of a job, and tasks of a stage, can be started by themselves.
     """
 
     places: bool = False
@@ -38,6 +40,7 @@ class Capabilities:
     starts_later: bool = False
     confirms_starts: bool = False
     changes_nodes: bool = False
+    starts_tasks: bool = False
 
     def require(self, instruction: Instruction) -> None:
         """Refuse an instruction that takes what was not declared.
@@ -52,6 +55,10 @@ class Capabilities:
                 raise InputError(
                     f"job {job_id} cannot be started on nodes of the scheduler's choice: "
                     "this cluster chooses them itself"
+                )
+            case Start(job_id, stage=stage) if stage and not self.starts_tasks:
+                raise InputError(
+                    f"no part of job {job_id} can be started by itself: this cluster starts jobs"
                 )
             case Preempt(job_id) if not self.preempts:
                 raise InputError(f"job {job_id} cannot be stopped: this cluster stops no jobs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 
 class Allocation(NamedTuple):
@@ -24,3 +24,44 @@ class Allocation(NamedTuple):
     stage: str = ""
     tasks: tuple[int, ...] = ()
     attempt: int = 1
+
+
+class Part(NamedTuple):
+    """What of a job runs as one where that is not all of it, whichever attempt it is.
+
+    ``tasks`` are empty where it is a stage whose tasks start together.
+    """
+
+    job_id: str
+    stage: str
+    tasks: tuple[int, ...] = ()
+
+
+Unit: TypeAlias = str | Part
+"""What starts, runs and ends as one: a whole job, which is known by its id, or a part of one."""
+
+
+class OfUnit(Protocol):
+    """A record that tells, or asks, something of a whole job or of a part of one."""
+
+    @property
+    def job_id(self) -> str:
+        """Of which job."""
+        ...
+
+    @property
+    def stage(self) -> str:
+        """Name of the stage; empty: all of the job."""
+        ...
+
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        """Numbers of the tasks within the stage; empty: all of them."""
+        ...
+
+
+def unit_of(record: OfUnit) -> Unit:
+    """What of a job a record is about."""
+    if not record.stage:
+        return record.job_id
+    return Part(record.job_id, record.stage, record.tasks)

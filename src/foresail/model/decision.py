@@ -70,10 +70,12 @@ class PlannedStart:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Report ``EstimateExpired`` for this job if it still runs at this time."""
+    """Report ``EstimateExpired`` for this job, or this part of it, if it still runs then."""
 
     job_id: str
     time: float
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class RefusalCode(StrEnum):
     NO_SUCH_PLACE = "no_such_place"
     NOT_WHOLE = "not_whole"
     NO_ROOM = "no_room"
+    NO_SUCH_TASK = "no_such_task"
 
 
 @dataclass(frozen=True, slots=True)

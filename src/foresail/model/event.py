@@ -31,10 +31,12 @@ class Ended:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class EstimateExpired:
-    """A running job has run as long as its current estimate said it would, and runs on."""
+    """What runs has run as long as its current estimate said it would, and runs on."""
 
     time: float
     job_id: str
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from foresail.model.construction import quickly_made
 from foresail.model.preference import Preference
@@ -14,7 +14,7 @@ from foresail.model.value import DeadlineValue, ValueFunction
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Tasks of a job that start together; a job's stages form a DAG through ``after``.
+    """Tasks of a job; a job's stages form a DAG through ``after``.
 
     Parameters
     ----------
@@ -26,12 +26,16 @@ class Stage:
         Name within the job.
     after
         Names of the stages that must have ended first.
+    together
+        Whether its tasks need each other, and so start together. Those that do not may start one
+        by one, under schedulers that do so (``StartsTasks``); any other starts them together too.
     """
 
     tasks: int
     request: Resources
     name: str = "main"
     after: tuple[str, ...] = ()
+    together: bool = True
 
     @property
     def total(self) -> Resources:
@@ -105,6 +109,28 @@ class Job:
         if len(self.stages) == 1:  # asked for many times a pass
             return self.stages[0].tasks
         return sum(stage.tasks for stage in self.stages)
+
+    @property
+    def starts_in_parts(self) -> bool:
+        """Whether its stages or its tasks may start at different times."""
+        return len(self.stages) > 1 or not self.stages[0].together
+
+    def part(self, stage: Stage, tasks: int) -> Job:
+        """The job as if so many tasks of one of its stages were all of it: what these hold."""
+        return replace(self, stages=(replace(stage, tasks=tasks),))
+
+    def stage(self, name: str) -> Stage:
+        """Its stage of this name.
+
+        Raises
+        ------
+        KeyError
+            If it has none.
+        """
+        for each in self.stages:
+            if each.name == name:
+                return each
+        raise KeyError(name)
 
     @classmethod
     def gang(

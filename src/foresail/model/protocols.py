@@ -42,7 +42,11 @@ class RefreshesPredictions(Protocol):
     """A predictor that changes its mind about waiting jobs as others end."""
 
     def refreshed(self, job: Job, now: float) -> Distribution:
-        """Belief about a job that still waits; asked when a job of the same user has ended."""
+        """Belief about a job that still waits; asked when a job of the same user has ended.
+
+        Nothing is learned by being asked: whether and how often it was, what is observed afterwards
+        teaches the same. An event log keeps only those beliefs that differ from the one before.
+        """
         ...
 
 
@@ -166,6 +170,30 @@ class IgnoresTime(Protocol):
 
 
 @runtime_checkable
+class StartsTasks(Protocol):
+    """A scheduler that starts stages when those before them have ended, and tasks one by one.
+
+    It is shown what of a job may start (``PendingJob.startable``). To any other one such a job is
+    shown, and started, as a whole.
+    """
+
+    starts_tasks: Literal[True]
+
+
+@runtime_checkable
+class ObservesTasks(Protocol):
+    """A scheduler or a predictor that is told of each part of a job that has ended.
+
+    A predictor's ``observe`` is told of such a job once, when the last of it has ended: the
+    runtimes of tasks are none of jobs.
+    """
+
+    def part_ended(self, job: Job, outcome: Outcome) -> None:
+        """A stage of the job, or some of its tasks, have ended, as ``outcome.allocation`` tells."""
+        ...
+
+
+@runtime_checkable
 class Correction(Protocol):
     """Gives the next estimate of a running job's total runtime once the current one has expired."""
 
@@ -197,7 +225,9 @@ class SchedulerCapabilities:
     takes_reservations: TakesReservations | None
     reports_cycles: ReportsCycles | None
     remembers: Remembers | None
+    observes_tasks: ObservesTasks | None
     ignores_time: bool
+    starts_tasks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +236,7 @@ class PredictorCapabilities:
 
     watches_starts: WatchesStarts | None
     refreshes_predictions: RefreshesPredictions | None
+    observes_tasks: ObservesTasks | None
 
 
 def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
@@ -216,7 +247,9 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
         takes_reservations=part if _has(part, _TAKES_RESERVATIONS) else None,
         reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
         remembers=part if _has(part, _REMEMBERS) else None,
+        observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
         ignores_time=getattr(part, _IGNORES_TIME, False),
+        starts_tasks=getattr(part, "starts_tasks", False),
     )
 
 
@@ -226,13 +259,15 @@ def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
     return PredictorCapabilities(
         watches_starts=part if _has(part, ("started",)) else None,
         refreshes_predictions=part if _has(part, ("refreshed",)) else None,
+        observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
     )
 
 
 class SchedulerOfScheduler:
     """The base of a scheduler that asks another one: what that one can, it can too.
 
-    A subclass overrides what is to be otherwise.
+    Not that it starts tasks: who changes another's decision changes starts of whole jobs. A
+    subclass overrides what is to be otherwise.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -248,6 +283,7 @@ _PLANS_RUNTIMES: Final = ("planned_seconds",)
 _TAKES_RESERVATIONS: Final = ("reserve", "release", "take_over")
 _REPORTS_CYCLES: Final = ("last",)
 _REMEMBERS: Final = ("memory", "remember")
+_OBSERVES_TASKS: Final = ("part_ended",)
 _IGNORES_TIME: Final = "ignores_time"
 _CAPABILITIES: Final = {
     *_PLANS_RUNTIMES,

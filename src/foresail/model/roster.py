@@ -1,4 +1,4 @@
-"""Rosters: jobs by id in an order, shown as they are at a moment without being copied.
+"""Rosters: jobs, or parts of them, in an order, shown as they are at a moment without being copied.
 
 Whoever looks after every event at thousands of jobs, of which one or two are others than before,
 asks what has changed since; whoever just iterates sees a sequence.
@@ -6,11 +6,12 @@ asks what has changed since; whoever just iterates sees a sequence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar, overload
 
 Entry = TypeVar("Entry")
+Key = TypeVar("Key", bound=Hashable)
 
 _FEW: Final = 1024
 """Changes that are remembered however few jobs there are."""
@@ -27,31 +28,31 @@ class _Changes(list[tuple[Entry | None, Entry | None]]):
         self.following: _Changes[Entry] | None = None
 
 
-class Roster(Generic[Entry]):
-    """Jobs by id, in the order of a number that each has.
+class Roster(Generic[Key, Entry]):
+    """What there is by what it is known by, in the order of a number that each has.
 
     ``by_id`` is to be read only; its order is that of the numbers unless one was put back.
     """
 
     def __init__(self, number: Callable[[Entry], int]) -> None:
         self._number = number
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[Key, Entry] = {}
         self._is_ordered = True
         self._last = -1
         self._changes: _Changes[Entry] = _Changes(0)
         self._earlier = self._changes
         self._most = _FEW
         self._shown: Listed[Entry] | None = None
-        self.by_id: Mapping[str, Entry] = MappingProxyType(self._entries)
+        self.by_id: Mapping[Key, Entry] = MappingProxyType(self._entries)
 
     @property
     def version(self) -> int:
         """How often it has been changed."""
         return self._changes.begin + len(self._changes)
 
-    def put(self, job_id: str, entry: Entry) -> None:
-        """Enter a job, or another entry for one that is in it."""
-        before = self._entries.get(job_id)
+    def put(self, key: Key, entry: Entry) -> None:
+        """Enter one, or another entry for one that is in it."""
+        before = self._entries.get(key)
         if before is None:
             number = self._number(entry)
             if number < self._last:
@@ -59,19 +60,19 @@ class Roster(Generic[Entry]):
             else:
                 self._last = number
         self._note(before, entry)
-        self._entries[job_id] = entry
+        self._entries[key] = entry
 
-    def take(self, job_id: str) -> Entry:
-        """Take a job out.
+    def take(self, key: Key) -> Entry:
+        """Take one out.
 
         Raises
         ------
         KeyError
             If it is not in it.
         """
-        entry = self._entries[job_id]
+        entry = self._entries[key]
         self._note(entry, None)
-        del self._entries[job_id]
+        del self._entries[key]
         return entry
 
     def in_order(self) -> list[Entry]:
@@ -139,7 +140,7 @@ class Listed(Sequence[Entry]):
     __slots__ = ("_changes", "_entries", "_length", "roster", "version")
 
     def __init__(
-        self, roster: Roster[Entry], changes: _Changes[Entry], version: int, length: int
+        self, roster: Roster[Any, Entry], changes: _Changes[Entry], version: int, length: int
     ) -> None:
         self.roster = roster
         self.version = version
@@ -187,7 +188,7 @@ class Followed(Generic[Entry]):
     __slots__ = ("_roster", "_version")
 
     def __init__(self) -> None:
-        self._roster: Roster[Entry] | None = None
+        self._roster: Roster[Any, Entry] | None = None
         self._version = 0
 
     def changes_to(
@@ -198,6 +199,6 @@ class Followed(Generic[Entry]):
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        roster: Roster[Entry] = shown.roster
+        roster: Roster[Any, Entry] = shown.roster
         self._roster, self._version = roster, shown.version
         return roster.since(version, shown.version) if roster is before else None

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foresail.model.allocation import Allocation
+from foresail.model.allocation import Allocation, Part, Unit
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
-from foresail.model.job import Job
+from foresail.model.job import Job, Stage
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
+from foresail.model.task_numbers import TaskNumbers
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class StartableTasks:
+    """What of a stage may start now: each task by itself, or all at once if they start together."""
+
+    stage: Stage
+    tasks: TaskNumbers
 
 
 @quickly_made
@@ -22,7 +32,9 @@ class PendingJob:
 
     ``planned_seconds`` is the runtime to plan with: the scheduler's own choice where it has one
     (``PlansRuntimes``), else the prediction's mean. ``reservation`` is the answer to its request
-    for one (``TakesReservations``); None if it never asked.
+    for one (``TakesReservations``); None if it never asked. ``startable`` is what of it may start
+    now where its stages or tasks start apart (only ``StartsTasks`` are shown that), by stage, some
+    of the job running already, maybe; empty: it starts as a whole.
     """
 
     job: Job
@@ -30,18 +42,20 @@ class PendingJob:
     prediction: Distribution
     planned_seconds: float
     reservation: Reservation | Rejection | None = None
+    startable: tuple[StartableTasks, ...] = ()
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs, with what is believed of its total runtime.
+    """A job that runs, or a part of one, with what is believed of its total runtime.
 
     ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``), of the
     runtime where it runs best; ``slowdown`` is how many times longer it takes where it is;
     ``expected_end_seconds`` is the current point estimate, after corrections.
     ``start_order`` numbers starts; ``reservation`` is that of the pending job; ``overtook`` says
-    whether one that was submitted earlier waited when it started.
+    whether one that was submitted earlier waited when it started. ``stage`` and ``tasks`` say what
+    of the job runs; empty: all of it.
     """
 
     job: Job
@@ -55,11 +69,27 @@ class RunningJob:
     reservation: Reservation | Rejection | None = None
     attempt: int = 1
     overtook: bool = False
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
     @property
     def allocation(self) -> Allocation:
-        """What of the job runs: all of it."""
-        return Allocation(self.job.job_id, attempt=self.attempt)
+        """What of the job runs."""
+        return Allocation(self.job.job_id, self.stage, self.tasks, self.attempt)
+
+    @property
+    def unit(self) -> Unit:
+        """What of the job runs, whichever attempt it is."""
+        job_id = self.job.job_id
+        return Part(job_id, self.stage, self.tasks) if self.stage else job_id
+
+    @property
+    def held(self) -> Job:
+        """The job as if what runs were all of it: what its place is held for."""
+        if not self.stage:
+            return self.job
+        stage = self.job.stage(self.stage)
+        return self.job.part(stage, len(self.tasks) or stage.tasks)
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""

@@ -50,7 +50,7 @@ from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.predictors._blocks import lengthened, selected
 from foresail.predictors.kernels.request import ignore
 
@@ -195,7 +195,9 @@ class SteppedPredictor:
 
     def _believe_anew(self, job: Job, now: float) -> Distribution:
         """The refresh step as an object's method, for predictors that have one."""
-        slot = self._enter(job)
+        slot = self._slots.get(job.job_id)
+        if slot is None:
+            return self.predict(job, now)
         self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
 
@@ -218,12 +220,20 @@ class SteppedPredictor:
         self.learn(job, outcome, outcome.preferred_runtime_seconds if teaches else math.nan)
 
     def learn(self, job: Job, outcome: Outcome, value: float) -> None:
-        """As ``observe``, with what is to be learned instead of the runtime; nan: nothing."""
+        """As ``observe``, with what is to be learned instead of the runtime; nan: nothing.
+
+        A job that goes back to the queue is predicted anew where beliefs about jobs that wait are
+        refreshed: that is from then on what it will teach by.
+        """
         slot = self._slots.get(job.job_id)
+        waits_again = slot is not None and outcome.ended_because in GOES_BACK
         if slot is None:
             slot = self._enter(job)
             self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
         self._take(self._steps.observe, slot, outcome.end_seconds, value)
+        if waits_again and self._steps.refresh is not None:
+            self._take(self._steps.predict, slot, outcome.end_seconds, math.nan)
+            return
         del self._slots[job.job_id]
         self._free_slots.append(slot)
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Final
 
+from foresail.model.allocation import Unit, unit_of
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
+    EstimateExpired,
     Event,
     HistoryOutcome,
     NodeAdded,
@@ -58,7 +60,7 @@ class Compaction:
 
     def _begin(self) -> None:
         self._lines: dict[tuple[object, ...], str] = {}
-        self._attempts: dict[str, int] = {}
+        self._attempts: dict[Unit, int] = {}
         self._recalled = 0
         self._node_changes = 0
         self._plan = PlanFold()
@@ -86,9 +88,10 @@ class Compaction:
                 first = ("belief", job_id)
                 again = ("belief again", job_id, self._attempts.get(job_id))
                 self._put(again if first in self._lines else first, line)
-            case Corrected(job_id=job_id):
+            case Corrected():
+                unit = unit_of(record)
                 self._counted.corrections += 1
-                self._put(("correction", job_id, self._attempts[job_id]), line)
+                self._put(("correction", unit, self._attempts[unit]), line)
             case Decided():
                 self._counted.passes += 1
                 self._counted.delayed_heads += record.head_delayed
@@ -119,11 +122,11 @@ class Compaction:
             case Submitted(job=job):
                 self._put(("submission", job.job_id), line)
             case Ended(outcome=outcome):
-                job_id = outcome.job_id
-                attempt = self._attempts[job_id]
-                self._lines.pop(("wake", job_id), None)
-                self._lines.pop(("preemption", job_id), None)
-                self._put(("end", job_id, attempt), line)
+                unit = unit_of(outcome)
+                attempt = self._attempts[unit]
+                self._lines.pop(("wake", unit), None)
+                self._lines.pop(("preemption", unit), None)
+                self._put(("end", unit, attempt), line)
             case Cancelled(job_id=job_id):
                 self._put(("cancellation", job_id), line)
             case HistoryOutcome():
@@ -135,19 +138,21 @@ class Compaction:
                 self._node_changes += 1
                 self._put(("nodes", self._node_changes), line)
             case _:
-                self._lines.pop(("wake", getattr(event, "job_id", None)), None)
+                if isinstance(event, EstimateExpired):
+                    self._lines.pop(("wake", unit_of(event)), None)
                 self._put(_LAST_EVENT, line)
 
     def _obey(self, instruction: Instruction, line: str) -> None:
         job_id = instruction.job_id
         match instruction:
             case Start():
-                self._attempts[job_id] = self._attempts.get(job_id, 0) + 1
-                self._put(("start", job_id, self._attempts[job_id]), line)
+                unit = unit_of(instruction)
+                self._attempts[unit] = self._attempts.get(unit, 0) + 1
+                self._put(("start", unit, self._attempts[unit]), line)
             case Preempt():
-                self._put(("preemption", job_id), line)
+                self._put(("preemption", unit_of(instruction)), line)
             case WakeAt():
-                self._put(("wake", job_id), line)
+                self._put(("wake", unit_of(instruction)), line)
             case TickAt():
                 self._put(("tick", job_id), line)
             case Withdraw():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.decision import (
     Instruction,
     Placement,
@@ -17,6 +18,7 @@ from foresail.model.event import Cancelled, Ended, EstimateExpired, Event, Submi
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reservation import Rejection, Reservation
+from foresail.record.parts import PartsOfJob
 from foresail.record.records import (
     Corrected,
     EventTaken,
@@ -69,9 +71,10 @@ class JobsFold:
     """Takes a run's records in order, and knows what became of its jobs.
 
     To be read by others: ``now`` (time of the last step), ``submitted`` (jobs in order),
-    ``attempts`` (how many were started, by job id), ``wakes`` (when a running job's estimate
-    expires), ``ticks`` (when a job's reservation begins), ``waiting`` (ids of jobs that wait),
-    ``moved`` (the job that the last event or instruction let wait, or wait no more),
+    ``attempts`` (how many were started, of each whole job and part), ``wakes`` (when the estimate
+    of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting`` (since when, of
+    jobs that wait), ``moved`` (the job that the last event or instruction let wait, or wait no
+    more),
     ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past`` (attempts in
     order of ending), ``ended`` (the last outcome of jobs that are done with),
     ``withdrawn`` (why a job will never run).
@@ -83,8 +86,8 @@ class JobsFold:
     def _begin(self) -> None:
         self.now = 0.0
         self.submitted: dict[str, Job] = {}
-        self.attempts: dict[str, int] = {}
-        self.wakes: dict[str, float] = {}
+        self.attempts: dict[Unit, int] = {}
+        self.wakes: dict[Unit, float] = {}
         self.ticks: dict[str, float] = {}
         self.past: list[EndedAttempt] = []
         self.ended: dict[str, Outcome] = {}
@@ -92,9 +95,10 @@ class JobsFold:
         self.first_beliefs: dict[str, Predicted] = {}
         self.beliefs: dict[str, Predicted] = {}
         self._answers: dict[str, Reservation | Rejection] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[Unit, _Running] = {}
+        self._in_parts: dict[str, PartsOfJob] = {}
         self._numbers: dict[str, int] = {}
-        self.waiting: set[str] = set()
+        self.waiting: dict[str, float] = {}
         self.moved: str | None = None
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
@@ -116,8 +120,8 @@ class JobsFold:
             case Predicted(job_id=job_id):
                 self.first_beliefs.setdefault(job_id, record)
                 self.beliefs[job_id] = record
-            case Corrected(job_id=job_id, count=count):
-                self._running[job_id].corrections = count
+            case Corrected(count=count):
+                self._running[unit_of(record)].corrections = count
             case ReservationAnswered(job_id=job_id, answer=answer):
                 self._answers[job_id] = answer
             case Manifest():
@@ -131,21 +135,21 @@ class JobsFold:
             case Submitted(job=job):
                 self._numbers[job.job_id] = len(self.submitted)
                 self.submitted[job.job_id] = job
-                self._wait(job.job_id)
+                self._wait(job.job_id, event.time)
             case Ended(outcome=outcome):
-                self._end(outcome)
-            case EstimateExpired(job_id=job_id):
-                self.wakes.pop(job_id, None)
+                self._end(outcome, event.time)
+            case EstimateExpired():
+                self.wakes.pop(unit_of(event), None)
             case Cancelled(job_id=job_id):
                 self._leave(job_id, "cancelled by its user")
 
-    def _wait(self, job_id: str) -> None:
-        self.waiting.add(job_id)
+    def _wait(self, job_id: str, since: float) -> None:
+        self.waiting[job_id] = since
         self.moved = job_id
         heapq.heappush(self._line, (self._numbers[job_id], job_id))
 
     def _wait_no_more(self, job_id: str) -> None:
-        self.waiting.remove(job_id)
+        del self.waiting[job_id]
         self.moved = job_id
 
     def _leave(self, job_id: str, because: str) -> None:
@@ -156,12 +160,16 @@ class JobsFold:
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
             case Start(job_id, placement):
-                self.attempts[job_id] = self.attempts.get(job_id, 0) + 1
-                self._wait_no_more(job_id)
+                unit = unit_of(instruction)
+                self.attempts[unit] = self.attempts.get(unit, 0) + 1
+                if isinstance(unit, Part):
+                    self._start_part(unit)
+                else:
+                    self._wait_no_more(job_id)
                 overtook = self._numbers[job_id] > self._first_in_line()
-                self._running[job_id] = _Running(self.beliefs[job_id], placement, overtook)
-            case WakeAt(job_id, time):
-                self.wakes[job_id] = time
+                self._running[unit] = _Running(self.beliefs[job_id], placement, overtook)
+            case WakeAt(time=time):
+                self.wakes[unit_of(instruction)] = time
             case TickAt(job_id, time):
                 self.ticks[job_id] = time
             case Withdraw(job_id, because):
@@ -173,10 +181,10 @@ class JobsFold:
             heapq.heappop(self._line)
         return self._line[0][0] if self._line else float("inf")
 
-    def _end(self, outcome: Outcome) -> None:
-        job_id = outcome.job_id
-        running = self._running.pop(job_id)
-        self.wakes.pop(job_id, None)
+    def _end(self, outcome: Outcome, time: float) -> None:
+        job_id, unit = outcome.job_id, unit_of(outcome)
+        running = self._running.pop(unit)
+        self.wakes.pop(unit, None)
         self.past.append(
             EndedAttempt(
                 job=self.submitted[job_id],
@@ -188,9 +196,35 @@ class JobsFold:
                 answer=self._answers.get(job_id),
             )
         )
-        if outcome.ended_because in GOES_BACK:
+        if isinstance(unit, Part):
+            self._end_part(unit, outcome, time)
+        elif outcome.ended_because in GOES_BACK:
             self.beliefs[job_id] = self.first_beliefs[job_id]
-            self._wait(job_id)
+            self._wait(job_id, time)
         else:
             self.ended[job_id] = outcome
             self.ticks.pop(job_id, None)
+
+    def _start_part(self, part: Part) -> None:
+        """A part starts; its job waits on if more of it may start."""
+        job_id = part.job_id
+        if job_id not in self._in_parts:
+            self._in_parts[job_id] = PartsOfJob(self.submitted[job_id])
+        parts = self._in_parts[job_id]
+        parts.start(part, self.now, 0)
+        if not parts.startable:
+            self._wait_no_more(job_id)
+
+    def _end_part(self, part: Part, outcome: Outcome, time: float) -> None:
+        """A part has ended; its job waits, waits no more, or has ended, too."""
+        job_id = part.job_id
+        parts = self._in_parts[job_id]
+        parts.end(part, outcome.ended_because)
+        if parts.startable and job_id not in self.waiting:
+            self._wait(job_id, time)
+        elif not parts.startable and job_id in self.waiting:
+            self._wait_no_more(job_id)
+        if parts.ended_because is not None:
+            self.ended[job_id] = parts.outcome(outcome)
+            self.ticks.pop(job_id, None)
+            del self._in_parts[job_id]

@@ -21,7 +21,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The belief about a job that waits was made anew, and came out otherwise."""
+    """The belief about a job that waits was made anew, and came out otherwise.
+
+    It teaches the predictor nothing, but is what the job is believed to take from then on.
+    """
 
     job: Job
     now: float
@@ -43,7 +46,15 @@ class Observed:
     outcome: Outcome
 
 
-Lesson = Asked | AskedAgain | Started | Observed
+@dataclass(frozen=True, slots=True)
+class ObservedPart:
+    """A part of a job ended, of which the predictor is told only if it asks for that."""
+
+    job: Job
+    outcome: Outcome
+
+
+Lesson = Asked | AskedAgain | Started | Observed | ObservedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,8 @@ def teach(predictor: Predictor, lessons: Iterable[Lesson]) -> Mapping[str, JobBe
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
             case Started(now=now) if watches is not None:
                 watches.started(job, now)
+            case ObservedPart(outcome=outcome) if can.observes_tasks is not None:
+                can.observes_tasks.part_ended(job, outcome)
             case Observed(outcome=outcome):
                 predictor.observe(job, outcome)
                 if job_id in beliefs:  # should it go back to the queue, it is with its first belief

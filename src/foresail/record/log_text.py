@@ -46,7 +46,12 @@ _WHOLE_JOB: Final = {"stage": "", "tasks": []}
 _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     decision.Start: {"attempt": 1, **_WHOLE_JOB},
     decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
+    decision.WakeAt: _WHOLE_JOB,
+    event.EstimateExpired: _WHOLE_JOB,
     Outcome: _WHOLE_JOB,
+    Stage: {"together": True},
+    records.Manifest: {"starts_tasks": False},
+    records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
     AlikeReasons: {"numbers": {}, "by_job": {}},
     records.Solved: {"failure": ""},

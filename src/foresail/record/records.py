@@ -29,6 +29,8 @@ class Manifest:
         SHA-256 by name of every input file.
     origin_unix_seconds
         Unix time of second zero, where it is known.
+    starts_tasks
+        Whether jobs whose stages and tasks may start apart do.
     """
 
     policy: str
@@ -38,6 +40,7 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     origin_unix_seconds: float | None = None
+    starts_tasks: bool = False
 
 
 @quickly_made
@@ -167,7 +170,7 @@ class Instructed:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A running job's next estimate of its total runtime; ``count`` is 1 at the first."""
+    """What runs has a next estimate of its total runtime; ``count`` is 1 at the first."""
 
     step: int
     time: float
@@ -175,6 +178,8 @@ class Corrected:
     count: int
     previous_seconds: float
     next_seconds: float
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from foresail.distributions.point import Point
+from foresail.model.allocation import Part, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
@@ -28,13 +29,21 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
-from foresail.model.protocols import Predictor
+from foresail.model.protocols import Predictor, Scheduler, capabilities_of_scheduler
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import PendingJob
 from foresail.record.beliefs import belief_of, is_told
 from foresail.record.counters import Counters
 from foresail.record.jobs_fold import JobsFold
-from foresail.record.lessons import Asked, AskedAgain, Lesson, Observed, Started, teach
+from foresail.record.lessons import (
+    Asked,
+    AskedAgain,
+    Lesson,
+    Observed,
+    ObservedPart,
+    Started,
+    teach,
+)
 from foresail.record.plan_fold import PlanFold
 from foresail.record.records import (
     Corrected,
@@ -72,9 +81,9 @@ class RunFold:
     """
 
     def __init__(self) -> None:
-        self._begin(Cluster(()))
+        self._begin(Cluster(()), starts_tasks=False)
 
-    def _begin(self, cluster: Cluster) -> None:
+    def _begin(self, cluster: Cluster, *, starts_tasks: bool) -> None:
         self.jobs = JobsFold()
         self.plan = PlanFold()
         self.counters = Counters()
@@ -88,7 +97,7 @@ class RunFold:
         self.remembered_on = cluster
         self._lessons: dict[tuple[object, ...], Lesson] = {}
         self._recalled = 0
-        self._state = State(cluster)
+        self._state = State(cluster, starts_tasks=starts_tasks)
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._believed: set[str] = set()  # of whom the state does not have the latest belief
@@ -107,7 +116,11 @@ class RunFold:
 
     @property
     def lessons(self) -> Sequence[Lesson]:
-        """What the predictor was asked and told, in order; of repeated questions the last."""
+        """What the predictor was asked and told, in order.
+
+        Of what it was asked again, which teaches it nothing, the last of each job that waits or
+        runs.
+        """
         return tuple(self._lessons.values())
 
     def teach(self, predictor: Predictor) -> None:
@@ -126,6 +139,14 @@ class RunFold:
             ):
                 self._state.believe_again(job_id, beliefs.first, beliefs.latest)
                 self._believed.discard(job_id)
+
+    def tell_parts(self, scheduler: Scheduler) -> None:
+        """Tell a fresh scheduler of the parts of jobs that have ended, if it wants to know."""
+        observer = capabilities_of_scheduler(scheduler).observes_tasks
+        if observer is not None:
+            for lesson in self.lessons:
+                if isinstance(lesson, ObservedPart):
+                    observer.part_ended(lesson.job, lesson.outcome)
 
     @property
     def promised(self) -> tuple[Reservation, ...]:
@@ -148,7 +169,7 @@ class RunFold:
             self._arrive()
         match record:
             case Manifest(cluster=cluster):
-                self._begin(cluster)
+                self._begin(cluster, starts_tasks=record.starts_tasks)
             case EventTaken(step=step, time=now, event=event):
                 self.steps, self.now = step + 1, now
                 self.has_news = self.has_news or not isinstance(event, Tick)
@@ -157,8 +178,8 @@ class RunFold:
                 self._believe(record)
             case Instructed(time=now, instruction=instruction):
                 self._obey(instruction, now)
-            case Corrected(job_id=job_id):
-                self._state.correct(job_id, record.next_seconds, record.count)
+            case Corrected():
+                self._state.correct(unit_of(record), record.next_seconds, record.count)
                 self.counters.corrections += 1
             case Decided():
                 self.learned_of.clear()
@@ -199,6 +220,9 @@ class RunFold:
                 state.change_nodes(event)
 
     def _end(self, outcome: Outcome, now: float) -> None:
+        if outcome.stage:
+            self._end_part(outcome, now)
+            return
         running = self._state.running.get(outcome.job_id)
         if outcome.ended_because in GOES_BACK:
             self._state.requeue(outcome.job_id, now)
@@ -207,7 +231,21 @@ class RunFold:
         if running is not None:
             lived = replace(outcome, slowdown=running.slowdown)
             attempt = self.jobs.attempts[outcome.job_id]
+            self._lessons.pop(("asked again", outcome.job_id), None)
             self._lessons["ended", outcome.job_id, attempt] = Observed(running.job, lived)
+            self.learned_of.add(running.job.user)
+
+    def _end_part(self, outcome: Outcome, now: float) -> None:
+        state, part = self._state, Part(outcome.job_id, outcome.stage, outcome.tasks)
+        running, parts = state.running.get(part), state.parts_of(part.job_id)
+        state.end_part(part, outcome.ended_because, now)
+        if running is None or parts is None:
+            return
+        lived = replace(outcome, slowdown=running.slowdown)
+        self._lessons["ended", part, self.jobs.attempts[part]] = ObservedPart(running.job, lived)
+        if parts.ended_because is not None:
+            whole = Observed(running.job, parts.outcome(outcome))
+            self._lessons["ended", part.job_id] = whole
             self.learned_of.add(running.job.user)
 
     def _believe(self, record: Predicted) -> None:
@@ -215,7 +253,7 @@ class RunFold:
         job = self._submitted.pop(record.job_id, None)
         self._believed.add(record.job_id)
         if job is None:
-            key = ("asked again", record.job_id, self.jobs.attempts.get(record.job_id))
+            key = ("asked again", record.job_id)
             self._lessons.pop(key, None)
             self._lessons[key] = AskedAgain(self.jobs.submitted[record.job_id], record.time)
         else:
@@ -232,11 +270,12 @@ class RunFold:
         state = self._state
         match instruction:
             case Start(job_id=job_id, placement=placement):
-                running = state.start(job_id, placement, now)
-                key = ("started", job_id, self.jobs.attempts.get(job_id))
-                self._lessons[key] = Started(running.job, now)
-            case Preempt(job_id=job_id):
-                state.stop(job_id)
+                running = state.start(unit_of(instruction), placement, now)
+                if state.begins_its_job(running):
+                    key = ("started", job_id, self.jobs.attempts.get(job_id))
+                    self._lessons[key] = Started(running.job, now)
+            case Preempt():
+                state.stop(unit_of(instruction))
             case Withdraw(job_id=job_id):
                 if state.of(job_id) is JobState.PENDING:  # not with what it depends on
                     state.cancel(job_id, now)

@@ -12,7 +12,7 @@ from foresail.model.outcome import Outcome
 from foresail.traces import schema
 
 ScheduleRow = tuple[Any, ...]
-"""What an attempt adds to a schedule: the columns ``_OF_ATTEMPT``."""
+"""What an attempt adds to a schedule: the columns ``_OF_ATTEMPT``, and of a part ``_OF_PART``."""
 
 _OF_ATTEMPT: Final = (
     "job_id",
@@ -27,6 +27,10 @@ _OF_ATTEMPT: Final = (
     "backfilled",
     "placement",
 )
+
+
+_OF_PART: Final = ("stage", "tasks", "cpus")
+_HELD: Final = "held_cpus"
 
 
 def attempt_row(
@@ -64,8 +68,15 @@ def attempt_row(
     )
 
 
+def part_columns(outcome: Outcome, cpus: float) -> ScheduleRow:
+    """What the row of a part of a job ends with; ``cpus`` are what it held."""
+    return outcome.stage, ",".join(map(str, outcome.tasks)) or None, cpus
+
+
 def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFrame:
     """The rows and what is said of their jobs, as ``schema.SCHEDULE`` has it.
+
+    Where there are parts of jobs among them, the columns of ``schema.PARTS`` follow.
 
     Parameters
     ----------
@@ -75,13 +86,40 @@ def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFr
         The other columns, a row for each job in order of submission. A job that has no attempt has
         a row without one; of columns that are missing nothing is known.
     """
+    whole, parts = _apart(rows)
     schemas = {name: schema.SCHEDULE[name] for name in _OF_ATTEMPT}
-    attempts = pl.DataFrame(list(rows), schema=schemas, orient="row").sort("attempt")
+    attempts = pl.DataFrame(whole, schema=schemas, orient="row").sort("attempt")
+    if parts:
+        attempts = pl.concat([attempts, _parts_table(parts)], how="diagonal")
     table = jobs.join(attempts, on="job_id", how="left", maintain_order="left_right")
+    if parts:
+        runtime = pl.col("nominal_runtime_seconds")
+        table = table.with_columns(
+            cpus=pl.coalesce(_HELD, "cpus"),
+            nominal_runtime_seconds=pl.when(pl.col("stage").is_null()).then(runtime),
+        )
+    columns = {**schema.SCHEDULE, **schema.PARTS} if parts else schema.SCHEDULE
     return table.select(
         (pl.col(name) if name in table.columns else pl.lit(None).alias(name)).cast(kind)
-        for name, kind in schema.SCHEDULE.items()
+        for name, kind in columns.items()
     )
+
+
+def _apart(rows: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[ScheduleRow]]:
+    """Rows of whole jobs, and those of parts, which are longer."""
+    whole: list[ScheduleRow] = []
+    parts: list[ScheduleRow] = []
+    for row in rows:
+        (whole if len(row) == len(_OF_ATTEMPT) else parts).append(row)
+    return whole, parts
+
+
+def _parts_table(rows: list[ScheduleRow]) -> pl.DataFrame:
+    """Attempts of parts in the order in which they started."""
+    kinds = {**schema.SCHEDULE, **schema.PARTS}
+    schemas = {name: kinds[name] for name in (*_OF_ATTEMPT, *_OF_PART)}
+    table = pl.DataFrame(rows, schema=schemas, orient="row").rename({"cpus": _HELD})
+    return table.sort("start_seconds", maintain_order=True)
 
 
 def placement_text(placement: Placement) -> str:

@@ -1,15 +1,19 @@
-"""State: which jobs wait, run and have ended, and the transitions between the three."""
+"""State: which jobs wait, run and have ended, and the transitions between the three.
+
+What lives is a job, or the parts of one whose stages and tasks start apart.
+"""
 
 from __future__ import annotations
 
 import copy
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from foresail.model.allocation import Part, Unit
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
@@ -18,11 +22,13 @@ from foresail.model.distribution import Distribution
 from foresail.model.event import NodeDown, NodeEvent, NodeUp
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause
+from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record.parts import PartsOfJob
 
+_Key = TypeVar("_Key", bound=Hashable)
 _Entry = TypeVar("_Entry")
 
 
@@ -86,28 +92,40 @@ class State:
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
-    order and its changes; ``stopping`` (running jobs that were told to stop), ``estimates``
-    (current estimate of a running job's runtime), ``ended``, ``capacity``, ``submissions`` (how
-    many jobs there have been: the next one's arrival number).
+    order and its changes; ``stopping`` (what runs and was told to stop), ``estimates`` (current
+    estimate of the runtime of what runs), ``ended``, ``capacity``, ``submissions`` (how many jobs
+    there have been: the next one's arrival number).
+
+    What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
+    and wait at once, and waits as what of it may start now.
+
+    Parameters
+    ----------
+    cluster
+        What there is to run on.
+    starts_tasks
+        Whether jobs whose stages or tasks may start apart do; else each starts as a whole.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, starts_tasks: bool = False) -> None:
         self.cluster = cluster
+        self.starts_tasks = starts_tasks
         self.capacity = FreeResources(cluster)
         self._slowdowns = Slowdowns(cluster)
-        self.startable_roster: Roster[PendingJob] = Roster(_by_arrival)
-        self.waiting_for_roster: Roster[PendingJob] = Roster(_by_arrival)
-        self.too_wide_roster: Roster[PendingJob] = Roster(_by_arrival)
-        self.running_roster: Roster[RunningJob] = Roster(_by_start)
+        self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
+        self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
+        self.too_wide_roster: Roster[str, PendingJob] = Roster(_by_arrival)
+        self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
-        self.stopping: set[str] = set()
-        self.estimates: dict[str, float] = {}
+        self.stopping: set[Unit] = set()
+        self.estimates: dict[Unit, float] = {}
         self.ended: dict[str, EndedJob] = {}
         self._living: dict[str, PendingJob] = {}
+        self._in_parts: dict[str, PartsOfJob] = {}
         self._dependents: dict[str, list[str]] = {}
         self.submissions = 0
         self._starts = 0
-        self._went_back: dict[str, int] = {}
+        self._went_back: dict[Unit, int] = {}
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
     def copy(self) -> State:
@@ -123,6 +141,7 @@ class State:
         twin.estimates = dict(self.estimates)
         twin.ended = dict(self.ended)
         twin._living = dict(self._living)
+        twin._in_parts = {job_id: parts.copy() for job_id, parts in self._in_parts.items()}
         twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
@@ -139,7 +158,8 @@ class State:
         if job_id in self.running:
             return JobState.RUNNING
         if job_id in self._living:
-            return JobState.PENDING
+            runs = job_id in self._in_parts and self._in_parts[job_id].running
+            return JobState.RUNNING if runs else JobState.PENDING
         return JobState.ENDED if job_id in self.ended else JobState.ABSENT
 
     def submitted_job(self, job_id: str) -> PendingJob:
@@ -151,6 +171,15 @@ class State:
             If the job is neither.
         """
         return self._living[job_id]
+
+    def parts_of(self, job_id: str) -> PartsOfJob | None:
+        """What became so far of a living job that starts in parts; None if it does not."""
+        return self._in_parts.get(job_id)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a job that waits or runs starts in parts."""
+        return bool(self._in_parts)
 
     def pending_job(self, job_id: str) -> PendingJob | None:
         """A job that waits, whatever for; None if it does not."""
@@ -176,13 +205,16 @@ class State:
         job = pending.job
         if job.job_id in self._living or job.job_id in self.ended:
             raise self._impossible(job.job_id, "submit", now)
+        if self.starts_tasks and job.starts_in_parts:
+            parts = self._in_parts[job.job_id] = PartsOfJob(job)
+            pending = replace(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
         for predecessor in job.after:
             self._dependents.setdefault(predecessor, []).append(job.job_id)
         if job.after and self.unmet(job) is not None:
             self.waiting_for_roster.put(job.job_id, pending)
-            if self.capacity.could_hold(job):
+            if self._could_hold(pending):
                 heapq.heappush(self._line, (pending.arrival, job.job_id))
             return self._settle_dependent(job.job_id, now)
         self._queue(pending)
@@ -192,6 +224,7 @@ class State:
         """Give a job that may start another prediction; the one at submission is kept beside it."""
         believed = replace(self.startable[job_id], prediction=prediction)
         self.startable_roster.put(job_id, believed)
+        self._believe_of_parts(job_id, prediction)
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
@@ -202,14 +235,30 @@ class State:
         if job_id in self.running:
             running = replace(self.running[job_id], prediction=latest)
             self.running_roster.put(job_id, running)
+        self._believe_of_parts(job_id, latest)
 
-    def start(self, job_id: str, placement: Placement, now: float) -> RunningJob:
+    def _believe_of_parts(self, job_id: str, prediction: Distribution) -> None:
+        """What is believed of a job is believed of its parts that run, and those that will."""
+        if job_id in self._in_parts:
+            parts = self._in_parts[job_id]
+            parts.belief = prediction
+            for part in parts.running:
+                believed = replace(self.running[part], prediction=prediction)
+                self.running_roster.put(part, believed)
+
+    def start(self, unit: Unit, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate of the runtime there."""
-        if job_id in self.running or job_id not in self._living:
+        job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
+        if unit in self.running or job_id not in self._living:
             raise self._impossible(job_id, "start", now)
         overtook = self._first_in_line() != job_id
-        pending = self.startable_roster.take(job_id)
-        self.capacity.take(pending.job, placement)
+        pending = self.startable[job_id]
+        if isinstance(unit, str):
+            self.startable_roster.take(job_id)
+        else:
+            parts = self._in_parts[job_id]
+            parts.start(unit, now, self._starts)
+            self._show(parts)
         slowdown = self._slowdowns.of(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
         running = RunningJob(
@@ -221,29 +270,38 @@ class State:
             expected_end_seconds=now + estimate,
             slowdown=slowdown,
             reservation=pending.reservation,
-            attempt=1 + self._went_back.get(job_id, 0),
+            attempt=1 + self._went_back.get(unit, 0),
             overtook=overtook,
+            stage=stage,
+            tasks=tasks,
         )
+        self.capacity.take(running.held, placement)
         self._starts += 1
-        self.running_roster.put(job_id, running)
-        self.estimates[job_id] = estimate
+        self.running_roster.put(unit, running)
+        self.estimates[unit] = estimate
         return running
 
-    def correct(self, job_id: str, estimate_seconds: float, count: int | None = None) -> RunningJob:
-        """Give a running job its next estimate of its total runtime, or the one of this number."""
-        before = self.running[job_id]
+    def begins_its_job(self, running: RunningJob) -> bool:
+        """Whether it is all of its job, or the part that started first."""
+        if not running.stage:
+            return True
+        return self._in_parts[running.job.job_id].first_start == running.start_order
+
+    def correct(self, unit: Unit, estimate_seconds: float, count: int | None = None) -> RunningJob:
+        """Give what runs its next estimate of its total runtime, or the one of this number."""
+        before = self.running[unit]
         after = replace(
             before,
             expected_end_seconds=before.start_seconds + estimate_seconds,
             corrections=before.corrections + 1 if count is None else count,
         )
-        self.running_roster.put(job_id, after)
-        self.estimates[job_id] = estimate_seconds
+        self.running_roster.put(unit, after)
+        self.estimates[unit] = estimate_seconds
         return after
 
-    def stop(self, job_id: str) -> None:
-        """Note that a running job was told to stop; it holds its resources until it has."""
-        self.stopping.add(job_id)
+    def stop(self, unit: Unit) -> None:
+        """Note that what runs was told to stop; it holds its resources until it has."""
+        self.stopping.add(unit)
 
     def requeue(self, job_id: str, now: float) -> None:
         """Running to pending: a preempted job goes back to its place in the queue."""
@@ -260,6 +318,23 @@ class State:
         self._release(job_id)
         return self._finish(job_id, because, now)
 
+    def end_part(self, part: Part, because: EndedBecause, now: float) -> list[Withdrawn]:
+        """A part has ended, and what waited for it may start, or goes back to wait itself.
+
+        The job has ended with its last part, or with the last that runs once one has failed.
+        Returns the jobs that will never run because of that.
+        """
+        if part not in self.running:
+            raise self._impossible(part.job_id, "end", now)
+        self._release(part)
+        parts = self._in_parts[part.job_id]
+        parts.end(part, because)
+        if because in GOES_BACK:
+            self._went_back[part] = 1 + self._went_back.get(part, 0)
+        self._show(parts)
+        ended_because = parts.ended_because
+        return [] if ended_because is None else self._finish(part.job_id, ended_because, now)
+
     def cancel(self, job_id: str, now: float) -> list[Withdrawn]:
         """Pending to ended, by the user; returns the jobs that will never run because of it.
 
@@ -267,7 +342,7 @@ class State:
         """
         if job_id in self.ended and self.ended[job_id].end_seconds == now:
             return []
-        if job_id in self.running or job_id not in self._living:
+        if self.of(job_id) is not JobState.PENDING:
             raise self._impossible(job_id, "cancel", now)
         self._leave(job_id)
         return self._finish(job_id, EndedBecause.CANCELLED, now)
@@ -293,23 +368,46 @@ class State:
 
     def _sort_by_width(self) -> None:
         """Let those wait apart that there is no room for now, and no others."""
-        could_hold = self.capacity.could_hold
+        could_hold = self._could_hold
         too_wide = self.too_wide_roster.in_order()
         for pending in self.startable_roster.in_order():
-            if not could_hold(pending.job):
+            if not could_hold(pending):
                 self.startable_roster.take(pending.job.job_id)
                 self.too_wide_roster.put(pending.job.job_id, pending)
         for pending in too_wide:
-            if could_hold(pending.job):
+            if could_hold(pending):
                 self.too_wide_roster.take(pending.job.job_id)
                 self.startable_roster.put(pending.job.job_id, pending)
         waiting = [*self.startable.values(), *self.waiting_for.values()]
-        self._line = [(each.arrival, each.job.job_id) for each in waiting if could_hold(each.job)]
+        self._line = [(each.arrival, each.job.job_id) for each in waiting if could_hold(each)]
         heapq.heapify(self._line)
+
+    def _could_hold(self, pending: PendingJob) -> bool:
+        """Whether the empty cluster has room for what of the job needs to start at once."""
+        if pending.job.job_id in self._in_parts:
+            parts = self._in_parts[pending.job.job_id]
+            return all(self.capacity.could_hold(each) for each in parts.smallest())
+        return self.capacity.could_hold(pending.job)
+
+    def _show(self, parts: PartsOfJob) -> None:
+        """Let a job wait for what of it may start now, or no more."""
+        job_id, startable = parts.job.job_id, parts.startable
+        for roster in (self.startable_roster, self.too_wide_roster):
+            if job_id in roster.by_id:
+                shown = replace(roster.by_id[job_id], startable=startable)
+                if startable:
+                    roster.put(job_id, shown)
+                else:
+                    roster.take(job_id)
+                return
+        if startable:
+            first = self._living[job_id]
+            belief = first.prediction if parts.belief is None else parts.belief
+            self._queue(replace(first, prediction=belief, startable=startable))
 
     def _queue(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
-        if self.capacity.could_hold(pending.job):
+        if self._could_hold(pending):
             self.startable_roster.put(job_id, pending)
             heapq.heappush(self._line, (pending.arrival, job_id))
         else:
@@ -322,11 +420,11 @@ class State:
             heapq.heappop(line)
         return job_id
 
-    def _release(self, job_id: str) -> None:
-        running = self.running_roster.take(job_id)
-        self.capacity.give_back(running.job, running.placement)
-        self.stopping.discard(job_id)
-        del self.estimates[job_id]
+    def _release(self, unit: Unit) -> None:
+        running = self.running_roster.take(unit)
+        self.capacity.give_back(running.held, running.placement)
+        self.stopping.discard(unit)
+        del self.estimates[unit]
 
     def _leave(self, job_id: str) -> None:
         for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
@@ -335,6 +433,7 @@ class State:
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
         del self._living[job_id]
+        self._in_parts.pop(job_id, None)
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []
         for dependent in self._dependents.pop(job_id, ()):
@@ -369,6 +468,9 @@ class State:
                 f"was submitted at {running.job.submit_seconds:g} s and has run since "
                 f"{running.start_seconds:g} s"
             )
+        if self.of(job_id) is JobState.RUNNING:
+            submitted = self._living[job_id].job.submit_seconds
+            return f"was submitted at {submitted:g} s and runs in part"
         if job_id in self._living:
             return f"was submitted at {self._living[job_id].job.submit_seconds:g} s and waits"
         if job_id in self.ended:
@@ -377,11 +479,11 @@ class State:
         return "was never submitted"
 
 
-def _twin(roster: Roster[_Entry], number: Callable[[_Entry], int]) -> Roster[_Entry]:
+def _twin(roster: Roster[_Key, _Entry], number: Callable[[_Entry], int]) -> Roster[_Key, _Entry]:
     """Another roster with the same entries."""
-    twin = Roster(number)
-    for job_id, entry in roster.by_id.items():
-        twin.put(job_id, entry)
+    twin: Roster[_Key, _Entry] = Roster(number)
+    for key, entry in roster.by_id.items():
+        twin.put(key, entry)
     return twin
 
 

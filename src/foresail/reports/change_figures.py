@@ -12,7 +12,7 @@ from foresail.metrics.comparison import Change, Metric
 from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, with_size_classes
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, end_note, layout, ratio_axis
+from foresail.reports.style import axis, caption, end_note, layout, mark_at, ratio_axis
 from foresail.reports.view import ReportView
 
 METRIC_WORDS: Final[dict[Metric, str]] = {
@@ -123,22 +123,8 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
             showgrid=False,
             fixedrange=True,
         ),
-        shapes=[
-            {
-                "type": "line",
-                "x0": 1,
-                "x1": 1,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": "@policy0", "width": 2},
-                "layer": "below",
-            }
-        ],
-        annotations=[
-            end_note("← better", "left"),
-            end_note("worse →", "right"),
-        ],
+        shapes=[mark_at(1, "@policy0", 2)],
+        annotations=[end_note("← better", "left"), end_note("worse →", "right")],
     )
     drawing["margin"] = {**drawing["margin"], "t": 52}
     return Figure(
@@ -229,19 +215,7 @@ def size_map(view: ReportView) -> Figure:
             range=[-0.5, len(widths) - 0.5],
         )
         style = view.styles[position + 1]
-        annotations.append(
-            {
-                "text": f"<b>{style.drawn}</b>",
-                "xref": "paper",
-                "yref": "paper",
-                "x": 0,
-                "y": top,
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"color": style.colour, "size": 13},
-            }
-        )
+        annotations.append(caption(f"<b>{style.drawn}</b>", top, style.colour))
     drawing = layout(height, annotations=annotations, **axes)
     left_out = (
         f" The first {shown} policies are drawn; all are in the CSV."

@@ -11,7 +11,7 @@ from foresail.model.words import percent
 from foresail.reports.document import as_html, behind
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import PolicyStyle, axis, layout
+from foresail.reports.style import PolicyStyle, axis, layout, line_of
 
 _FEWEST_STRETCHES: Final = 3
 _MOST_MARKERS: Final = 80
@@ -24,11 +24,7 @@ def coverage_over_time_figure(view: EvaluationView) -> Figure | MissingFigure:
     title = "Do the ranges hold all the time?"
     stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
     if not stating:
-        return MissingFigure(
-            title,
-            "These predictors name one number for each job, so there is no range.",
-            "Evaluate one that keeps the whole distribution.",
-        )
+        return without_ranges(title)
     if max(view.coverage[i].height for i in stating) < _FEWEST_STRETCHES:
         return MissingFigure(
             title,
@@ -62,7 +58,12 @@ def coverage_over_time_figure(view: EvaluationView) -> Figure | MissingFigure:
                 "layer": "below",
             }
         )
-        traces += [_line(view, i, stated, name) for i in stating]
+        column = f"covered_{stated}"
+        hover = f"%{{y:.1%}} of %{{customdata:,}} jobs in the {stated} % range"
+        traces += [
+            line_over_time(view, view.coverage[i], column, view.styles[i], name, hover, 5)
+            for i in stating
+        ]
     return Figure(
         name="coverage",
         title=title,
@@ -143,19 +144,33 @@ def _finding(view: EvaluationView, position: int) -> str:
     )
 
 
-def _line(view: EvaluationView, position: int, stated: int, at: str) -> dict[str, Any]:
-    style, weeks = view.styles[position], view.coverage[position]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if weeks.height <= _MOST_MARKERS else "lines",
-        "name": style.drawn,
-        "x": weeks["stretch"].to_list(),
-        "y": [round(float(y), 5) for y in weeks[f"covered_{stated}"]],
-        "yaxis": at,
-        "line": {"color": style.colour, "dash": style.dash, "width": 2},
-        "marker": {"size": 4, "symbol": style.symbol},
-        "customdata": weeks["jobs"].to_list(),
-        "hovertemplate": f"{view.stretch} %{{x}}: %{{y:.1%}} of %{{customdata:,}} jobs in the "
-        f"{stated} % range<extra>{style.drawn}</extra>",
-        "showlegend": at == "y",
-    }
+def without_ranges(title: str) -> MissingFigure:
+    """Where no predictor of the view has told more than a number."""
+    return MissingFigure(
+        title,
+        "These predictors name one number for each job, so there is no range.",
+        "Evaluate one that keeps the whole distribution.",
+    )
+
+
+def line_over_time(
+    view: EvaluationView,
+    curve: pl.DataFrame,
+    column: str,
+    style: PolicyStyle,
+    at: str,
+    hover: str,
+    digits: int = 6,
+) -> dict[str, Any]:
+    """A column of a table by stretch of submission, rounded, on the axis of this name."""
+    return line_of(
+        style,
+        curve["stretch"].to_list(),
+        [None if y is None else round(float(y), digits) for y in curve[column]],
+        f"{view.stretch} %{{x}}: {hover}",
+        mode="lines+markers" if curve.height <= _MOST_MARKERS else "lines",
+        yaxis=at,
+        marker={"size": 4, "symbol": style.symbol},
+        customdata=curve["jobs"].to_list(),
+        showlegend=at == "y",
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.model.words import duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.style import PolicyStyle, axis, duration_axis, layout
+from foresail.reports.style import PolicyStyle, axis, duration_axis, layout, line_of
 from foresail.reports.view import ReportView
 
 _POINTS: Final = 400
@@ -117,17 +117,15 @@ def _lines(
     styles: Sequence[PolicyStyle], shapes: Sequence[Shape], hover: str
 ) -> list[dict[str, Any]]:
     return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": style.drawn,
-            "x": packed(x),
-            "y": packed(y),
-            "customdata": [duration(float(value)) for value in x],
-            "line": {"color": style.colour, "dash": style.dash, "width": 2.4},
-            "hovertemplate": f"{hover}<extra>{style.drawn}</extra>",
-            "showlegend": len(styles) > _DIRECT_LABELS,
-        }
+        line_of(
+            style,
+            packed(x),
+            packed(y),
+            hover,
+            width=2.4,
+            customdata=[duration(float(value)) for value in x],
+            showlegend=len(styles) > _DIRECT_LABELS,
+        )
         for style, (x, y) in zip(styles, shapes, strict=True)
     ]
 

@@ -9,17 +9,20 @@ import polars as pl
 
 from foresail.analysis.prediction_errors import BUCKETS, TAIL
 from foresail.model.words import count, number, percent
-from foresail.reports.coverage_figures import coverage_over_time_figure
+from foresail.reports.coverage_figures import (
+    coverage_over_time_figure,
+    line_over_time,
+    without_ranges,
+)
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import PolicyStyle, axis, end_note, layout, literal
+from foresail.reports.style import PolicyStyle, axis, end_note, layout, line_of, literal
 
 _STUDY_WITHIN: Final = (0.77, 0.92)
 """Within a factor of two in the study's traces: dissertation 4.1.1."""
 
 _MOST_EXPERTS: Final = 10
 _FEWEST_STRETCHES: Final = 3
-_MOST_MARKERS: Final = 80
 
 
 def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
@@ -58,23 +61,18 @@ def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
             f"{_interval(told.coverage[80])}; farthest off, the {percent(worst['stated'])} quantile"
             f" was not exceeded by {percent(worst['observed'])} of {count(told.jobs, 'job')}."
         )
-        line = {"color": style.colour, "dash": style.dash, "width": 2}
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": style.drawn,
-                "x": table["stated"].to_list(),
-                "y": [round(float(y), 5) for y in table["observed"]],
-                "line": line,
-                "marker": {"size": 5, "symbol": style.symbol, "color": style.colour},
-                "customdata": table["jobs"].cum_sum().to_list(),
-                "hovertemplate": "stated %{x:.0%}: observed %{y:.1%} (%{customdata:,} jobs)"
-                f"<extra>{style.drawn}</extra>",
-                "showlegend": True,
-            }
+            line_of(
+                style,
+                table["stated"].to_list(),
+                [round(float(y), 5) for y in table["observed"]],
+                "stated %{x:.0%}: observed %{y:.1%} (%{customdata:,} jobs)",
+                mode="lines+markers",
+                marker={"size": 5, "symbol": style.symbol, "color": style.colour},
+                customdata=table["jobs"].cum_sum().to_list(),
+            )
         )
-        traces.append(_between_levels(table, told.jobs, style, line))
+        traces.append(_between_levels(table, told.jobs, style))
     if not traces:
         return MissingFigure(
             title,
@@ -109,22 +107,12 @@ def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
     )
 
 
-def _between_levels(
-    table: pl.DataFrame, jobs: int, style: PolicyStyle, line: dict[str, Any]
-) -> dict[str, Any]:
+def _between_levels(table: pl.DataFrame, jobs: int, style: PolicyStyle) -> dict[str, Any]:
     counts = [*table["jobs"].to_list(), jobs - int(table["jobs"].sum())]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": style.drawn,
-        "x": [round(0.05 * place + 0.025, 3) for place in range(len(counts))],
-        "y": [round(each / max(jobs, 1), 5) for each in counts],
-        "yaxis": "y2",
-        "line": {**line, "shape": "hvh"},
-        "customdata": counts,
-        "hovertemplate": f"%{{customdata:,}} jobs, %{{y:.1%}}<extra>{style.drawn}</extra>",
-        "showlegend": False,
-    }
+    x = [round(0.05 * place + 0.025, 3) for place in range(len(counts))]
+    y = [round(each / max(jobs, 1), 5) for each in counts]
+    below = {"yaxis": "y2", "shape": "hvh", "customdata": counts, "showlegend": False}
+    return line_of(style, x, y, "%{customdata:,} jobs, %{y:.1%}", **below)
 
 
 def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
@@ -148,19 +136,15 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
             "tail, over by more than 95 %."
         )
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": style.drawn,
-                "x": [*(bucket - 5 for bucket in BUCKETS), TAIL + 5],
-                "y": [round(float(y), 6) for y in [*table["share"], table["share"][-1]]],
-                "line": {"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv"},
-                "text": [_bucket(each) for each in [*BUCKETS, TAIL]],
-                "customdata": [*table["jobs"], table["jobs"][-1]],
-                "hovertemplate": "%{text}: %{y:.1%}, %{customdata:,} jobs"
-                f"<extra>{style.drawn}</extra>",
-                "showlegend": True,
-            }
+            line_of(
+                style,
+                [*(bucket - 5 for bucket in BUCKETS), TAIL + 5],
+                [round(float(y), 6) for y in [*table["share"], table["share"][-1]]],
+                "%{text}: %{y:.1%}, %{customdata:,} jobs",
+                shape="hv",
+                text=[_bucket(each) for each in [*BUCKETS, TAIL]],
+                customdata=[*table["jobs"], table["jobs"][-1]],
+            )
         )
     low, high = _STUDY_WITHIN
     drawing = layout(
@@ -227,8 +211,10 @@ def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
             f"median later one; CRPS {number(curve['relative_crps'][0])} and "
             f"{number(_median(steady, 'relative_crps'))} of the mean."
         )
-        traces.append(_over_time(view, curve, "within_factor_two", style, "y", ".1%"))
-        traces.append(_over_time(view, curve, "relative_crps", style, "y2", ".3~g"))
+        jobs = "%{customdata:,} jobs"
+        shares, errors = f"%{{y:.1%}}, {jobs}", f"%{{y:.3~g}}, {jobs}"
+        traces.append(line_over_time(view, curve, "within_factor_two", style, "y", shares))
+        traces.append(line_over_time(view, curve, "relative_crps", style, "y2", errors))
     crps = [y for trace in traces[1::2] for y in trace["y"] if y is not None]
     return Figure(
         name="learning-curve",
@@ -265,11 +251,7 @@ def range_widths(view: EvaluationView) -> Figure | MissingFigure:
     title = "How wide are the stated ranges?"
     stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
     if not stating:
-        return MissingFigure(
-            title,
-            "These predictors name one number for each job, so there is no range.",
-            "Evaluate one that keeps the whole distribution.",
-        )
+        return without_ranges(title)
     if max(curve.height for curve in view.curves) < _FEWEST_STRETCHES:
         return _too_short(title, view)
     traces = []
@@ -282,7 +264,8 @@ def range_widths(view: EvaluationView) -> Figure | MissingFigure:
             f"{number(curve['relative_width'][0])} times in the first, "
             f"{number(curve['relative_width'][-1])} in the last."
         )
-        traces.append(_over_time(view, curve, "relative_width", style, "y", ".3~g"))
+        hover = "%{y:.3~g}, %{customdata:,} jobs"
+        traces.append(line_over_time(view, curve, "relative_width", style, "y", hover))
     values = [y for trace in traces for y in trace["y"] if y is not None]
     return Figure(
         name="sharpness",
@@ -362,31 +345,6 @@ def followed_experts(view: EvaluationView) -> Figure:
         note="An expert is what a predictor follows for a job: the one that was best on the jobs "
         f"like it that had ended.{rest}",
     )
-
-
-def _over_time(
-    view: EvaluationView,
-    curve: pl.DataFrame,
-    column: str,
-    style: PolicyStyle,
-    at: str,
-    form: str,
-) -> dict[str, Any]:
-    marked = curve.height <= _MOST_MARKERS
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if marked else "lines",
-        "name": style.drawn,
-        "x": curve["stretch"].to_list(),
-        "y": [None if y is None else round(float(y), 6) for y in curve[column]],
-        "yaxis": at,
-        "line": {"color": style.colour, "dash": style.dash, "width": 2},
-        "marker": {"size": 4, "symbol": style.symbol},
-        "customdata": curve["jobs"].to_list(),
-        "hovertemplate": f"{view.stretch} %{{x}}: %{{y:{form}}}, %{{customdata:,}} jobs"
-        f"<extra>{style.drawn}</extra>",
-        "showlegend": at == "y",
-    }
 
 
 def _stacked_curves(view: EvaluationView) -> pl.DataFrame:

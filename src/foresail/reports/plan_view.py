@@ -17,6 +17,7 @@ from foresail.explain.chances import (
     still_running,
 )
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
+from foresail.model.allocation import Unit
 from foresail.model.errors import ForesailError
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
@@ -98,9 +99,7 @@ def plan_view(moment: RunSnapshot, columns: int) -> PlanView:
     past, running = _laid_out(moment, begin, lanes)
     still = np.ones((len(running), columns))
     middles = (times[:-1] + times[1:]) / 2
-    by_id = {each.job.job_id: each for each in moment.running}
-    for row, bar in enumerate(running):
-        job = by_id[bar.job.job_id]
+    for row, job in enumerate(moment.running):
         begun = np.clip((times[1:] - job.start_seconds) / np.diff(times), 0.0, 1.0)
         still[row] = np.minimum(begun, still_running(job, middles, moment.now))
     chances = _chances(moment, slowdowns)
@@ -120,20 +119,19 @@ def _laid_out(
     ended = [each for each in moment.past if each.end_seconds > begin]
     attempts: list[PastAttempt | RunningJob] = [*ended, *moment.running]
     past: list[Bar] = []
-    running: list[Bar] = []
+    running: dict[Unit, Bar] = {}
     for each in sorted(attempts, key=lambda attempt: attempt.start_seconds):
         if isinstance(each, PastAttempt):
             end = each.end_seconds
             runs = lanes.take(each.job, each.placement, each.start_seconds, end)
             past.append(Bar(each.job, each.start_seconds, end, end, end, runs, None))
             continue
-        runs = lanes.take(each.job, each.placement, each.start_seconds, math.inf)
+        runs = lanes.take(each.held, each.placement, each.start_seconds, math.inf)
         low, likely, high = _ends(each, moment.now)
         chance = chance_of_running(each, moment.now)
-        running.append(Bar(each.job, each.start_seconds, low, likely, high, runs, chance))
-    order = {each.job.job_id: at for at, each in enumerate(moment.running)}
-    running.sort(key=lambda bar: order[bar.job.job_id])
-    return tuple(past), tuple(running)
+        bar = Bar(each.held, each.start_seconds, low, likely, high, runs, chance)
+        running[each.unit] = bar
+    return tuple(past), tuple(running[each.unit] for each in moment.running)
 
 
 def _ends(running: RunningJob, now: float) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from foresail.analysis.finding import Finding, Plot
 from foresail.reports.figure import Figure, packed
 from foresail.reports.log_style import DASHES, LogStyle, series_colour
 from foresail.reports.plot_axes import AxisScale, scale_of
-from foresail.reports.style import layout, literal
+from foresail.reports.style import caption, layout, literal
 
 _HEIGHT: Final = 300
 _HEAT_HEIGHT: Final = 170
@@ -183,22 +183,8 @@ def _look(style: LogStyle, series: str | None, position: int, overlaid: bool) ->
 def _line(
     plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
 ) -> dict[str, Any]:
-    x, said = _positions(plot, table, across)
-    y = _numbers(table, plot.y)
-    trace: dict[str, Any] = {
-        "type": "scatter",
-        "name": look.name,
-        "legendgroup": look.log,
-        "meta": look.series,
-        "x": x,
-        "y": packed(up.drawn(y)),
-        "customdata": [
-            f"{at}: {up.said(value)}" for at, value in zip(said, y.tolist(), strict=True)
-        ],
-        "hovertemplate": f"%{{customdata}}<extra>{look.name}</extra>",
-        "showlegend": True,
-        "cliponaxis": False,
-    }
+    trace = _marks("scatter", plot, table, look, across, up)
+    trace |= {"showlegend": True, "cliponaxis": False}
     marker = {"color": look.colour, "symbol": look.symbol, "size": 6, "opacity": 0.75}
     if plot.kind == "points":
         return trace | {"mode": "markers", "marker": marker}
@@ -231,10 +217,19 @@ def _band(
 def _bars(
     plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
 ) -> dict[str, Any]:
+    marker = {"color": look.colour, "opacity": look.opacity}
+    marks = _marks("bar", plot, table, look, across, up)
+    return marks | {"marker": marker, "showlegend": True}
+
+
+def _marks(
+    kind: str, plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
+) -> dict[str, Any]:
+    """What lines and bars have in common: whose they are, where, and what is said there."""
     x, said = _positions(plot, table, across)
     y = _numbers(table, plot.y)
     return {
-        "type": "bar",
+        "type": kind,
         "name": look.name,
         "legendgroup": look.log,
         "meta": look.series,
@@ -244,8 +239,6 @@ def _bars(
             f"{at}: {up.said(value)}" for at, value in zip(said, y.tolist(), strict=True)
         ],
         "hovertemplate": f"%{{customdata}}<extra>{look.name}</extra>",
-        "marker": {"color": look.colour, "opacity": look.opacity},
-        "showlegend": True,
     }
 
 
@@ -312,19 +305,7 @@ def _heat(parts: Sequence[LogPlot]) -> tuple[list[dict[str, Any]], dict[str, Any
             "showgrid": False,
         }
         if len(parts) > 1:
-            notes.append(
-                {
-                    "text": literal(part.style.log),
-                    "xref": "paper",
-                    "yref": "paper",
-                    "x": 0,
-                    "y": top,
-                    "xanchor": "left",
-                    "yanchor": "bottom",
-                    "showarrow": False,
-                    "font": {"color": part.style.colour, "size": 13},
-                }
-            )
+            notes.append(caption(literal(part.style.log), top, part.style.colour))
     height = max(_HEIGHT, _HEAT_HEIGHT * len(parts))
     return traces, layout(height, annotations=notes, **axes)
 

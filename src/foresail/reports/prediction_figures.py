@@ -11,7 +11,7 @@ import polars as pl
 from foresail.metrics.prediction import prediction_quality, sharpness, worst_predicted_users
 from foresail.model.words import duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, end_note, layout, time_unit
+from foresail.reports.style import axis, end_note, layout, line_of, mark_at, time_unit
 from foresail.reports.view import ReportView
 
 _STEP: Final = 0.1
@@ -64,20 +64,11 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             f"{percent(quality.over_predicted)} too long; mean absolute error "
             f"{duration(quality.mean_absolute_error_seconds)}."
         )
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": style.drawn,
-                "x": [round(float(x), 4) for x in middle],
-                "y": [round(float(c) / known.height, 6) for c in counts],
-                "line": {"color": style.colour, "dash": style.dash, "width": 2, "shape": "hvh"},
-                "text": [_times(10.0**x) for x in middle],
-                "hovertemplate": "prediction %{text}: %{y:.1%} of jobs"
-                f"<extra>{style.drawn}</extra>",
-                "showlegend": True,
-            }
-        )
+        x = [round(float(x), 4) for x in middle]
+        y = [round(float(c) / known.height, 6) for c in counts]
+        said = [_times(10.0**x) for x in middle]
+        hover = "prediction %{text}: %{y:.1%} of jobs"
+        traces.append(line_of(style, x, y, hover, shape="hvh", text=said))
     if not traces:
         return _missing(title, exact)
     shown = _range(traces)
@@ -93,18 +84,7 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             tickangle=0,
         ),
         yaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero"),
-        shapes=[
-            {
-                "type": "line",
-                "x0": 0,
-                "x1": 0,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": "@muted", "width": 1},
-                "layer": "below",
-            }
-        ],
+        shapes=[mark_at(0)],
         annotations=[
             end_note("← too short: under-predicted", "left"),
             end_note("too long: over-predicted →", "right"),
@@ -147,19 +127,15 @@ def prediction_sharpness(view: ReportView) -> Figure | MissingFigure:
             f"{number(float(widths[-1]))} in the last."
         )
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": style.drawn,
-                "x": [round(float(x) / unit_seconds, 4) for x in middle],
-                "y": [round(float(width), 5) for width in widths],
-                "line": {"color": style.colour, "dash": style.dash, "width": 2},
-                "marker": {"size": 5, "symbol": style.symbol},
-                "customdata": table["jobs"].to_list(),
-                "hovertemplate": f"%{{x:.4~g}} {unit}: %{{y:.3~g}} times the prediction, "
-                f"%{{customdata:,}} jobs<extra>{style.drawn}</extra>",
-                "showlegend": True,
-            }
+            line_of(
+                style,
+                [round(float(x) / unit_seconds, 4) for x in middle],
+                [round(float(width), 5) for width in widths],
+                f"%{{x:.4~g}} {unit}: %{{y:.3~g}} times the prediction, %{{customdata:,}} jobs",
+                mode="lines+markers",
+                marker={"size": 5, "symbol": style.symbol},
+                customdata=table["jobs"].to_list(),
+            )
         )
     if not traces:
         return MissingFigure(

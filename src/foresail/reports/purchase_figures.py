@@ -16,7 +16,7 @@ from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.plot_axes import scale_of
 from foresail.reports.purchase_answer import PurchaseAnswer
 from foresail.reports.purchase_words import counted_unit
-from foresail.reports.style import PolicyStyle, axis, layout, literal, named_styles
+from foresail.reports.style import PolicyStyle, axis, layout, line_of, literal, named_styles
 
 _HEIGHT: Final = 340
 _DAYS: Final = 24.0
@@ -155,31 +155,18 @@ def errors_figure(report: MixReport) -> Figure | MissingFigure:
 
 
 def _area(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": style.drawn,
-        "x": packed(x),
-        "y": packed(y),
+    colour = style.colour
+    line = {"color": colour, "dash": "solid", "width": 0.6, "shape": "hvh"}
+    return _level_line(style, x, y, what) | {
         "stackgroup": "demand",
-        "line": {"color": style.colour, "dash": "solid", "width": 0.6, "shape": "hvh"},
-        "fillcolor": style.colour,
-        "hovertemplate": f"%{{y:,.4~g}} {literal(what)}<extra>{style.drawn}</extra>",
-        "showlegend": True,
+        "line": line,
+        "fillcolor": colour,
     }
 
 
 def _level_line(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": style.drawn,
-        "x": packed(x),
-        "y": packed(y),
-        "line": {"color": style.colour, "dash": style.dash, "width": 2, "shape": "hvh"},
-        "hovertemplate": f"%{{y:,.4~g}} {literal(what)}<extra>{style.drawn}</extra>",
-        "showlegend": True,
-    }
+    hover = f"%{{y:,.4~g}} {literal(what)}"
+    return line_of(style, packed(x), packed(y), hover, shape="hvh")
 
 
 def _hours(course: pl.DataFrame) -> Floats:

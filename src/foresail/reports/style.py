@@ -218,16 +218,55 @@ def time_unit(seconds: float) -> tuple[str, float]:
 
 def end_note(text: str, side: Literal["left", "right"]) -> dict[str, Any]:
     """An annotation above the drawing that says what lies towards one end of the axis."""
+    font = {"color": "@muted", "size": 12}
+    return caption(text, 1, "") | {"x": 0 if side == "left" else 1, "xanchor": side, "font": font}
+
+
+def caption(text: str, height: float, colour: str) -> dict[str, Any]:
+    """An annotation at the left of the drawing, above this share of its height."""
     return {
         "text": text,
         "xref": "paper",
         "yref": "paper",
-        "x": 0 if side == "left" else 1,
-        "y": 1,
-        "xanchor": side,
+        "x": 0,
+        "y": height,
+        "xanchor": "left",
         "yanchor": "bottom",
         "showarrow": False,
-        "font": {"color": "@muted", "size": 12},
+        "font": {"color": colour, "size": 13},
+    }
+
+
+def line_of(style: PolicyStyle, x: object, y: object, hover: str, **more: Any) -> dict[str, Any]:
+    """A line in a policy's looks, named in the key; ``hover`` is said where one points at it.
+
+    ``shape`` is how it goes from point to point, and all else is as Plotly takes it.
+    """
+    line = {"color": style.colour, "dash": style.dash, "width": more.pop("width", 2)}
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": style.drawn,
+        "x": x,
+        "y": y,
+        "line": line | ({"shape": more.pop("shape")} if "shape" in more else {}),
+        "hovertemplate": f"{hover}<extra>{style.drawn}</extra>",
+        "showlegend": True,
+        **more,
+    }
+
+
+def mark_at(place: float, colour: str = "@muted", width: int = 1) -> dict[str, Any]:
+    """A vertical line below all that is drawn, from end to end."""
+    return {
+        "type": "line",
+        "x0": place,
+        "x1": place,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": colour, "width": width},
+        "layer": "below",
     }
 
 

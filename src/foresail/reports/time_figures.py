@@ -10,7 +10,7 @@ import polars as pl
 from foresail.metrics.usage import gantt, lay_out, over_time
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.style import axis, layout, time_unit
+from foresail.reports.style import axis, caption, layout, time_unit
 from foresail.reports.view import ReportView
 from foresail.reports.zooming import zoomed_gantts, zoomed_line
 
@@ -121,17 +121,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
     drawing = layout(
         inner + 60,
         annotations=[
-            {
-                "text": heading,
-                "xref": "paper",
-                "yref": "paper",
-                "x": 0,
-                "y": domain[1],
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"color": colour, "size": 13},
-            }
+            caption(heading, domain[1], colour)
             for (heading, colour), domain in zip(headings, domains, strict=True)
         ],
         **axes,

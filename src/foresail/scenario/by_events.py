@@ -1,4 +1,4 @@
-"""Scenarios carried out by the event engine: the controller, the first record, the log's file."""
+"""Scenarios carried out by the event engine, and the file of their log."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
-from foresail.control import beginning
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
 from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.watching import Watch
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
-from foresail.record.records import Manifest
+from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
 from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import IDEAL
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.truth import real_runtimes
+from foresail.simulator.truth import known_runtimes, real_runtimes
 from foresail.traces.binding import require_processors_bind
 from foresail.traces.nodes import require_known_preferences
 from foresail.traces.schedule import Schedule
@@ -31,7 +28,10 @@ def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     jobs = scenario.jobs
     if scenario.place == "processors":
         require_processors_bind(jobs)
-    real_runtimes(jobs)
+    if jobs.tasks is not None and scenario.policy.starts_tasks:
+        known_runtimes(jobs)  # what is wider than the machine starts in parts
+    else:
+        real_runtimes(jobs)
     if scenario.place != "processors":
         require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
     with _event_log(scenario) as log:
@@ -61,32 +61,6 @@ def run_by_events(
         watch=watch,
     )
     return replace(schedule, meta=replace(schedule.meta, engine=EVENT_ENGINE.name))
-
-
-def controller_of(scenario: Scenario, log: EventLog | None = None) -> Controller:
-    """A controller as it is when the scenario begins; the log begins with ``manifest_of``."""
-    policy, before = scenario.policy_in_force, scenario.learned_before
-    return beginning.controller_of(
-        policy,
-        scenario.cluster,
-        scenario.conventions_in_force,
-        teach=None if before is None else partial(before.teach, policy),
-        log=log,
-    )
-
-
-def manifest_of(scenario: Scenario) -> Manifest:
-    """The first record of the scenario's event log."""
-    meta = scenario.jobs.meta
-    drawn = scenario.place != "processors" or scenario.conditions != IDEAL
-    return beginning.manifest_of(
-        scenario.policy_in_force,
-        scenario.cluster,
-        scenario.conventions_in_force,
-        inputs={meta.source: meta.sha256},
-        origin_unix_seconds=meta.origin_unix_seconds,
-        seed=scenario.conditions.seed if drawn else None,
-    )
 
 
 @contextmanager

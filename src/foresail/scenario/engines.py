@@ -7,41 +7,53 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from foresail.control.policy import is_compiled
+from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.protocols import NeedsTruth
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL
-from foresail.simulator.replay import is_compiled
 
 
 class Need(StrEnum):
-    """What a scenario may need beyond gangs of a compiled policy on one pool of processors."""
+    """What a scenario may need beyond gangs of a policy that learns, on one pool of processors."""
 
+    COMMANDS = "real commands"
+    WORKLOAD = "jobs of a log"
+    TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
     DEPENDENCIES = "jobs that wait for others"
     ANY_POLICY = "policies with parts that are not compiled"
-    EVENT_LOG = "an event log"
+    EVENT_LOG = "a file for an event log"
     LEARNED_BEFORE = "predictors that have learned before"
     CYCLES = "scheduling in cycles"
     CONDITIONS = "delays, noise and outages"
     NODE_CHANGES = "nodes that come, change and go"
+    CONVENTIONS = "conventions other than the standard"
     SHARED_NODES = "tasks that share nodes"
+    TASKS = "tasks that start apart"
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationEngine:
-    """An engine, and what it can do; all can gangs, both conventions, and limits."""
+class ScenarioEngine:
+    """An engine, and what it can do; all can gangs, and limits."""
 
     name: str
     can: frozenset[Need]
 
 
-COMPILED_REPLAY: Final = SimulationEngine("compiled-replay", frozenset())
-EVENT_ENGINE: Final = SimulationEngine("event-engine", frozenset(Need))
-ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, EVENT_ENGINE)}
-"""The quickest first; all give the same schedule where they can give one."""
+COMPILED_REPLAY: Final = ScenarioEngine(
+    "compiled-replay", frozenset({Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS})
+)
+EVENT_ENGINE: Final = ScenarioEngine("event-engine", frozenset(Need) - {Need.COMMANDS})
+LIVE: Final = ScenarioEngine(
+    "live", frozenset({Need.COMMANDS, Need.DEPENDENCIES, Need.ANY_POLICY, Need.LEARNED_BEFORE})
+)
+ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, EVENT_ENGINE, LIVE)}
+"""The quickest first; those that simulate give the same schedule where they can give one."""
 
 
-def engine_of(scenario: Scenario) -> SimulationEngine:
+def engine_of(scenario: Scenario) -> ScenarioEngine:
     """The engine asked for by name, or the quickest that can what the scenario needs.
 
     Raises
@@ -49,27 +61,35 @@ def engine_of(scenario: Scenario) -> SimulationEngine:
     UnknownNameError
         If there is no engine of this name.
     InputError
-        If it cannot do what is needed.
+        If it cannot do what is needed, or none can do all of it.
     """
     needs = frozenset(_needs(scenario))
-    if scenario.engine is None:
-        return next(engine for engine in ENGINES.values() if needs <= engine.can)
-    if scenario.engine not in ENGINES:
+    able = [engine for engine in ENGINES.values() if needs <= engine.can]
+    if scenario.engine is not None and scenario.engine not in ENGINES:
         raise UnknownNameError("engine", scenario.engine, ENGINES)
+    if not able:  # only commands keep others out
+        raise InputError(f"{Need.COMMANDS} cannot be run with {_words(needs - LIVE.can)}")
+    if scenario.engine is None:
+        return able[0]
     engine = ENGINES[scenario.engine]
-    if not needs <= engine.can:
-        able = [each.name for each in ENGINES.values() if needs <= each.can]
+    if engine not in able:
         raise InputError(
             f"this engine does not have {_words(needs - engine.can)}",
             field="engine",
             value=engine.name,
-            expected=" or ".join(able),
+            expected=" or ".join(each.name for each in able),
         )
     return engine
 
 
 def _needs(scenario: Scenario) -> Iterator[Need]:
     workload, conditions = scenario.workload, scenario.conditions
+    if scenario.commands is not None:
+        yield Need.COMMANDS
+    if scenario.commands is None or workload is not None:
+        yield Need.WORKLOAD
+    if isinstance(scenario.policy.build()[1], NeedsTruth):
+        yield Need.TRUTH
     if scenario.place != "processors":
         yield Need.PLACES
     if workload is not None and workload.has_dependencies:
@@ -89,8 +109,12 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.CONDITIONS
     if conditions.node_changes:
         yield Need.NODE_CHANGES
+    if scenario.conventions != STANDARD:
+        yield Need.CONVENTIONS
     if conditions.share_nodes:
         yield Need.SHARED_NODES
+    if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+        yield Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:

@@ -1,4 +1,4 @@
-"""Running a scenario: by the compiled replay where that can, event by event otherwise."""
+"""Simulating a scenario: by the compiled replay where that can, event by event otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from foresail.traces.schedule import Schedule
 def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     """What would have happened; whichever engine is chosen, the schedule is the same, job by job.
 
-    ``watch`` is given a measure of the seconds of the log that are simulated.
+    Real commands are not for it (``foresail.scenario.by_daemon``). ``watch`` is given a measure of
+    the seconds of the log that are simulated.
 
     Raises
     ------

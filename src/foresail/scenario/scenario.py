@@ -13,6 +13,7 @@ from foresail.model.errors import InputError
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 
 if TYPE_CHECKING:  # a replay begins sooner without what only some scenarios need
+    from foresail.live.run_directory import RunDirectory
     from foresail.scenario.learned_before import LearnedBefore
     from foresail.traces.workload import Workload
 
@@ -27,11 +28,11 @@ class Scenario:
     Parameters
     ----------
     workload
-        Jobs and their truth; None as long as the log is not read.
+        Jobs and their truth; None as long as the log is not read, and for real commands.
     policy
         Scheduler, predictor and correction; with cycles, told how long these are.
     place
-        What the jobs run on.
+        What the jobs run on; real commands run on the cluster that their run directory names.
     conventions
         The order of things at the same instant; with cycles, there is a pass after a tick alone.
     conditions
@@ -39,9 +40,12 @@ class Scenario:
     enforce_limits
         Jobs end at their requested time.
     event_log
-        File that has the event log once it is whole; None: nothing is logged.
+        File that has the event log once it is whole; None: nothing is logged, but for real
+        commands, whose run directory always has one.
     learned_before
         What predictors know before the first job, unless they are oracles.
+    commands
+        The directory of a run of real commands, which are what is run then; None: a simulation.
     engine
         Name of the engine that is to carry it out; None: the quickest that can.
     """
@@ -54,6 +58,7 @@ class Scenario:
     enforce_limits: bool = False
     event_log: Path | None = None
     learned_before: LearnedBefore | None = None
+    commands: RunDirectory | None = None
     engine: str | None = None
 
     @property
@@ -68,6 +73,19 @@ class Scenario:
         if self.workload is None:
             raise InputError("there are no jobs", field="workload", expected="a log that is read")
         return self.workload
+
+    @property
+    def run(self) -> RunDirectory:
+        """The directory of the real commands.
+
+        Raises
+        ------
+        InputError
+            If it has none.
+        """
+        if self.commands is None:
+            raise InputError("no commands are to be run", expected="the directory of a run")
+        return self.commands
 
     @property
     def cluster(self) -> Cluster:

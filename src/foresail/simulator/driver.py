@@ -10,6 +10,7 @@ from typing import Final
 
 from foresail.control.loop import Controller
 from foresail.model.adapter import ClusterAdapter
+from foresail.model.allocation import unit_of
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
 from foresail.model.job import Job
@@ -86,8 +87,8 @@ class Driver:
         """Carry out what the controller instructs now."""
         for instruction in instructions:
             match instruction:
-                case WakeAt(job_id, time):
-                    self._set_alarm(EstimateExpired(time, job_id))
+                case WakeAt(job_id, time, stage, tasks):
+                    self._set_alarm(EstimateExpired(time, job_id, stage, tasks))
                 case TickAt(job_id, time):
                     self._set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
                 case _:
@@ -118,15 +119,15 @@ class Driver:
     def _rung(self, now: float, reports: Sequence[Event]) -> list[Event]:
         """The alarms of an instant that are of use, beside what the cluster reports of it."""
         events: list[Event] = []
-        ended = {event.outcome.job_id for event in reports if isinstance(event, Ended)}
+        ended = {unit_of(event.outcome) for event in reports if isinstance(event, Ended)}
         while self._alarms and self._alarms[0][0] <= now:
             alarm = heapq.heappop(self._alarms)[2]
             match alarm:
                 case _TickFor(time, job_id):
                     if self._waits(job_id):
                         events.append(Tick(time))
-                case EstimateExpired(job_id=job_id):
-                    if job_id not in ended and not self._is_void(alarm):
+                case EstimateExpired():
+                    if unit_of(alarm) not in ended and not self._is_void(alarm):
                         events.append(alarm)
                 case _:
                     events.append(alarm)
@@ -140,7 +141,7 @@ class Driver:
         """Whether an alarm is of no use, now and for ever."""
         state = self._controller.state
         if isinstance(alarm, EstimateExpired):
-            running = state.running.get(alarm.job_id)
+            running = state.running.get(unit_of(alarm))
             return running is None or running.expected_end_seconds > alarm.time
         return isinstance(alarm, _TickFor) and state.of(alarm.job_id) is JobState.ENDED
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import polars as pl
 
 from foresail.control.loop import Controller
+from foresail.model.allocation import Allocation, unit_of
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
-from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table
+from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
 from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
 from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail.simulator.truth import runtimes_of_allocations
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
@@ -44,7 +46,8 @@ def simulate_events(
 
     A job runs for its true runtime from its start on (one that was preempted, or lost with a node,
     starts from the beginning); where its placement is not a preferred one, longer by its slowdown.
-    An oracle among the predictors is handed the truth first.
+    Under a scheduler that starts tasks, each of these does so by itself. An oracle among the
+    predictors is handed the truth first.
 
     Parameters
     ----------
@@ -66,11 +69,11 @@ def simulate_events(
     Returns
     -------
     Schedule
-        A row per attempt, and one for each job that never started, in order of submission. Its
-        counters are those of the controller, ``preempted`` and ``lost`` attempts, and
-        ``never_started``: jobs that were still waiting when nothing more could happen; where tasks
-        share nodes, those of ``SharedMachines`` too. Where nodes come and go, its ``processors``
-        are the most that there were at once.
+        A row per attempt of each allocation, and one for each job that never started, in order of
+        submission. Its counters are those of the controller, ``preempted`` and ``lost`` attempts,
+        and ``never_started``: jobs that were still waiting when nothing more could happen; where
+        tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
+        ``processors`` are the most that there were at once.
 
     Raises
     ------
@@ -84,6 +87,8 @@ def simulate_events(
     truth = workload.truth()
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(truth)
+    in_parts = controller.state.starts_tasks
+    runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -97,7 +102,7 @@ def simulate_events(
         )
     else:
         execution = FixedRuntimes(
-            lambda allocation: truth[allocation.job_id],
+            runtime_of,
             job_of,
             controller.cluster,
             conditions,
@@ -130,6 +135,10 @@ def simulate_events(
     )
 
 
+def _of_whole_jobs(truth: Mapping[str, float]) -> Callable[[Allocation], float]:
+    return lambda allocation: truth[allocation.job_id]
+
+
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Let Python look for cycles among new objects seldom.
@@ -147,11 +156,12 @@ def _rare_collections() -> Iterator[None]:
 
 def _row(outcome: Outcome, controller: Controller) -> ScheduleRow:
     """The row of an attempt whose end the controller has not heard of yet."""
-    running = controller.running[outcome.job_id]
+    running = controller.running[unit_of(outcome)]
     belief = controller.submitted_job(outcome.job_id).prediction
     predicted = (belief.mean(), belief.quantile(0.10), belief.quantile(0.90))
     placement = running.placement
-    return attempt_row(outcome, predicted, running.corrections, running.overtook, placement)
+    row = attempt_row(outcome, predicted, running.corrections, running.overtook, placement)
+    return (*row, *part_columns(outcome, running.held.cpus)) if running.stage else row
 
 
 def _jobs(workload: Workload, cpus: Sequence[float], controller: Controller) -> pl.DataFrame:

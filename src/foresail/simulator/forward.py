@@ -40,8 +40,8 @@ def simulate_forward(
         Stands where the future begins: a fork of the run's own (``Controller.fork``), or one that
         has taken over what its records lead to (``Controller.take_over``). It is led on to the end.
     runtime_seconds
-        How long each job runs in all, where it runs best, by its id. A job that has run for longer
-        already ends at once.
+        How long each job runs in all, where it runs best, by its id; each part of one that starts
+        in parts runs for so long. A job that has run for longer already ends at once.
     submissions
         Further jobs, in order of submission, none of them before now.
     enforce_limits
@@ -94,7 +94,8 @@ def draw_runtimes(controller: Controller, count: int, seed: int) -> dict[str, ND
     for pending in controller.pending:
         job_id = pending.job.job_id
         drawn[job_id] = pending.prediction.sample(_random_of(job_id, seed), count)
-    for job_id, running in controller.running.items():
+    for running in controller.running.values():
+        job_id = running.job.job_id
         elapsed = running.elapsed_seconds(controller.now) / running.slowdown
         if running.prediction.survival(elapsed) > 0.0:
             belief = running.prediction.given(elapsed)
@@ -114,10 +115,13 @@ def _instructed(controller: Controller) -> Iterator[Instruction]:
     now, state = controller.now, controller.state
     for running in state.running.values():
         if math.isfinite(running.expected_end_seconds):
-            yield WakeAt(running.job.job_id, max(running.expected_end_seconds, now))
+            expected = max(running.expected_end_seconds, now)
+            yield WakeAt(running.job.job_id, expected, running.stage, running.tasks)
     for pending in controller.pending:
         answer = pending.reservation
         if isinstance(answer, Reservation) and answer.start_seconds > now:
             yield TickAt(pending.job.job_id, answer.start_seconds)
-    for job_id in sorted(state.stopping):
-        yield Preempt(job_id, state.running[job_id].attempt)
+    for job_id, stage, tasks, attempt in sorted(
+        state.running[unit].allocation for unit in state.stopping
+    ):
+        yield Preempt(job_id, attempt, stage, tasks)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.control.policy import Policy
+from foresail.control.policy import Policy, is_compiled
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
 from foresail.kernels.compile import Step
@@ -54,11 +54,6 @@ class Replayed:
     seconds: float
 
 
-def is_compiled(policy: Policy) -> bool:
-    """Whether all three parts of a policy have compiled steps."""
-    return all(hasattr(part, "compiled") for part in policy.build())
-
-
 def steps_of_parts(policy: Policy) -> tuple[Step, ...]:
     """The steps of a policy's predictor and correction, which every simulation takes."""
     _, predictor, correction = policy.build()
@@ -93,7 +88,7 @@ def replay(
     workload
         Needs real runtimes and the number of processors.
     policy
-        Its three parts must have compiled steps (``is_compiled``).
+        Its three parts must have compiled steps (``foresail.control.policy.is_compiled``).
     conventions
         The order of things at the same instant.
     enforce_limits

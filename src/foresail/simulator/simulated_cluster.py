@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from foresail.model.adapter import Capabilities
 from foresail.model.allocation import Allocation
@@ -76,7 +76,10 @@ class SimulatedCluster:
         self._node_events = _node_events(cluster, conditions, begin_seconds)
         self.cluster = cluster
         self.capabilities = Capabilities(
-            places=True, preempts=True, changes_nodes=bool(self._node_events)
+            places=True,
+            preempts=True,
+            changes_nodes=bool(self._node_events),
+            starts_tasks=True,
         )
         self.wake_descriptor: int | None = None
         self._execution = execution
@@ -203,10 +206,11 @@ class SimulatedCluster:
 
 
 def _held(job: Job, allocation: Allocation) -> Job:
-    """What an allocation holds: what its job does, or the stage that it is of."""
+    """What an allocation holds: what its job does, or the part that it is of."""
     if not allocation.stage:
         return job
-    return replace(job, stages=tuple(s for s in job.stages if s.name == allocation.stage))
+    stage = job.stage(allocation.stage)
+    return job.part(stage, len(allocation.tasks) or stage.tasks)
 
 
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.allocation import Allocation
 from foresail.model.errors import InputError
-from foresail.traces.workload import Workload
+from foresail.traces.workload import ONLY_STAGE, Workload
 
 _LONGEST_SECONDS: Final = 1e10
 """Beyond these, times are in another unit, or mistakes, and sums with them lose small ones."""
@@ -30,12 +33,7 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
         If there are no jobs, a runtime is unknown, negative or beyond belief, or a job is wider
         than the machine.
     """
-    if len(workload) == 0:
-        raise InputError("no jobs to replay", source=workload.meta.source)
-    runtime = workload.runtime_seconds.copy()
-    _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, "a known runtime, 0 or more")
-    endless = runtime > _LONGEST_SECONDS
-    _refuse(workload, endless, "runtime_seconds", runtime, "seconds, fewer than of three centuries")
+    runtime = known_runtimes(workload)
     wide = workload.cpus > workload.processors
     _refuse(
         workload,
@@ -48,6 +46,71 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
         requested = workload.jobs["requested_seconds"].fill_null(np.inf).to_numpy()
         runtime = np.minimum(runtime, requested)
     return runtime
+
+
+def known_runtimes(workload: Workload) -> NDArray[np.float64]:
+    """Real runtimes in seconds as above, of jobs that may be wider than the machine, too.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, or a runtime is unknown, negative or beyond belief.
+    """
+    if len(workload) == 0:
+        raise InputError("no jobs to replay", source=workload.meta.source)
+    runtime = workload.runtime_seconds.copy()
+    _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, "a known runtime, 0 or more")
+    endless = runtime > _LONGEST_SECONDS
+    _refuse(workload, endless, "runtime_seconds", runtime, "seconds, fewer than of three centuries")
+    return runtime
+
+
+def runtimes_of_allocations(workload: Workload) -> Callable[[Allocation], float]:
+    """How long an allocation runs (seconds): its job, or the longest of the tasks that it has.
+
+    Tasks are those of the tasks table, by their numbers within a stage, counted from 0.
+
+    Raises
+    ------
+    InputError
+        If the runtime of a task of these jobs is unknown, negative or beyond belief.
+    """
+    of_jobs = workload.truth()
+    if workload.tasks is None:
+        return lambda allocation: of_jobs[allocation.job_id]
+    of_stages = _task_runtimes(workload.tasks, workload)
+
+    def runtime_seconds(allocation: Allocation) -> float:
+        job_id, stage, tasks, _ = allocation
+        if not stage:
+            return of_jobs[job_id]
+        runtimes = of_stages[job_id, stage]
+        return max(runtimes[task] for task in tasks) if tasks else max(runtimes)
+
+    return runtime_seconds
+
+
+def _task_runtimes(tasks: pl.DataFrame, workload: Workload) -> dict[tuple[str, str], list[float]]:
+    """Runtimes of a stage's tasks in order of their numbers, by job and stage."""
+    known = tasks.join(workload.jobs.select("job_id"), on="job_id", how="semi")
+    runtime = pl.col("runtime_seconds")
+    bad = known.filter((runtime.is_between(0.0, _LONGEST_SECONDS)).fill_null(value=False).not_())
+    if bad.height:
+        first = bad.row(0, named=True)
+        raise InputError(
+            f"{bad.height} tasks cannot be replayed, the first is one of job {first['job_id']!r}",
+            source=workload.meta.source,
+            field="runtime_seconds",
+            value=first["runtime_seconds"],
+            expected="a known runtime, 0 or more",
+        )
+    stages = (
+        known.with_columns(pl.col("stage").fill_null(ONLY_STAGE))
+        .sort("task", maintain_order=True)
+        .group_by("job_id", "stage", maintain_order=True)
+        .agg(runtime)
+    )
+    return {(job_id, stage): runtimes for job_id, stage, runtimes in stages.iter_rows()}
 
 
 def _refuse(

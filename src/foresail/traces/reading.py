@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
-from foresail.model.registry import Entry, entries, find
+from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
 from foresail.traces.source import LogFile, head
 from foresail.traces.workload import LostRows, Workload, WorkloadMeta
@@ -196,6 +196,13 @@ class Reader(Protocol):
         Facts and repairs go to ``notes``.
         """
         ...
+
+
+class PlainReader:
+    """Base of readers that have nothing to set."""
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
 
 
 class Intake:

@@ -28,7 +28,7 @@ class ScheduleMeta:
     replay_seconds
         Seconds the replay proper took.
     engine
-        What carried it out; None for real runs.
+        What carried it out; None: a real run, as earlier versions wrote it.
     """
 
     policy: str
@@ -43,7 +43,10 @@ class ScheduleMeta:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission."""
+    """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission.
+
+    Where jobs started in parts, the columns of ``schema.PARTS`` follow.
+    """
 
     jobs: pl.DataFrame
     meta: ScheduleMeta

@@ -54,7 +54,8 @@ def read_schedule(path: Path) -> Schedule:
         raise InputError("not a schedule", source=path, expected="a file written by a run")
     if jobs.columns == list(schema.SCHEDULE)[:-1]:  # as it was before there were reservations
         jobs = jobs.with_columns(accepted=pl.lit(None, pl.Boolean))
-    if jobs.schema != pl.Schema(schema.SCHEDULE):
+    in_parts = pl.Schema({**schema.SCHEDULE, **schema.PARTS})
+    if jobs.schema not in (pl.Schema(schema.SCHEDULE), in_parts):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
         return Schedule(jobs, ScheduleMeta(**parsed_json(meta, path)))

@@ -110,3 +110,9 @@ started. ``predicted_*`` is the belief at submission (mean, 10 % and 90 % quanti
 runtime is the real one where the job runs best, without noise and limits: it says how much work was
 done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
 whether the job's request for a reservation was; null where it made none."""
+
+PARTS: Final[dict[str, pl.DataType]] = {"stage": pl.String(), "tasks": pl.String()}
+"""Further columns of schedules of jobs that started in parts: a row per attempt of each part. The
+stage's name is null where a row is of a whole job, and the numbers of tasks (comma-separated, from
+0 on) where it is of all of a stage. ``cpus`` are then those of the part, and of its nominal runtime
+nothing is said."""

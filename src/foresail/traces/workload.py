@@ -24,6 +24,10 @@ MOST_PROCESSORS: Final = 10**9
 """Beyond these, numbers of processors are mistakes."""
 
 
+ONLY_STAGE: Final = "main"
+"""Name of a stage that the tasks table gives none."""
+
+
 @dataclass(frozen=True, slots=True)
 class LostRows:
     """Rows of a source of which no job could be made, for one cause.
@@ -192,7 +196,7 @@ class Workload:
 
         Recorded submit times already hold what a job waited for, so ``after_job_id`` is not made a
         dependency again; ``after_jobs`` is, of jobs that are in the workload. Where tasks are
-        known, a job has the stages that its tasks name.
+        known, a job has the stages that its tasks name, whose tasks do not need each other.
 
         Raises
         ------
@@ -271,7 +275,7 @@ def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage
     """
     earlier: set[str] = set()
     for row in rows:
-        name = row["stage"] or "main"
+        name = row["stage"] or ONLY_STAGE
         after = tuple(row["after_stages"].split(",")) if row["after_stages"] else ()
         if not earlier.issuperset(after):
             raise InputError(
@@ -291,6 +295,7 @@ def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage
             ),
             name=name,
             after=after,
+            together=False,
         )
 
 

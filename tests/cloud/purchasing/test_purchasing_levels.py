@@ -10,13 +10,14 @@ from foresail.cloud.purchasing.demand import BoughtJobs, priced_demand
 from foresail.cloud.purchasing.exact import exact_cost
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.kernels.stacked_demand import (
+    best_intervals,
     choose_windows,
     level_prices,
     skip_units,
     value_by_slot,
 )
 from foresail.cloud.purchasing.levels import level_cost, level_windows
-from foresail.cloud.purchasing.schedules import ScheduleFinder, weighted_intervals
+from foresail.cloud.purchasing.schedules import ScheduleFinder, by_end
 from foresail.cloud.purchasing.terms import ScheduledTerms
 from foresail.model.errors import InputError
 
@@ -134,9 +135,11 @@ def test_golden_weighted_intervals():
     start = np.array([1, 2, 4, 6, 5, 7])
     end = np.array([3, 5, 6, 7, 8, 9])
     value = np.array([5.0, 6, 5, 4, 11, 2])
-    chosen = weighted_intervals(start, end, value)
+    intervals, value = by_end(start, end), value[np.argsort(end, kind="stable")]
+    chosen = best_intervals(intervals.predecessor, value)
     assert value[chosen].sum() == 17
-    assert list(zip(start[chosen], end[chosen], strict=True)) == [(2, 5), (5, 8)]
+    chosen_pairs = zip(intervals.start[chosen], intervals.end[chosen], strict=True)
+    assert list(chosen_pairs) == [(2, 5), (5, 8)]
 
 
 @given(
@@ -149,8 +152,9 @@ def test_weighted_intervals_equal_brute_force(drawn):
     start = np.array([a for a, _, _ in drawn])
     end = start + np.array([length for _, length, _ in drawn])
     value = np.array([v for _, _, v in drawn])
-    chosen = weighted_intervals(start, end, value)
-    assert value[chosen].sum() == pytest.approx(slow_stacks.best_intervals(start, end, value))
+    ordered = value[np.argsort(end, kind="stable")]
+    chosen = best_intervals(by_end(start, end).predecessor, ordered)
+    assert ordered[chosen].sum() == pytest.approx(slow_stacks.best_intervals(start, end, value))
 
 
 def test_a_daily_schedule_of_busy_hours_is_found():

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.model.registry import NoParameters, register
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload
 
@@ -19,16 +19,13 @@ _BINS: Final = 400
 
 
 @register("analysis", "allocation_over_time")
-class AllocationOverTime:
+class AllocationOverTime(PlainAnalysis):
     """Cpus of the running jobs as a step function of time, against the machine's.
 
     Spec section 10, W6 (dissertation, section 3.4).
     """
 
     section: ClassVar[str] = "3.4"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Use between the first and the last submission, by what the log says of starts and ends.

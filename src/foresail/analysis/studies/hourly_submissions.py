@@ -8,8 +8,8 @@ import numpy as np
 
 from foresail.analysis._hourly import NO_WHOLE_DAY, QUARTILES, hourly_plot, hourly_scalars
 from foresail.analysis.clock import local_times, per_hour, quartiles_by_hour
-from foresail.analysis.finding import Finding, Unavailable
-from foresail.model.registry import NoParameters, register
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
 
@@ -17,16 +17,13 @@ TITLE: Final = "When are jobs submitted?"
 
 
 @register("analysis", "hourly_submissions")
-class HourlySubmissions:
+class HourlySubmissions(PlainAnalysis):
     """Jobs submitted per hour of the day: median and quartiles over the days.
 
     Spec section 10, W3 (dissertation, figure 3.3).
     """
 
     section: ClassVar[str] = "3.3"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Submissions by hour; incomplete first and last days are dropped."""

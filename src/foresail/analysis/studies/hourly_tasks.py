@@ -9,8 +9,8 @@ import numpy as np
 from foresail.analysis import columns
 from foresail.analysis._hourly import NO_WHOLE_DAY, QUARTILES, hourly_plot, hourly_scalars
 from foresail.analysis.clock import local_times, per_hour, quartiles_by_hour
-from foresail.analysis.finding import Finding, Unavailable
-from foresail.model.registry import NoParameters, register
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.model.registry import register
 from foresail.model.words import count, duration, number
 from foresail.traces.workload import Workload
 
@@ -18,16 +18,13 @@ TITLE: Final = "How many tasks are to be placed?"
 
 
 @register("analysis", "hourly_tasks")
-class HourlyTasks:
+class HourlyTasks(PlainAnalysis):
     """Tasks submitted per hour of the day: median and quartiles over the days.
 
     Spec section 10, W4 (dissertation, figure 3.4).
     """
 
     section: ClassVar[str] = "3.3"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Tasks by hour; incomplete first and last days are dropped."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.poisson import asymptotic_p_value, distance_to_exponential
 from foresail.analysis.samples import cumulative_shares, variation
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import duration, number, percent
 from foresail.traces.workload import Workload
 
@@ -22,16 +22,13 @@ _FEWEST: Final = 30
 
 
 @register("analysis", "interarrivals")
-class Interarrivals:
+class Interarrivals(PlainAnalysis):
     """Cumulative shares of the gaps between submissions, against the exponential distribution.
 
     Spec section 10, W7 (dissertation, figure 3.5).
     """
 
     section: ClassVar[str] = "3.4"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Gaps between consecutive submissions, zeros included."""

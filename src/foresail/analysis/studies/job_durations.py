@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import cumulative_shares, known, variation
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, duration
 from foresail.traces.workload import Workload
 
@@ -17,16 +17,13 @@ TITLE: Final = "How long do jobs run?"
 
 
 @register("analysis", "job_durations")
-class JobDurations:
+class JobDurations(PlainAnalysis):
     """Cumulative shares of runtimes.
 
     Spec section 10, W2 and the runtimes of W16 (dissertation, figures 3.2 and 4.2a).
     """
 
     section: ClassVar[str] = "3.2"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Runtimes of the jobs that have one."""

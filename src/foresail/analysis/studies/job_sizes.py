@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import cumulative_shares, known
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
 
@@ -21,16 +21,13 @@ _GIBIBYTE: Final = 2.0**30
 
 
 @register("analysis", "job_sizes")
-class JobSizes:
+class JobSizes(PlainAnalysis):
     """Cumulative shares of what jobs ask for, and shares of jobs small and large for the machine.
 
     Spec section 10, W1 (dissertation, figure 3.1).
     """
 
     section: ClassVar[str] = "3.2"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Sizes of the jobs that say how many cpus they ask for."""

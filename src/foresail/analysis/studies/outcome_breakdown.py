@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, OUTCOMES, UNSUCCESSFUL, outcomes
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, percent
 from foresail.traces.workload import Workload
 
@@ -18,16 +18,13 @@ TITLE: Final = "How do jobs end?"
 
 
 @register("analysis", "outcome_breakdown")
-class OutcomeBreakdown:
+class OutcomeBreakdown(PlainAnalysis):
     """Shares of jobs and of cpu time by outcome.
 
     Spec section 10, W10 (dissertation, figure 3.7).
     """
 
     section: ClassVar[str] = "3.5"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Shares over the jobs whose outcome is known; unknown work counts as none."""

@@ -9,9 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import TukeyBox, known, tukey_box
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, number
 from foresail.traces.workload import Workload
 
@@ -21,7 +21,7 @@ MONTH_SECONDS: Final = 29 * 86400.0
 
 
 @register("analysis", "representative_months")
-class RepresentativeMonths:
+class RepresentativeMonths(PlainAnalysis):
     """Means of 29-day windows over the mean of the whole log: gaps, runtimes and sizes.
 
     Spec section 10, W15 (dissertation, figure 3.11; golden value G21). Windows count from the
@@ -30,9 +30,6 @@ class RepresentativeMonths:
     """
 
     section: ClassVar[str] = "3.7"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Ratios of each window; a window without jobs has none."""

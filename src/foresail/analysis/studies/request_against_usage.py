@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.prediction_errors import TAIL, error_histogram, error_shares
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import percent
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
@@ -21,7 +21,7 @@ TITLE: Final = "Do jobs use what they ask for?"
 
 
 @register("analysis", "request_against_usage")
-class RequestAgainstUsage:
+class RequestAgainstUsage(PlainAnalysis):
     """Error of requests taken as estimates of what is used: cpus, memory, and time.
 
     Spec section 10, W17 (dissertation, figure 5.1; golden value G23). Used cpus are the mean over
@@ -29,9 +29,6 @@ class RequestAgainstUsage:
     """
 
     section: ClassVar[str] = "5.1"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Histograms over the jobs whose request is known and whose use is known and not 0."""

@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 import numpy as np
 import polars as pl
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.outcomes import UNSUCCESSFUL, outcomes
 from foresail.analysis.samples import cumulative_shares
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
 
@@ -18,16 +18,13 @@ TITLE: Final = "Are jobs submitted again?"
 
 
 @register("analysis", "resubmissions")
-class Resubmissions:
+class Resubmissions(PlainAnalysis):
     """How often jobs of one name are submitted; a name is an executable together with its user.
 
     Spec section 10, W13 (dissertation, section 3.5).
     """
 
     section: ClassVar[str] = "3.5"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Submissions per name, over the jobs whose executable is known."""

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import cumulative_shares
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import percent
 from foresail.traces.workload import Workload
 
@@ -20,7 +20,7 @@ HIGH: Final = 1.0
 
 
 @register("analysis", "runtime_variability")
-class RuntimeVariability:
+class RuntimeVariability(PlainAnalysis):
     """Coefficient of variation of runtimes within each user's jobs, and within each size.
 
     Spec section 10, W16 (dissertation, figures 4.2b and 4.2c). Groups of one job, or of no runtime
@@ -28,9 +28,6 @@ class RuntimeVariability:
     """
 
     section: ClassVar[str] = "4.1"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Variation over the groups of at least two jobs of known runtime."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.clock import HOURS, local_times
-from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.model.registry import NoParameters, register
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.model.registry import register
 from foresail.model.words import number
 from foresail.traces.workload import Workload
 
@@ -20,16 +20,13 @@ _HOUR_SECONDS: Final = 3600.0
 
 
 @register("analysis", "size_by_hour")
-class SizeByHour:
+class SizeByHour(PlainAnalysis):
     """Mean size, runtime and work of the jobs submitted in each hour of the day.
 
     Spec section 10, W5 (dissertation, section 3.3). Night is before 7 and from 19 h on.
     """
 
     section: ClassVar[str] = "3.3"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Means by hour over the jobs of known size and runtime."""

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, UNSUCCESSFUL, outcomes
 from foresail.analysis.samples import cumulative_shares
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import number
 from foresail.traces.workload import Workload
 
@@ -19,16 +19,13 @@ TITLE: Final = "Are unsuccessful jobs larger?"
 
 
 @register("analysis", "sizes_by_outcome")
-class SizesByOutcome:
+class SizesByOutcome(PlainAnalysis):
     """Cumulative shares of cpus asked for, successful and unsuccessful jobs apart.
 
     Spec section 10, W11 (dissertation, figure 3.8).
     """
 
     section: ClassVar[str] = "3.5"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Sizes of the jobs whose size and outcome are known."""

@@ -9,9 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, outcomes
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import number, percent, signed
 from foresail.traces.workload import Workload
 
@@ -23,16 +23,13 @@ _LEAST_JOBS: Final = 30
 
 
 @register("analysis", "success_by_cpu_hours")
-class SuccessByCpuHours:
+class SuccessByCpuHours(PlainAnalysis):
     """Share of successful jobs by decade of the cpu hours they took.
 
     Spec section 10, W12 (dissertation, figure 3.9). Everything below 0.01 cpu hours is one bin.
     """
 
     section: ClassVar[str] = "3.5"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Success of the jobs whose outcome, size and runtime are known."""

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import cumulative_shares, known
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
 
@@ -17,16 +17,13 @@ TITLE: Final = "How many tasks has a job?"
 
 
 @register("analysis", "tasks_per_job")
-class TasksPerJob:
+class TasksPerJob(PlainAnalysis):
     """Cumulative shares of the number of tasks.
 
     Spec section 10, W8 (dissertation, figure 3.6).
     """
 
     section: ClassVar[str] = "3.4"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Tasks of the jobs that say how many they have."""

@@ -6,9 +6,9 @@ from typing import Final
 
 import polars as pl
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.volatility import partly_sampled_jobs, periods_of, sampling_per_task
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
 _NAME: Final = "usage_sampling"
@@ -19,15 +19,12 @@ _MOST_VIOLATORS: Final = 1000
 
 
 @register("analysis", _NAME)
-class UsageSampling:
+class UsageSampling(PlainAnalysis):
     """Are samples of 0 bursts, or missing measurement? The mean sample against the mean per task.
 
     Bursty tasks would leave many tasks with a few samples other than 0; missing measurement leaves
     whole jobs without any.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Counts of tasks by their samples, the scatter, and jobs that were sampled in part."""

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.samples import cumulative_shares
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
 
@@ -19,7 +19,7 @@ _MOST_USERS: Final = 2000
 
 
 @register("analysis", "user_variability")
-class UserVariability:
+class UserVariability(PlainAnalysis):
     """Variation of the cpus asked for within each user's jobs, and the furthest from the mean.
 
     Spec section 10, W9 (dissertation, section 3.4; golden value G22). The deviation of a user is
@@ -27,9 +27,6 @@ class UserVariability:
     """
 
     section: ClassVar[str] = "3.4"
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Users with at least two jobs of known size."""

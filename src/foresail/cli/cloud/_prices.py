@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from foresail.cli.formats import Format
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
-    from foresail.reports.cloud_page import CloudPage
+    from foresail.reports.cloud_page import CloudPage, NumbersTable
     from foresail.traces.workload import Workload
 
 PricesName: TypeAlias = Annotated[
@@ -149,6 +151,35 @@ def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
                 "not a duration", field=field, value=each, expected=f"0, or {error}"
             ) from None
     return tuple(times)
+
+
+def show(
+    output_format: Format,
+    record: Mapping[str, Any],
+    sentences: Iterable[str],
+    tables: Iterable[NumbersTable],
+) -> None:
+    """Print an answer: its record for a program; for people sentences, then tables."""
+    if output_format is Format.JSON:
+        print_json(record)
+        return
+    for sentence in sentences:
+        echo(sentence)
+    for table in tables:
+        typer.echo()
+        print_numbers(table)
+
+
+def print_json(record: object) -> None:
+    """A record, or several, for a program."""
+    typer.echo(json.dumps(record, indent=2, allow_nan=False))
+
+
+def print_numbers(table: NumbersTable, left: int = 1) -> None:
+    """A table of a page; all but the first columns are numbers."""
+    from foresail.cli.tables import print_table
+
+    print_table(table.headings, table.rows, right=len(table.headings) - left)
 
 
 def echo(sentence: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from foresail.cli.cloud._options import made_by
+from foresail.cli.cloud._prices import print_json, print_numbers
 from foresail.cli.formats import Format
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
     from foresail.reports.transient_page import transient_page, transient_record
 
     if output_format is Format.JSON:
-        typer.echo(json.dumps(transient_record(answer), indent=2, allow_nan=False))
+        print_json(transient_record(answer))
     else:
         _print(answer)
     if output is not None:
@@ -33,7 +34,6 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
 
 def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None) -> None:
     """Print the plans of tiers, and write the page about them where one is asked for."""
-    from foresail.cli.tables import print_table
     from foresail.reports.tiers_page import (
         tier_record,
         tier_sentences,
@@ -43,11 +43,11 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
     )
 
     if output_format is Format.JSON:
-        typer.echo(json.dumps(tier_record(answer), indent=2, allow_nan=False))
+        print_json(tier_record(answer))
     else:
         for table in (*tier_tables(answer.plan), tiers_table(answer.plan)):
             typer.echo(table.title)
-            print_table(table.headings, table.rows, right=len(table.headings) - 1)
+            print_numbers(table)
             typer.echo()
         for sentence in tier_sentences(answer):
             _echo(sentence)
@@ -56,14 +56,13 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
 
 
 def _print(answer: TransientAnswer) -> None:
-    from foresail.cli.tables import print_table
     from foresail.reports.transient_page import plan_table, sentences, windows_table
 
     tables = [plan_table(answer.plan)]
     if answer.windows:
         tables.append(windows_table(answer.windows))
     for table in tables:
-        print_table(table.headings, table.rows, right=len(table.headings) - 1)
+        print_numbers(table)
         typer.echo()
     for sentence in sentences(answer):
         _echo(sentence)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli._replaying import LogPath
+from foresail.cli.cloud._naming import told_by_options
 from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
@@ -23,6 +24,8 @@ from foresail.cli.cloud._prices import (
     Types,
     echo,
     prices_of,
+    print_json,
+    print_numbers,
     times_of,
     write_page,
 )
@@ -32,7 +35,7 @@ from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from foresail.cloud.advising.advice import Advice
     from foresail.cloud.advising.searching import Progress
@@ -175,7 +178,7 @@ def command(
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.advice_words import PricesTold
 
-    with _options_named():
+    with told_by_options(_OPTIONS):
         question = AdviceQuestion(
             owned=owned,
             node=node,
@@ -214,7 +217,7 @@ def command(
         progress(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
-        with _options_named():
+        with told_by_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if output is not None:
@@ -233,7 +236,6 @@ def _transient(history: str) -> TransientTerms:
 
 
 def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
-    from foresail.cli.tables import print_table
     from foresail.reports.advice_page import (
         candidates_table,
         compared_table,
@@ -243,25 +245,21 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
     from foresail.reports.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
     if output_format is Format.JSON:
-        typer.echo(json.dumps(record(advice, around), indent=2, allow_nan=False))
+        print_json(record(advice, around))
         return
-    _echo_all([*sentences(advice, around), *how_sure(advice, around)])
-    compared = compared_table(advice, around)
-    typer.echo(f"\n{compared.title}")
-    print_table(compared.headings, compared.rows, right=len(compared.headings) - 1)
-    echo(UNWAITED_COUNTS)
-    changed = sensitivity_table(advice, around)
-    typer.echo(f"\n{changed.title}")
-    print_table(changed.headings, changed.rows, right=len(changed.headings) - 1)
-    considered = candidates_table(advice, around)
-    typer.echo(f"\n{considered.title}")
-    print_table(considered.headings, considered.rows, right=len(considered.headings) - 2)
+    for sentence in (*sentences(advice, around), *how_sure(advice, around)):
+        echo(sentence)
+    for table, left, remark in (
+        (compared_table(advice, around), 1, UNWAITED_COUNTS),
+        (sensitivity_table(advice, around), 1, ""),
+        (candidates_table(advice, around), 2, ""),
+    ):
+        typer.echo(f"\n{table.title}")
+        print_numbers(table, left)
+        if remark:
+            echo(remark)
     typer.echo("\nWhat it rests on")
-    _echo_all(rests_on(advice, around))
-
-
-def _echo_all(sentences: Sequence[str]) -> None:
-    for sentence in sentences:
+    for sentence in rests_on(advice, around):
         echo(sentence)
 
 
@@ -273,22 +271,6 @@ def _write(advice: Advice, around: PricesTold, folder: Path, png: bool) -> None:
     content = json.dumps(record(advice, around), indent=2, allow_nan=False)
     write_whole(folder / "advice.json", content.encode())
     write_page(advice_page(advice, around), folder, png)
-
-
-@contextmanager
-def _options_named() -> Iterator[None]:
-    """Errors about a field of the question name the option that it comes from."""
-    try:
-        yield
-    except InputError as error:
-        if error.source is not None or error.field not in _OPTIONS:
-            raise
-        raise InputError(
-            error.problem,
-            field=_OPTIONS[error.field],
-            value=error.value,
-            expected=error.expected,
-        ) from None
 
 
 @contextmanager

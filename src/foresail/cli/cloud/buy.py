@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foresail.cli._replaying import LogPath
+from foresail.cli.cloud._naming import told_by_options
 from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
@@ -18,13 +18,12 @@ from foresail.cli.cloud._prices import (
     PricesName,
     Region,
     Types,
-    echo,
     make_output,
     numbers_of,
     prices_of,
+    show,
     write_page,
 )
-from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.cli.formats import Format, FormatOption
 from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
@@ -33,7 +32,6 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.purchasing.terms import TransientTerms
-    from foresail.reports.purchase_answer import PurchaseAnswer
     from foresail.traces.workload import Workload
 
 _DAY_HOURS = 24.0
@@ -152,7 +150,14 @@ def command(
     from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
-    from foresail.reports.purchase_answer import PurchaseAnswer
+    from foresail.reports.purchase_answer import PurchaseAnswer, record
+    from foresail.reports.purchase_tables import (
+        advice_table,
+        costs_table,
+        errors_table,
+        options_table,
+    )
+    from foresail.reports.purchase_words import sentences
 
     del config
     if train is not None and not train > 0.0:
@@ -207,7 +212,11 @@ def command(
         machines=advised_machines(workload, report, catalogue),
         course=advised_course(workload, report),
     )
-    _show(answer, output_format)
+    tables = (
+        *(advice_table(answer), costs_table(answer)),
+        *(options_table(report), errors_table(report)),
+    )
+    show(output_format, record(answer), sentences(answer), tables)
     if output is not None:
         from foresail.reports.purchase_page import purchase_page
 
@@ -258,29 +267,3 @@ def _above(errors: tuple[float, ...]) -> tuple[float, ...]:
                 "not an error", field="--runtime-error", value=error, expected="0 or more"
             )
     return errors
-
-
-def _show(answer: PurchaseAnswer, output_format: Format) -> None:
-    from foresail.cli.tables import print_table
-    from foresail.reports.purchase_answer import record
-    from foresail.reports.purchase_tables import (
-        advice_table,
-        costs_table,
-        errors_table,
-        options_table,
-    )
-    from foresail.reports.purchase_words import sentences
-
-    if output_format is Format.JSON:
-        typer.echo(json.dumps(record(answer), indent=2, allow_nan=False))
-        return
-    for sentence in sentences(answer):
-        echo(sentence)
-    for table in (
-        advice_table(answer),
-        costs_table(answer),
-        options_table(answer.report),
-        errors_table(answer.report),
-    ):
-        typer.echo()
-        print_table(table.headings, table.rows, right=len(table.headings) - 1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -13,8 +12,8 @@ from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
     Png,
-    echo,
     make_output,
+    show,
     times_of,
     trace_jobs,
     write_page,
@@ -23,10 +22,6 @@ from foresail.cli.formats import Format, FormatOption
 from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
-
-if TYPE_CHECKING:
-    from foresail.cloud.waiting.green_hours import GreenAnswer
-    from foresail.reports.green_words import GreenCircumstances
 
 _PATIENCES: Final = ("1h", "6h", "24h")
 _WATTS: Final = 10.0
@@ -88,7 +83,8 @@ def command(
     from foresail.cloud.waiting.intensity import Repeat, read_intensity
     from foresail.evaluation.believed_runtimes import believed_runtimes
     from foresail.reports.green_page import green_page
-    from foresail.reports.green_words import GreenCircumstances
+    from foresail.reports.green_tables import patiences_table, record
+    from foresail.reports.green_words import GreenCircumstances, sentences
 
     del config
     if repeat is not None and repeat not in _REPEATS:
@@ -108,21 +104,7 @@ def command(
             jobs, series, believed, patiences, watts / 1000.0, hour_grams, gpu_watts / 1000.0
         )
     around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
-    _show(answer, around, output_format)
+    tables = [patiences_table(answer, around)]
+    show(output_format, record(answer, around), sentences(answer, around), tables)
     if output is not None:
         write_page(green_page(answer, around), output, png)
-
-
-def _show(answer: GreenAnswer, around: GreenCircumstances, output_format: Format) -> None:
-    from foresail.cli.tables import print_table
-    from foresail.reports.green_tables import patiences_table, record
-    from foresail.reports.green_words import sentences
-
-    if output_format is Format.JSON:
-        typer.echo(json.dumps(record(answer, around), indent=2, allow_nan=False))
-        return
-    for sentence in sentences(answer, around):
-        echo(sentence)
-    typer.echo()
-    table = patiences_table(answer, around)
-    print_table(table.headings, table.rows, right=len(table.headings) - 1)

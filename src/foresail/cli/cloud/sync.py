@@ -242,16 +242,14 @@ def _found(
 
 
 def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.cloud._prices import print_numbers
     from foresail.reports.synchronization_page import best_table
 
-    table = best_table([_costs(each) for each in found])
-    print_table(table.headings, table.rows, right=5)
+    print_numbers(best_table([_costs(each) for each in found]))
 
 
 def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
-    import json
-
+    from foresail.cli.cloud._prices import print_json
     from foresail.cloud.synchronization.monte_carlo import DrawnCosts
 
     content: list[dict[str, Any]] = []
@@ -270,7 +268,7 @@ def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
         if isinstance(each, DrawnCosts):
             told["half_interval_seconds"] = each.half_interval_seconds.tolist()
         content.append(told)
-    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+    print_json(content)
 
 
 def _costs(found: Costs | DrawnCosts) -> Costs:

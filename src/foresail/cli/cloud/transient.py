@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from foresail.cli.cloud._naming import told_by_options
 from foresail.cli.cloud._options import Config, Output
 from foresail.cli.cloud._prices import make_output
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
-from foresail.cli.cloud._transient_naming import told_by_options
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
 from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
 from foresail.cli.cloud._transient_showing import show, show_tiers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -18,9 +17,9 @@ from foresail.cli.cloud._prices import (
     PricesName,
     Region,
     Types,
-    echo,
     make_output,
     prices_of,
+    show,
     times_of,
     trace_jobs,
     write_page,
@@ -43,9 +42,6 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from foresail.cloud.waiting.owning_answer import OwningAnswer
-    from foresail.reports.rent_or_wait_words import Circumstances
 
 _WORKERS: Final = min(4, os.cpu_count() or 1)
 
@@ -211,6 +207,8 @@ def command(
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
+    from foresail.reports.rent_or_wait_sentences import sentences
+    from foresail.reports.rent_or_wait_tables import policies_table, record, values_table
 
     make_output(output)
     catalogue = prices_of(prices, region, types)
@@ -233,7 +231,8 @@ def command(
         answer, around = answer_on_log(
             log, workload, jobs, question, owning, line, told, workers, kept
         )
-    _show(answer, around, output_format)
+    tables = policies_table(answer, around), values_table(answer, around)
+    show(output_format, record(answer, around), sentences(answer, around), tables)
     if output is not None:
         from foresail.reports.rent_or_wait_page import rent_or_wait_page
 
@@ -269,18 +268,3 @@ def _refuse_options_of_logs(stated: Mapping[str, object]) -> None:
             raise InputError(
                 "it says nothing about a formula", field=option, value=value, expected="a log"
             )
-
-
-def _show(answer: OwningAnswer, around: Circumstances, output_format: Format) -> None:
-    from foresail.cli.tables import print_table
-    from foresail.reports.rent_or_wait_sentences import sentences
-    from foresail.reports.rent_or_wait_tables import policies_table, record, values_table
-
-    if output_format is Format.JSON:
-        typer.echo(json.dumps(record(answer, around), indent=2, allow_nan=False))
-        return
-    for sentence in sentences(answer, around):
-        echo(sentence)
-    for table in (policies_table(answer, around), values_table(answer, around)):
-        typer.echo()
-        print_table(table.headings, table.rows, right=len(table.headings) - 1)

@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.log_options import (
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-    reader_options,
-)
-from foresail.cli.progress import doing, reading
+from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 
@@ -40,7 +34,6 @@ def command(
     from foresail.cli.trace._writing import write
     from foresail.model.short_form import part_of
     from foresail.traces.filtering import FilterChoice, apply_filters
-    from foresail.traces.reading import read
 
     if path is None:
         _list()
@@ -53,15 +46,7 @@ def command(
     for text in filters:
         part = part_of("filter", text)
         choices.append(FilterChoice(part.entry.name, part.parameters))
-    with reading(path) as advance:
-        workload = read(
-            path,
-            reader,
-            strict=strict,
-            processors=processors,
-            advance=advance,
-            **reader_options(mapping),
-        )
+    workload = read_log(path, reader, mapping, processors, strict)
     with doing(f"cleaning {path.name}"):
         cleaned = apply_filters(workload, choices)
     if not len(cleaned):

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import (
-    LogPath,
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-    reader_options,
-)
-from foresail.cli.progress import doing, reading
+from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from foresail.traces.facts import Facts
@@ -38,17 +31,8 @@ def command(
 ) -> None:
     """Jobs, span, load, runtimes, widths, waits; what is missing."""
     from foresail.traces.facts import facts
-    from foresail.traces.reading import read
 
-    with reading(path) as advance:
-        workload = read(
-            path,
-            reader,
-            strict=strict,
-            processors=processors,
-            advance=advance,
-            **reader_options(mapping),
-        )
+    workload = read_log(path, reader, mapping, processors, strict)
     with doing(f"inspecting {path.name}"):
         found = facts(workload)
     if output_format == Format.JSON:

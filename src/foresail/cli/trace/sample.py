@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, reader_options
-from foresail.cli.progress import doing, reading
+from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, read_log
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,14 +38,10 @@ def command(
     """Take some weeks, some users or a fraction of the jobs of a log."""
     from foresail.cli.trace._writing import write
     from foresail.model.words import count
-    from foresail.traces.reading import read
 
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
         raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
-    with reading(path) as advance:
-        workload = read(
-            path, reader, processors=processors, advance=advance, **reader_options(mapping)
-        )
+    workload = read_log(path, reader, mapping, processors)
     with doing("sampling"):
         part = _part(workload, weeks, from_week, users, fraction, seed)
     write(part, output)

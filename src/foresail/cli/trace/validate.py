@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import (
-    LogPath,
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-    reader_options,
-)
-from foresail.cli.progress import doing, reading
+from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from foresail.traces.validation import ValidationReport
@@ -33,14 +26,9 @@ def command(
 
     Ends with status 2 if more than 1 % of the rows are no jobs, unless lenient.
     """
-    from foresail.traces.reading import read
     from foresail.traces.validation import validate
 
-    with reading(path) as advance:
-        options = reader_options(mapping)
-        workload = read(
-            path, reader, strict=False, processors=processors, advance=advance, **options
-        )
+    workload = read_log(path, reader, mapping, processors, strict=False)
     with doing(f"validating {path.name}"):
         report = validate(workload)
     if output_format == Format.JSON:

@@ -30,22 +30,11 @@ class Intervals:
     predecessor: Integers
 
 
-def by_end(start: Integers, end: Integers) -> tuple[Intervals, Integers]:
-    """Intervals sorted for ``best_intervals``, and the order they came in."""
+def by_end(start: Integers, end: Integers) -> Intervals:
+    """Intervals sorted for ``best_intervals``."""
     order = np.argsort(end, kind="stable")
     ends = end[order]
-    return Intervals(start[order], ends, np.searchsorted(ends, start[order], side="right")), order
-
-
-def weighted_intervals(start: Integers, end: Integers, value: Floats) -> NDArray[np.bool_]:
-    """Which intervals [start, end) to choose: none overlap, and the sum of values is greatest.
-
-    Weighted interval scheduling in O(n log n); all arrays have shape (intervals,), as the result.
-    """
-    intervals, order = by_end(start, end)
-    chosen = np.zeros(order.size, np.bool_)
-    chosen[order] = best_intervals(intervals.predecessor, value[order])
-    return chosen
+    return Intervals(start[order], ends, np.searchsorted(ends, start[order], side="right"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +136,7 @@ class ScheduleFinder:
         total = np.concatenate([[0.0], np.cumsum(held)])
         start, end = np.triu_indices(length + 1, 1)
         long_enough = total[end] - total[start] >= least_hours
-        intervals, _ = by_end(start[long_enough], end[long_enough])
+        intervals = by_end(start[long_enough], end[long_enough])
         cost = np.bincount(position, self._price, length).astype(np.float64)
         starts = np.searchsorted(position[order], np.arange(length)).astype(np.intp)
         return _Period(name, position, order, starts, cost, intervals)

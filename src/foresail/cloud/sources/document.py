@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_document import catalogue_of_document
-from foresail.cloud.prices_reading import Reference
+from foresail.cloud.prices_reading import PlainSource, Reference
 from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.source import LogFile
 
 _EXAMPLE: Final = """\
@@ -51,7 +51,7 @@ until = 2027-01-01
 
 
 @register("price_source", "document")
-class PriceDocument:
+class PriceDocument(PlainSource):
     """A TOML or JSON file: headings, a list ``offer``, and discounts, commitments, rules.
 
     Headings: name, currency, date, provider, region, source. Each offer has the columns of the
@@ -59,9 +59,6 @@ class PriceDocument:
     markup), lists ``discount`` (share, instances, options) and ``commitment`` (instance, count,
     price_per_hour, until).
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

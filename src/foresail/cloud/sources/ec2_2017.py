@@ -6,8 +6,8 @@ from datetime import date
 from typing import Final
 
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
-from foresail.cloud.prices_reading import Reference
-from foresail.model.registry import NoParameters, register
+from foresail.cloud.prices_reading import PublishedPrices
+from foresail.model.registry import register
 
 _NAME: Final = "ec2-2017"
 _PRICES: Final = (
@@ -28,30 +28,20 @@ _PRICES: Final = (
 
 
 @register("price_source", _NAME)
-class Ec2Prices2017:
+class Ec2Prices2017(PublishedPrices):
     """Twelve general, compute and memory types in us-east-1 in November 2017, in USD."""
 
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
-
-    def recognises(self, reference: Reference) -> bool:
-        """Its name."""
-        return reference.text == _NAME
-
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
-        """The prices as a catalogue."""
-        del reference
-        return PriceCatalogue(
-            name=_NAME,
-            valid_on=date(2017, 11, 30),
-            currency="USD",
-            offers=tuple(
-                Offer(
-                    InstanceType(name, "aws", "us-east-1", cores, gib * GIB),
-                    on_demand,
-                    (Reserved(1, year, "noUpfront"), Reserved(3, years, "noUpfront")),
-                )
-                for name, cores, gib, on_demand, year, years in _PRICES
-            ),
-            source="prices published by AWS, November 2017",
-        )
+    PRICES = PriceCatalogue(
+        name=_NAME,
+        valid_on=date(2017, 11, 30),
+        currency="USD",
+        offers=tuple(
+            Offer(
+                InstanceType(name, "aws", "us-east-1", cores, gib * GIB),
+                on_demand,
+                (Reserved(1, year, "noUpfront"), Reserved(3, years, "noUpfront")),
+            )
+            for name, cores, gib, on_demand, year, years in _PRICES
+        ),
+        source="prices published by AWS, November 2017",
+    )

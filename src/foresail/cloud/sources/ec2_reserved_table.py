@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Final
 
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
-from foresail.cloud.prices_reading import Reference, Row, table_rows
+from foresail.cloud.prices_reading import PlainSource, Reference, Row, table_rows
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 
 _PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
 _NOT_SOLD: Final = "not sold on demand"
@@ -25,7 +25,7 @@ m1.large,General purpose,2,7.5,0,us-east-1,0.175,
 
 
 @register("price_source", "ec2-reserved-table")
-class Ec2ReservedTable:
+class Ec2ReservedTable(PlainSource):
     """On-demand and reserved prices of EC2, one row per type and region.
 
     Columns instance_type, vcpu, memory_gib, region, ondemand_usd_h and one for each kind of
@@ -33,9 +33,6 @@ class Ec2ReservedTable:
     day of the prices is taken from the file's name (``…-2017-11.csv``), else it is November 2017.
     Rows without a price on demand are left out.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
@@ -48,22 +45,28 @@ class Ec2ReservedTable:
 
     def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices of all regions."""
-        repairs: Counter[str] = Counter()
-        offers = tuple(_offers(reference, repairs))
-        return PriceCatalogue(
-            name=reference.path.name.partition(".")[0],
-            valid_on=day_of(reference, _PUBLISHED),
-            currency="USD",
-            offers=offers,
-            source=reference.text,
-            repairs=repairs,
-        )
+        return dated_catalogue(reference, _PUBLISHED, _offers)
 
 
-def day_of(reference: Reference, otherwise: date) -> date:
-    """The first of the month that a file's name ends with, if it does."""
+def dated_catalogue(
+    reference: Reference,
+    otherwise: date,
+    offers: Callable[[Reference, Counter[str]], Iterator[Offer]],
+) -> PriceCatalogue:
+    """A file's offers in USD, of the first of the month that its name ends with, if it does.
+
+    ``offers`` counts the rows that it leaves out.
+    """
+    repairs: Counter[str] = Counter()
     found = _DATED.search(reference.path.name)
-    return date(int(found[1]), int(found[2]), 1) if found else otherwise
+    return PriceCatalogue(
+        name=reference.path.name.partition(".")[0],
+        valid_on=date(int(found[1]), int(found[2]), 1) if found else otherwise,
+        currency="USD",
+        offers=tuple(offers(reference, repairs)),
+        source=reference.text,
+        repairs=repairs,
+    )
 
 
 def _offers(reference: Reference, repairs: Counter[str]) -> Iterator[Offer]:

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices_reading import Reference
+from foresail.cloud.prices_reading import PlainSource, Reference
 from foresail.model.errors import InputError
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes
 
@@ -26,15 +26,12 @@ timestamp,az,instance_type,os,spot_price,on_demand_price
 
 
 @register("price_source", "ec2-spot-history")
-class Ec2SpotHistory:
+class Ec2SpotHistory(PlainSource):
     """Spot price changes: columns timestamp, az, instance_type, spot_price, on_demand_price.
 
     A market is a type in a zone. Seconds count from the first change of any market; every market
     holds its last price until the last change of any.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

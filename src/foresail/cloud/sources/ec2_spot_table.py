@@ -8,10 +8,10 @@ from datetime import date
 from typing import Final
 
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Transient
-from foresail.cloud.prices_reading import Reference, Row, table_rows
-from foresail.cloud.sources.ec2_reserved_table import day_of
+from foresail.cloud.prices_reading import PlainSource, Reference, Row, table_rows
+from foresail.cloud.sources.ec2_reserved_table import dated_catalogue
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 
 _PUBLISHED: Final = date(2024, 4, 1)
 _EXAMPLE: Final = """\
@@ -22,16 +22,13 @@ c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
 
 
 @register("price_source", "ec2-spot-table")
-class Ec2SpotTable:
+class Ec2SpotTable(PlainSource):
     """On-demand and average spot prices: columns instance-type, vCPU, memory, ondemand, spot_avg.
 
     A virtual processor counts as a core. The day of the prices is taken from the file's name
     (``…-2024-04.csv``), else it is April 2024. Rows without a price on demand (0 in such files) and
     second rows of one type and region (another architecture) are left out and counted.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
@@ -44,16 +41,7 @@ class Ec2SpotTable:
 
     def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices of all regions."""
-        repairs: Counter[str] = Counter()
-        offers = tuple(_offers(reference, repairs))
-        return PriceCatalogue(
-            name=reference.path.name.partition(".")[0],
-            valid_on=day_of(reference, _PUBLISHED),
-            currency="USD",
-            offers=offers,
-            source=reference.text,
-            repairs=repairs,
-        )
+        return dated_catalogue(reference, _PUBLISHED, _offers)
 
 
 def _offers(reference: Reference, repairs: Counter[str]) -> Iterator[Offer]:

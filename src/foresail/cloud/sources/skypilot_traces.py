@@ -13,11 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices_reading import Reference
+from foresail.cloud.prices_reading import PlainSource, Reference
 from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.source import LogFile
 
 _NODES: Final = re.compile(r"(\d+)-node")
@@ -29,15 +29,12 @@ _EXAMPLE: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}'
 
 
 @register("price_source", "skypilot-traces")
-class SkyPilotTraces:
+class SkyPilotTraces(PlainSource):
     """Counts of instances at every tick: one JSON series, or a tar archive of them.
 
     A series' folder says how many instances were asked for (``4-node``) and the day it began
     (``aws-08-03-2023``, taken as midnight UTC); its name the zone and the type.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

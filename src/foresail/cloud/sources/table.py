@@ -6,9 +6,9 @@ from typing import Final
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_document import REQUIRED, catalogue_of_rows
-from foresail.cloud.prices_reading import Reference, table_rows
+from foresail.cloud.prices_reading import PlainSource, Reference, table_rows
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 
 _EXAMPLE: Final = """\
 instance_type,cores,memory_gib,on_demand,reserved_1y,transient,availability,currency,date
@@ -18,7 +18,7 @@ c8,8,32,0.4,0.24,,,EUR,2026-03-01
 
 
 @register("price_source", "table")
-class PriceTable:
+class PriceTable(PlainSource):
     """A CSV with one row per instance type.
 
     Columns instance_type, cores, memory_gib, on_demand, currency and date; as needed provider,
@@ -26,9 +26,6 @@ class PriceTable:
     lifetime_cap_hours, spot_block_1h to spot_block_6h, scheduled_peak, scheduled_off_peak. Prices
     are per hour of one instance; an empty field means that the option is not offered.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

@@ -17,8 +17,8 @@ from foresail.cloud.prices import (
     SustainedUse,
     Transient,
 )
-from foresail.cloud.prices_reading import Reference
-from foresail.model.registry import NoParameters, register
+from foresail.cloud.prices_reading import PublishedPrices
+from foresail.model.registry import register
 
 _NAME: Final = "thesis"
 _CORE_WITH_4_GIB: Final = 0.0481
@@ -34,36 +34,6 @@ _BLOCKS: Final = tuple(0.55 + 0.03 * hours for hours in range(6))
 _PEAK, _OFF_PEAK = 0.95, 0.90
 
 
-@register("price_source", _NAME)
-class ThesisPrices:
-    """Seven machines of 1 to 64 cores with 4 GiB each, at the published relative prices of 2018.
-
-    Every option of every provider is in it; which a provider sells is chosen where one plans.
-    """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
-
-    def recognises(self, reference: Reference) -> bool:
-        """Its name."""
-        return reference.text == _NAME
-
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
-        """The constants as a catalogue."""
-        del reference
-        return PriceCatalogue(
-            name=_NAME,
-            valid_on=date(2018, 12, 31),
-            currency="USD",
-            offers=tuple(_offer(cores) for cores in _SIZES),
-            source="paper 003, table 2.1 and sections 5.5 and 6",
-            sustained_use=SustainedUse(),
-            customised=Customised(
-                _CORE_WITH_4_GIB * _CORE_SHARE, _CORE_WITH_4_GIB * (1.0 - _CORE_SHARE) / 4.0, 1.05
-            ),
-        )
-
-
 def _offer(cores: int) -> Offer:
     price = _CORE_WITH_4_GIB * cores
     return Offer(
@@ -73,4 +43,24 @@ def _offer(cores: int) -> Offer:
         Transient(_TRANSIENT * price, mean_lifetime_hours=_MEAN_LIFETIME_HOURS),
         SpotBlock(tuple(relative * price for relative in _BLOCKS)),
         ScheduledReserved(_PEAK * price, _OFF_PEAK * price),
+    )
+
+
+@register("price_source", _NAME)
+class ThesisPrices(PublishedPrices):
+    """Seven machines of 1 to 64 cores with 4 GiB each, at the published relative prices of 2018.
+
+    Every option of every provider is in it; which a provider sells is chosen where one plans.
+    """
+
+    PRICES = PriceCatalogue(
+        name=_NAME,
+        valid_on=date(2018, 12, 31),
+        currency="USD",
+        offers=tuple(_offer(cores) for cores in _SIZES),
+        source="paper 003, table 2.1 and sections 5.5 and 6",
+        sustained_use=SustainedUse(),
+        customised=Customised(
+            _CORE_WITH_4_GIB * _CORE_SHARE, _CORE_WITH_4_GIB * (1.0 - _CORE_SHARE) / 4.0, 1.05
+        ),
     )

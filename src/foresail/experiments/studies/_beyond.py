@@ -15,7 +15,8 @@ from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
-from foresail.scenario.by_events import controller_of, run_by_events
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions

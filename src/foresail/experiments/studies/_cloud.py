@@ -20,13 +20,7 @@ LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {
 YEAR_MINUTES: Final = 525_600.0
 
 _ECU: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "c3.xlarge": 14.0,
-        "d2.8xlarge": 116.0,
-        "g2.2xlarge": 26.0,
-        "m3.medium": 3.0,
-        "r3.large": 6.5,
-    }
+    {"c3.xlarge": 14.0, "d2.8xlarge": 116.0, "g2.2xlarge": 26.0, "m3.medium": 3.0, "r3.large": 6.5}
 )
 """Compute units of EC2's types as they were published in 2015."""
 

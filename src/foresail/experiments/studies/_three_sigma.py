@@ -121,12 +121,7 @@ class E2EStudyParameters(ThreeSigmaParameters):
     slowdown: float = 1.5
 
 
-QUICK: Final = {
-    "seeds": "4",
-    "hours": "1",
-    "discarded_hours": "0",
-    "cycle_seconds": "5",
-}
+QUICK: Final = {"seeds": "4", "hours": "1", "discarded_hours": "0", "cycle_seconds": "5"}
 
 
 def recipe(parameters: E2EStudyParameters, generator: str = "e2e", more: str = "") -> str:

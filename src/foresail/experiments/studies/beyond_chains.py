@@ -33,8 +33,7 @@ def chains(parameters: BeyondChainsParameters) -> Study:
         claims=(
             PublishedClaim(
                 "Fewer deadlines are missed by whom they are known to from the first job on.",
-                Mean(beyond.MISSES.name, "end to end"),
-                Mean(beyond.MISSES.name, "each job alone"),
+                *Mean(beyond.MISSES.name, "end to end").against("each job alone"),
             ),
         ),
         notes=("Jobs of a chain that have no deadline of their own count as best effort.",),

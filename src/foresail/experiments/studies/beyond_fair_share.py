@@ -37,13 +37,11 @@ def fair_share(parameters: BeyondFairShareParameters) -> Study:
         claims=(
             PublishedClaim(
                 "With fair shares the others wait less.",
-                Mean(beyond.CALM_WAIT.name, "fair shares"),
-                Mean(beyond.CALM_WAIT.name, "no shares"),
+                *Mean(beyond.CALM_WAIT.name, "fair shares").against("no shares"),
             ),
             PublishedClaim(
                 "No work is lost by it (taken as: at most 3 % of the goodput).",
-                Mean(beyond.GOODPUT.name, "no shares"),
-                Mean(beyond.GOODPUT.name, "fair shares"),
+                *Mean(beyond.GOODPUT.name, "no shares").against("fair shares"),
                 factor=1.03,
             ),
         ),

@@ -39,13 +39,11 @@ def risk(parameters: BeyondRiskParameters) -> Study:
         claims=(
             PublishedClaim(
                 "More planned starts are kept with a risk of 0.05 than in expectation.",
-                Mean(beyond.KEPT.name, expected),
-                Mean(beyond.KEPT.name, surer),
+                *Mean(beyond.KEPT.name, expected).against(surer),
             ),
             PublishedClaim(
                 "Drawn futures miss fewer deadlines than the program's fixed starts.",
-                Mean(beyond.MISSES.name, "32 futures"),
-                Mean(beyond.MISSES.name, expected),
+                *Mean(beyond.MISSES.name, "32 futures").against(expected),
             ),
         ),
     )

@@ -13,12 +13,7 @@ import polars as pl
 
 from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.demand import (
-    HOURS_PER_YEAR,
-    BoughtJobs,
-    PricedDemand,
-    priced_demand,
-)
+from foresail.cloud.purchasing.demand import HOURS_PER_YEAR, BoughtJobs, PricedDemand, priced_demand
 from foresail.cloud.purchasing.exact import exact_cost
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.levels import level_cost
@@ -237,11 +232,7 @@ def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     count = columns["submit_seconds"].size
     table = jobs_table(
-        {
-            "job_id": np.arange(count).astype(str),
-            "tasks": np.ones(count, dtype=np.int64),
-            **columns,
-        }
+        {"job_id": np.arange(count).astype(str), "tasks": np.ones(count, dtype=np.int64), **columns}
     )
     return Workload(table, WorkloadMeta("two generated years", "year")), HOURS_PER_YEAR
 
@@ -376,19 +367,14 @@ def _claims(called: str) -> list[PublishedClaim]:
     claims += [
         PublishedClaim(
             "Amazon and Microsoft are the same (taken as: within 0.1 points).",
-            mean("optimum", "microsoft"),
-            mean("optimum", "amazon"),
+            *mean("optimum", "microsoft").against("amazon"),
             margin=0.001,
         ),
         PublishedClaim(
-            "Google's standard machines cost more.",
-            mean("optimum", "amazon"),
-            mean("optimum", "google"),
+            "Google's standard machines cost more.", *mean("optimum", "amazon").against("google")
         ),
         PublishedClaim(
-            "... its customised ones less.",
-            mean("optimum", "google-customised"),
-            mean("optimum", "google"),
+            "... its customised ones less.", *mean("optimum", "google-customised").against("google")
         ),
     ]
     claims += [
@@ -415,11 +401,7 @@ def _claims(called: str) -> list[PublishedClaim]:
         for provider, more in (("amazon", 1.35), ("microsoft", 1.35), ("google", 1.55))
     ]
     claims += [
-        PublishedClaim(
-            "... most at Google.",
-            mean("ratio", "amazon"),
-            mean("ratio", "google"),
-        ),
+        PublishedClaim("... most at Google.", *mean("ratio", "amazon").against("google")),
         *(
             PublishedClaim(
                 f"It costs 50 % less than on-demand machines only, or saves more ({provider}).",
@@ -441,18 +423,14 @@ def _claims(called: str) -> list[PublishedClaim]:
         PublishedClaim(
             "Without transient machines Amazon is cheapest in hindsight (figure 5.8): "
             "cheaper than Google.",
-            mean("optimum", "amazon", never),
-            mean("optimum", "google", never),
+            *mean("optimum", "amazon", never).against("google"),
         ),
         PublishedClaim(
-            "... and than Microsoft.",
-            mean("optimum", "amazon", never),
-            mean("optimum", "microsoft", never),
+            "... and than Microsoft.", *mean("optimum", "amazon", never).against("microsoft")
         ),
         PublishedClaim(
             "... and Google with the policy.",
-            mean("policy", "google-customised", never),
-            mean("policy", "amazon", never),
+            *mean("policy", "google-customised", never).against("amazon"),
         ),
     ]
     if not called:

@@ -300,14 +300,10 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
             speedup(_BACKUPS, "r=k", 14),
         ),
         PublishedClaim(
-            "Four backup workers are cheaper than one.",
-            cost(_BACKUPS, "r=4", 8),
-            cost(_BACKUPS, "r=1", 8),
+            "Four backup workers are cheaper than one.", *cost(_BACKUPS, "r=4", 8).against("r=1")
         ),
         PublishedClaim(
-            "... and than as many as there are workers.",
-            cost(_BACKUPS, "r=4", 8),
-            cost(_BACKUPS, "r=k", 8),
+            "... and than as many as there are workers.", *cost(_BACKUPS, "r=4", 8).against("r=k")
         ),
         PublishedClaim(
             "Staleness never gives a speed-up, at 500 intervals neither (figure 4.8).",
@@ -320,13 +316,10 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
         PublishedClaim(
             "Partial barriers that drop all but one do nearly as well as those that drop none "
             "(figure 4.10; taken as: within 1 %).",
-            speedup(_PARTIAL, "N=k-1", 8),
-            speedup(_PARTIAL, "N=0", 8),
+            *speedup(_PARTIAL, "N=k-1", 8).against("N=0"),
             factor=1.01,
         ),
-        PublishedClaim(
-            "Dropping half is best.", speedup(_PARTIAL, "N=4", 18), speedup(_PARTIAL, "N=k/2", 18)
-        ),
+        PublishedClaim("Dropping half is best.", *speedup(_PARTIAL, "N=4", 18).against("N=k/2")),
         PublishedClaim(
             "They reach a speed-up of 2.5 (taken as: 2.4 or more).",
             2.4,
@@ -353,31 +346,27 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
             PublishedClaim(
                 f"For the money nothing is better than flexible synchronisation ({system}; figure "
                 "4.13).",
-                ratio(system),
-                ratio("flexible"),
+                *ratio(system).against("flexible"),
             )
             for system in _COMPARED
             if system != "flexible"
         ),
         PublishedClaim(
             "Transient workers without any technique are worse for the money than on-demand ones.",
-            ratio("transient", *usual),
-            ratio("on demand", *usual),
+            *ratio("transient", *usual).against("on demand"),
         ),
         PublishedClaim(
             "With 8 workers backups are better for the money than partial barriers.",
-            ratio("partial", 8),
-            ratio("backups", 8),
+            *ratio("partial", 8).against("backups"),
         ),
         PublishedClaim(
-            "... with 16 it is the other way.", ratio("backups", 16), ratio("partial", 16)
+            "... with 16 it is the other way.", *ratio("backups", 16).against("partial")
         ),
         *(
             PublishedClaim(
                 f"Flexible synchronisation gains nothing from backup workers (r = {r}; figure "
                 "4.14).",
-                ratio(f"r={r}", *usual, group=_HYBRID),
-                ratio("r=0", *usual, group=_HYBRID),
+                *ratio(f"r={r}", *usual, group=_HYBRID).against("r=0"),
             )
             for r in (1, 2, 4)
         ),
@@ -387,8 +376,7 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
             PublishedClaim(
                 "With drawn speeds too, nothing is better for the money than flexible "
                 f"synchronisation ({system}; {group}).",
-                ratio(system, *usual, group=group),
-                ratio("flexible", *usual, group=group),
+                *ratio(system, *usual, group=group).against("flexible"),
             )
             for system in _COMPARED
             if system != "flexible"
@@ -396,8 +384,7 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
         claims.append(
             PublishedClaim(
                 "... with 32 workers as well (staleness).",
-                ratio("staleness", 32, group=group),
-                ratio("flexible", 32, group=group),
+                *ratio("staleness", 32, group=group).against("flexible"),
             )
         )
     return claims

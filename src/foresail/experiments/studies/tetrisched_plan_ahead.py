@@ -24,10 +24,7 @@ class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
         How long after now the last start that is considered is, in whole slots of 4 s.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {
-        **tetrisched.QUICK,
-        "window_seconds": "[0,48,96,144]",
-    }
+    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "window_seconds": "[0,48,96,144]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
@@ -60,8 +57,7 @@ def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
             ),
             PublishedClaim(
                 "With 96 s placing all together meets more deadlines than one by one.",
-                met(tetrisched.ONE_BY_ONE, _SATURATED),
-                met(tetrisched.GLOBAL, _SATURATED),
+                *met(tetrisched.ONE_BY_ONE, _SATURATED).against(tetrisched.GLOBAL),
             ),
         ),
         notes=tetrisched.notes_of(parameters),
@@ -91,8 +87,7 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
             ),
             PublishedClaim(
                 "Placing one by one has shorter cycles than placing all together.",
-                cost(tetrisched.ONE_BY_ONE),
-                cost(tetrisched.GLOBAL),
+                *cost(tetrisched.ONE_BY_ONE).against(tetrisched.GLOBAL),
             ),
             PublishedClaim(
                 "For placing one by one a longer window can make cycles shorter, since fewer jobs "

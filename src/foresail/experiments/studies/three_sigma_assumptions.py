@@ -104,35 +104,29 @@ def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
     return (
         PublishedClaim(
             f"3Sigma misses at least 60 % fewer deadlines than PointRealEst ({where}).",
-            mean(three_sigma.SIGMA),
-            mean(three_sigma.POINTS),
+            *mean(three_sigma.SIGMA).against(three_sigma.POINTS),
             factor=0.4,
         ),
         PublishedClaim(
             f"3Sigma nearly matches PointPerfEst (taken as: within 3 points; {where}).",
-            mean(three_sigma.SIGMA),
-            mean(three_sigma.PERFECT),
+            *mean(three_sigma.SIGMA).against(three_sigma.PERFECT),
             margin=0.03,
         ),
         PublishedClaim(
             f"3Sigma misses fewer deadlines than Prio ({where}).",
-            mean(three_sigma.SIGMA),
-            mean(three_sigma.PRIORITY),
+            *mean(three_sigma.SIGMA).against(three_sigma.PRIORITY),
         ),
         PublishedClaim(
             f"Prio misses fewer deadlines than PointRealEst ({where}).",
-            mean(three_sigma.PRIORITY),
-            mean(three_sigma.POINTS),
+            *mean(three_sigma.PRIORITY).against(three_sigma.POINTS),
         ),
         PublishedClaim(
             f"More work of jobs with deadlines gets done in time than under PointRealEst "
             f"(published: 36 %; {where}).",
-            mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT.name),
-            mean(three_sigma.SIGMA, three_sigma.SLO_GOODPUT.name),
+            *mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT.name).against(three_sigma.SIGMA),
         ),
         PublishedClaim(
             f"Goodput of PointRealEst is lower (published: by 5.4 %; {where}).",
-            mean(three_sigma.POINTS, three_sigma.GOODPUT.name),
-            mean(three_sigma.SIGMA, three_sigma.GOODPUT.name),
+            *mean(three_sigma.POINTS, three_sigma.GOODPUT.name).against(three_sigma.SIGMA),
         ),
     )

@@ -73,15 +73,13 @@ def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
         *(
             PublishedClaim(
                 f"3Sigma misses fewer deadlines than {system} over all loads.",
-                misses(three_sigma.SIGMA),
-                misses(system),
+                *misses(three_sigma.SIGMA).against(system),
             )
             for system in (three_sigma.POINTS, three_sigma.PRIORITY)
         ),
         PublishedClaim(
             "3Sigma matches PointPerfEst closely (taken as: within 3 points).",
-            misses(three_sigma.SIGMA),
-            misses(three_sigma.PERFECT),
+            *misses(three_sigma.SIGMA).against(three_sigma.PERFECT),
             margin=0.03,
         ),
         *(
@@ -94,7 +92,6 @@ def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
         ),
         PublishedClaim(
             "At the highest load 3Sigma does less best-effort work than PointPerfEst.",
-            best_effort(three_sigma.SIGMA, most),
-            best_effort(three_sigma.PERFECT, most),
+            *best_effort(three_sigma.SIGMA, most).against(three_sigma.PERFECT),
         ),
     )

@@ -92,8 +92,7 @@ def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
     better = tuple(
         PublishedClaim(
             f"Distributions miss fewer deadlines than points ({_system(spread)}).",
-            misses(_system(spread)),
-            misses("point"),
+            *misses(_system(spread)).against("point"),
         )
         for spread in parameters.spread_percents
     )
@@ -101,18 +100,15 @@ def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
         *better,
         PublishedClaim(
             "At shift 0 distributions miss half as many deadlines as points.",
-            misses(narrow, 0.0),
-            misses("point", 0.0),
+            *misses(narrow, 0.0).against("point"),
             factor=0.5,
         ),
         PublishedClaim(
             "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.",
-            misses(narrow, *small),
-            misses(wide, *small),
+            *misses(narrow, *small).against(wide),
         ),
         PublishedClaim(
             "At larger shifts wide distributions miss fewer than narrow ones.",
-            misses(wide, *large),
-            misses(narrow, *large),
+            *misses(wide, *large).against(narrow),
         ),
     )

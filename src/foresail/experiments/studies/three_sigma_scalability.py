@@ -66,8 +66,7 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
             PublishedClaim(
                 "Distributions make cycles only moderately slower than points (taken as: 99 % of "
                 "them within twice as long).",
-                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA),
-                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.POINTS),
+                *Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA).against(three_sigma.POINTS),
                 factor=2.0,
             ),
             PublishedClaim(

@@ -38,11 +38,7 @@ _RULE: Final = "published rule"
 _REFINED: Final = "refined"
 _DOUBTING: Final = "refined, with doubt"
 _SIZES: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
-_METHODS: Final = {
-    _RULE: Method.MARGINAL_LOG,
-    _REFINED: Method.BEST,
-    _DOUBTING: Method.BEST,
-}
+_METHODS: Final = {_RULE: Method.MARGINAL_LOG, _REFINED: Method.BEST, _DOUBTING: Method.BEST}
 
 
 @dataclass(frozen=True, slots=True)

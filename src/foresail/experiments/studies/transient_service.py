@@ -217,8 +217,7 @@ def _claims() -> list[PublishedClaim]:
         *(
             PublishedClaim(
                 f"More than five times fewer fail with the daemon, at {rate:g} a minute.",
-                mean(_FAILED, _WITH, _MEMORY, rate),
-                mean(_FAILED, _WITHOUT, _MEMORY, rate),
+                *mean(_FAILED, _WITH, _MEMORY, rate).against(_WITHOUT),
                 0.2,
             )
             for rate in (1.0, 2.0, 4.0)

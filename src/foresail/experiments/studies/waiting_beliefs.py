@@ -231,8 +231,7 @@ def _claims(predictors: tuple[str, ...]) -> list[PublishedClaim]:
             PublishedClaim(
                 f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's or more "
                 f"({each}).",
-                Mean("rented_to_fixed", _ORACLE),
-                Mean("rented_to_fixed", each),
+                *Mean("rented_to_fixed", _ORACLE).against(each),
                 factor=1.0 / 1.5,
             )
             for each in predictors
@@ -240,8 +239,7 @@ def _claims(predictors: tuple[str, ...]) -> list[PublishedClaim]:
         *(
             PublishedClaim(
                 f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).",
-                Mean("rented_to_fixed", each + _SURE),
-                Mean("rented_to_fixed", _TRIED),
+                *Mean("rented_to_fixed", each + _SURE).against(_TRIED),
             )
             for each in predictors
         ),

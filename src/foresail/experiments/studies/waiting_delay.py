@@ -139,8 +139,7 @@ def waiting_delay(parameters: DelayParameters) -> Study:
         claims=tuple(
             PublishedClaim(
                 f"Weighing costs less than that {name}, if delays are worth {worth:g}.",
-                Mean("all_costs", "weighing", _GROUP, (worth,)),
-                Mean("all_costs", system, _GROUP, (worth,)),
+                *Mean("all_costs", "weighing", _GROUP, (worth,)).against(system),
             )
             for worth in parameters.worths
             for system, name in (("ajw", "all wait"), ("njw", "none waits"))

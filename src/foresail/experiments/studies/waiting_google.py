@@ -239,8 +239,7 @@ def _claims(parameters: WaitingGoogleParameters) -> list[PublishedClaim]:
             claims.append(
                 PublishedClaim(
                     f"... and is above the line's ({model}).",
-                    mean("correlation", _LINEAR, _MODELS),
-                    mean("correlation", model, _MODELS),
+                    *mean("correlation", _LINEAR, _MODELS).against(model),
                 )
             )
     if _BASE_HOURS in parameters.waiting_hours:
@@ -248,20 +247,19 @@ def _claims(parameters: WaitingGoogleParameters) -> list[PublishedClaim]:
             PublishedClaim(
                 "Combined, the on-demand cost is near the oracle's (figure 7.11; taken as: within "
                 "10 %).",
-                mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS),
-                mean("rented_to_fixed", "oracle", _LONG_WAITS, _BASE_HOURS),
+                *mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS).against("oracle"),
                 factor=1.1,
             ),
             PublishedClaim(
                 "... and well below that of predicted runtimes (taken as: 20 % or more).",
-                mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS),
-                mean("rented_to_fixed", variants.KNOWING_NOTHING, _LONG_WAITS, _BASE_HOURS),
+                *mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS).against(
+                    variants.KNOWING_NOTHING
+                ),
                 factor=0.8,
             ),
             PublishedClaim(
                 "Combined, jobs wait slightly less than with the oracle (figure 7.12).",
-                mean("mean_wait_seconds", "combined", _LONG_WAITS, _BASE_HOURS),
-                mean("mean_wait_seconds", "oracle", _LONG_WAITS, _BASE_HOURS),
+                *mean("mean_wait_seconds", "combined", _LONG_WAITS, _BASE_HOURS).against("oracle"),
             ),
         ]
     if len(parameters.short_minutes) > 1:

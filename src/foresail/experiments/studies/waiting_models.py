@@ -201,8 +201,7 @@ def _claims() -> list[PublishedClaim]:
         PublishedClaim("... and than 109.", price("njw", 108), price("njw", 109)),
         PublishedClaim(
             "If all wait for those 108, they pay 7.5 % less and wait 20 s.",
-            price("ajw", 108),
-            price("njw", 108),
+            *price("ajw", 108).against("njw"),
             factor=0.9253,
         ),
         PublishedClaim("... wait no more than 21 s.", wait("ajw", 108), 21.0),
@@ -214,8 +213,9 @@ def _claims() -> list[PublishedClaim]:
         PublishedClaim("... and than with 95.", wait("sww", 95), wait("sww", 93)),
         PublishedClaim(
             "The compound never has a higher opportunity cost than LJW (figure 6.11).",
-            Mean("opportunity_cost", "compound", _FLEETS, (99.0, 101.0, 104.0, 108.0)),
-            Mean("opportunity_cost", "ljw", _FLEETS, (99.0, 101.0, 104.0, 108.0)),
+            *Mean("opportunity_cost", "compound", _FLEETS, (99.0, 101.0, 104.0, 108.0)).against(
+                "ljw"
+            ),
         ),
     ]
     claims += _claims_on_short_jobs()
@@ -223,14 +223,12 @@ def _claims() -> list[PublishedClaim]:
         claims += [
             PublishedClaim(
                 f"Simulated, {policy} with {servers} servers costs within 1 % of the formula.",
-                price(f"{policy} simulated", servers),
-                price(policy, servers),
+                *price(f"{policy} simulated", servers).against(policy),
                 factor=1.01,
             ),
             PublishedClaim(
                 "... from below as well.",
-                price(policy, servers),
-                price(f"{policy} simulated", servers),
+                *price(policy, servers).against(f"{policy} simulated"),
                 factor=1.01,
             ),
         ]
@@ -289,8 +287,7 @@ def _claims_on_short_jobs() -> list[PublishedClaim]:
         PublishedClaim(
             "The compound's price is about LJW's once servers suffice (figure 6.10; taken as: "
             "within 0.1 % with 101).",
-            Mean("price", "compound", _FLEETS, (101.0,)),
-            Mean("price", "ljw", _FLEETS, (101.0,)),
+            *Mean("price", "compound", _FLEETS, (101.0,)).against("ljw"),
             factor=1.001,
         ),
         PublishedClaim(

@@ -164,33 +164,32 @@ def _claims(parameters: PracticeParameters) -> list[PublishedClaim]:
             PublishedClaim(
                 "Told waits by a model, the on-demand cost is within 2 % of the oracle's at b = "
                 "24 h (figure 7.6).",
-                mean("rented_to_fixed", "waits by a model", _SHORT_WAITS, _BASE_HOURS),
-                mean("rented_to_fixed", "oracle", _SHORT_WAITS, _BASE_HOURS),
+                *mean("rented_to_fixed", "waits by a model", _SHORT_WAITS, _BASE_HOURS).against(
+                    "oracle"
+                ),
                 factor=1.02,
             ),
             PublishedClaim(
                 "... and the wait within 1 %.",
-                mean("mean_wait_seconds", "waits by a model", _SHORT_WAITS, _BASE_HOURS),
-                mean("mean_wait_seconds", "oracle", _SHORT_WAITS, _BASE_HOURS),
+                *mean("mean_wait_seconds", "waits by a model", _SHORT_WAITS, _BASE_HOURS).against(
+                    "oracle"
+                ),
                 factor=1.01,
             ),
             PublishedClaim(
                 "Who waits in vain waits 14 % longer than the oracle.",
-                mean("mean_wait_seconds", "oracle", _SHORT_WAITS, _BASE_HOURS),
-                mean("mean_wait_seconds", "naive", _SHORT_WAITS, _BASE_HOURS),
+                *mean("mean_wait_seconds", "oracle", _SHORT_WAITS, _BASE_HOURS).against("naive"),
                 factor=1.0 / 1.14,
             ),
             PublishedClaim(
                 "Combined with trials, the on-demand cost is within 4 % of the oracle's (figure "
                 "7.7).",
-                mean("rented_to_fixed", "combined", _THRESHOLDS, _BASE_HOURS),
-                mean("rented_to_fixed", "oracle", _THRESHOLDS, _BASE_HOURS),
+                *mean("rented_to_fixed", "combined", _THRESHOLDS, _BASE_HOURS).against("oracle"),
                 factor=1.04,
             ),
             PublishedClaim(
                 "... and the wait within 13 % (figure 7.8).",
-                mean("mean_wait_seconds", "combined", _THRESHOLDS, _BASE_HOURS),
-                mean("mean_wait_seconds", "oracle", _THRESHOLDS, _BASE_HOURS),
+                *mean("mean_wait_seconds", "combined", _THRESHOLDS, _BASE_HOURS).against("oracle"),
                 factor=1.13,
             ),
             PublishedClaim(
@@ -217,15 +216,13 @@ def _claims(parameters: PracticeParameters) -> list[PublishedClaim]:
         ),
         PublishedClaim(
             "The naive policy pays what the oracle pays (taken as: within 0.1 %).",
-            mean("total_cost", "naive", _SHORT_WAITS),
-            mean("total_cost", "oracle", _SHORT_WAITS),
+            *mean("total_cost", "naive", _SHORT_WAITS).against("oracle"),
             factor=1.001,
         ),
         PublishedClaim(
             "The total cost is near the oracle's whatever is owned (figure 7.9; taken as: within "
             "4 %).",
-            mean("total_cost", "combined", _FLEETS),
-            mean("total_cost", "oracle", _FLEETS),
+            *mean("total_cost", "combined", _FLEETS).against("oracle"),
             factor=1.04,
         ),
         PublishedClaim(

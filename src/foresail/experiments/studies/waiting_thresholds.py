@@ -185,11 +185,7 @@ def _simulations(seed: int, jobs: int) -> list[GridPoint]:
         if servers >= _FEWEST.get(policy, 0)
         for case in (
             GridPoint(
-                _FIRST_COME,
-                servers,
-                policy,
-                seed,
-                Simulation(policy, servers, *limits, jobs, seed),
+                _FIRST_COME, servers, policy, seed, Simulation(policy, servers, *limits, jobs, seed)
             ),
             GridPoint(
                 _SHORTEST,
@@ -235,35 +231,28 @@ def _claims() -> list[PublishedClaim]:
         ),
         PublishedClaim(
             "The price is between that of all waiting and that of nobody waiting.",
-            price(_PATIENCE, "all wait", 108.0),
-            price(_PATIENCE, "b=60 s", 108.0),
+            *price(_PATIENCE, "all wait", 108.0).against("b=60 s"),
         ),
         PublishedClaim(
             "... on the other side as well.",
-            price(_PATIENCE, "b=60 s", 108.0),
-            price(_PATIENCE, "nobody waits", 108.0),
+            *price(_PATIENCE, "b=60 s", 108.0).against("nobody waits"),
         ),
         PublishedClaim(
             "5 % of waits predicted too long change the price a lot (figure 6.6; taken as: 5 % "
             "more or beyond, with 100 servers).",
-            price(_OVER, "0 % wrong", 100.0),
-            price(_OVER, "5 % wrong", 100.0),
+            *price(_OVER, "0 % wrong", 100.0).against("5 % wrong"),
             factor=1.0 / 1.05,
         ),
         PublishedClaim(
-            "... and shorten the wait.",
-            wait(_OVER, "5 % wrong", 100.0),
-            wait(_OVER, "0 % wrong", 100.0),
+            "... and shorten the wait.", *wait(_OVER, "5 % wrong", 100.0).against("0 % wrong")
         ),
         PublishedClaim(
             "With many servers that costs more than if nobody waited.",
-            price(_OVER, "nobody waits", 120.0),
-            price(_OVER, "30 % wrong", 120.0),
+            *price(_OVER, "nobody waits", 120.0).against("30 % wrong"),
         ),
         PublishedClaim(
             "... not where free servers are used.",
-            price(_CONSERVING, "30 % wrong", 120.0),
-            price(_CONSERVING, "nobody waits", 120.0),
+            *price(_CONSERVING, "30 % wrong", 120.0).against("nobody waits"),
             factor=1.0001,
         ),
         PublishedClaim(
@@ -273,19 +262,16 @@ def _claims() -> list[PublishedClaim]:
         ),
         PublishedClaim(
             "Waits predicted too short lengthen the wait (figure 6.7).",
-            wait(_UNDER, "0 % wrong", 93.0),
-            wait(_UNDER, "30 % wrong", 93.0),
+            *wait(_UNDER, "0 % wrong", 93.0).against("30 % wrong"),
         ),
         PublishedClaim(
             "... up to that of all waiting up to b (taken as: within 0.1 %).",
-            wait(_UNDER, "100 % wrong", 93.0),
-            wait(_UNDER, "b=900 s", 93.0),
+            *wait(_UNDER, "100 % wrong", 93.0).against("b=900 s"),
             factor=1.001,
         ),
         PublishedClaim(
             "... and do not change the price (taken as: within 0.1 %).",
-            price(_UNDER, "100 % wrong", 93.0),
-            price(_UNDER, "0 % wrong", 93.0),
+            *price(_UNDER, "100 % wrong", 93.0).against("0 % wrong"),
             factor=1.001,
         ),
     ]
@@ -294,8 +280,7 @@ def _claims() -> list[PublishedClaim]:
         claims += [
             PublishedClaim(
                 f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).",
-                cost(group, "compound", *at[_SKIPPED.get(policy, 0) :]),
-                cost(group, policy, *at[_SKIPPED.get(policy, 0) :]),
+                *cost(group, "compound", *at[_SKIPPED.get(policy, 0) :]).against(policy),
             )
             for policy in _POLICIES
             if policy != "compound"

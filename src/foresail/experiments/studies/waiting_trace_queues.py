@@ -140,8 +140,7 @@ def _claims() -> list[PublishedClaim]:
             PublishedClaim(
                 f"The compound has the lowest opportunity cost ({policy}, {group}; figure "
                 f"{figure}).",
-                mean("opportunity_cost", "compound", group, *at),
-                mean("opportunity_cost", policy, group, *at),
+                *mean("opportunity_cost", "compound", group, *at).against(policy),
             )
             for policy in ("ajw", "ajw-t", "sww", "ljw")
             for at in ((_OWN,) if policy == "ajw" else (_BEST, 120.0, _OWN),)
@@ -166,13 +165,11 @@ def _claims() -> list[PublishedClaim]:
     claims += [
         PublishedClaim(
             "Waits predicted too long raise the price (figure 6.16).",
-            mean("price", "0 % wrong", _OVER),
-            mean("price", "30 % wrong", _OVER),
+            *mean("price", "0 % wrong", _OVER).against("30 % wrong"),
         ),
         PublishedClaim(
             "... and shorten the wait.",
-            mean("mean_wait_seconds", "30 % wrong", _OVER),
-            mean("mean_wait_seconds", "0 % wrong", _OVER),
+            *mean("mean_wait_seconds", "30 % wrong", _OVER).against("0 % wrong"),
         ),
         PublishedClaim(
             "... to none at all in the end (taken as: less than 1 s).",
@@ -181,13 +178,11 @@ def _claims() -> list[PublishedClaim]:
         ),
         PublishedClaim(
             "Waits predicted too short lengthen the wait (figure 6.17).",
-            mean("mean_wait_seconds", "0 % wrong", _UNDER),
-            mean("mean_wait_seconds", "30 % wrong", _UNDER),
+            *mean("mean_wait_seconds", "0 % wrong", _UNDER).against("30 % wrong"),
         ),
         PublishedClaim(
             "... and do not change the price (taken as: within 0.1 %).",
-            mean("price", "100 % wrong", _UNDER),
-            mean("price", "0 % wrong", _UNDER),
+            *mean("price", "100 % wrong", _UNDER).against("0 % wrong"),
             factor=1.001,
         ),
         PublishedClaim(

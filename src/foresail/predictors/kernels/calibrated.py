@@ -225,7 +225,10 @@ def predict(inputs: PredictorInputs) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def refresh(inputs: PredictorInputs) -> None:
-    """Move what the member believes by now; one that does not refresh leaves all as it was."""
+    """Move what the member believes by now; one that does not refresh leaves all as it was.
+
+    The shifts will be moved by what was stated when the job was predicted: that is kept.
+    """
     address = inputs.model[FIRST_MEMBER + REFRESH]
     if address == 0.0:
         return
@@ -233,7 +236,11 @@ def refresh(inputs: PredictorInputs) -> None:
     job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
     users = block(inputs.users, 0, int(inputs.model[OWN_USER_COLUMNS]))
     user = users[user_row(inputs.specs, inputs.slot)]
-    _move(inputs, job, user)
+    apart = room(JOB_COLUMNS)
+    apart[_JOB_AHEAD] = job[_JOB_AHEAD]
+    _move(inputs, apart, user)
+    for i in range(BELIEF_COLUMNS):
+        job[i] = apart[i]
 
 
 @part

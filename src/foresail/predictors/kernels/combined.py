@@ -113,7 +113,7 @@ def _write_weights(
 
 @part
 def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
-    """Fill the job's own columns and its summary from the members' beliefs, in a row."""
+    """Fill the job's belief and its summary from the members' beliefs, in a row."""
     model, slot = inputs.model, inputs.slot
     members = beliefs.size // BELIEF_COLUMNS
     job = block(inputs.jobs, 0, int(model[OWN_JOB_COLUMNS]))[slot]
@@ -145,6 +145,14 @@ def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
         belief[i] *= belief[i]
     cut_and_sort(belief, inputs.specs[slot, REQUESTED])
     summarise_belief(belief, inputs.summaries[slot])
+
+
+@part
+def _keep(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
+    """Keep the anchors of what was combined, and of what each member believes, for regrets."""
+    members = beliefs.size // BELIEF_COLUMNS
+    job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
+    belief = job[:BELIEF_COLUMNS]
     for a in range(ANCHOR_COUNT):
         at = BELIEF_COLUMNS + a * (1 + members)
         job[at] = math.sqrt(belief[ANCHORS[a]])
@@ -211,11 +219,15 @@ def predict(inputs: PredictorInputs) -> None:
         call_predictor_step(inputs.model[member_place(k) + PREDICT], inputs_of(k, inputs))
         _ask(k, inputs, beliefs[k * BELIEF_COLUMNS : (k + 1) * BELIEF_COLUMNS])
     _combine(inputs, beliefs)
+    _keep(inputs, beliefs)
 
 
 @bare_step(PREDICTOR_STEP)
 def refresh(inputs: PredictorInputs) -> None:
-    """Combine anew, with the members that refresh; the others stay with what they predicted."""
+    """Combine anew, with the members that refresh; the others stay with what they predicted.
+
+    Regrets stay those of what was predicted: a job teaches the same, however often it was asked of.
+    """
     members = int(inputs.model[MEMBERS])
     beliefs = room(members * BELIEF_COLUMNS)
     for k in range(members):

@@ -77,7 +77,7 @@ from foresail.schedulers.kernels.waiting_queue import (
 )
 from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
 from foresail.schedulers.kernels.waiting_queue import JOB_COLUMNS as QUEUE_JOB_COLUMNS
-from foresail.simulator.kernels.event_heap import HEAP_COLUMNS, TIME, heap_pop, heap_push
+from foresail.simulator.kernels.event_heap import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -104,14 +104,15 @@ FIRST_WAITING: Final = QUEUE_COUNTERS + 6
 LEARNED: Final = QUEUE_COUNTERS + 7
 PHASE: Final = QUEUE_COUNTERS + 8
 PASS_DUE: Final = QUEUE_COUNTERS + 9
-COUNTERS: Final = QUEUE_COUNTERS + 10
+STARTED_BEFORE: Final = QUEUE_COUNTERS + 10
+COUNTERS: Final = QUEUE_COUNTERS + 11
 
 ENDS: Final = 0
 EXPIRATIONS: Final = 1
 SUBMISSIONS: Final = 2
 PASSING: Final = 3
 PAST: Final = 4
-"""What is looked at within an instant, in the order of the standard conventions."""
+"""What is looked at within an instant, in the order of ``ends_first``."""
 
 FREE: Final = 0
 PREDICT: Final = 1
@@ -120,14 +121,16 @@ OBSERVE: Final = 3
 REFRESH: Final = 4
 CORRECT: Final = 5
 PASS_PER_EVENT: Final = 6
-EXPECTED_IS_FREE: Final = 7
-REFRESH_ALL: Final = 8
-CORRECTION_PARAMETERS: Final = 9
+SUBMISSIONS_FIRST: Final = 7
+EXPECTED_IS_FREE: Final = 8
+REFRESH_ALL: Final = 9
+CORRECTION_PARAMETERS: Final = 10
 """The vector of the machine: free cpus; addresses of steps (REFRESH: 0 for none); the conventions
-(PASS_PER_EVENT: the order at equal times is expired estimates, submissions, ends, and a pass
-follows every event; otherwise ends, expired estimates, submissions, and one pass. EXPECTED_IS_FREE:
-a job whose expected end is now counts as gone); the address of the REPLAY_STEP that makes beliefs
-anew (0 if none does); from there on the parameters of the correction."""
+(PASS_PER_EVENT: a pass follows every event, otherwise one all events of an instant.
+SUBMISSIONS_FIRST: the order at equal times is expired estimates, submissions, ends; otherwise ends,
+expired estimates, submissions. EXPECTED_IS_FREE: a job whose expected end is now counts as gone);
+the address of the REPLAY_STEP that makes beliefs anew (0 if none does); from there on the
+parameters of the correction."""
 
 FEW: Final = 8
 """As many waiting jobs are put into their new places one by one; more are sorted again."""
@@ -387,6 +390,14 @@ def _expire(at: Replay, now: float) -> None:
 
 
 @part
+def _ends(ends: Floats, counters: Integers, now: float) -> bool:
+    """Whether a job ends by now that a pass of this instant has not started, to end at once."""
+    if counters[RUNNING] == 0 or ends[0, TIME] > now:
+        return False
+    return bool(ends[0, SEQUENCE] < counters[STARTED_BEFORE])
+
+
+@part
 def _submits(specs: Floats, counters: Integers, now: float) -> bool:
     """Whether a job is submitted by now that is not in the queue yet."""
     at = counters[SLOTS]
@@ -408,13 +419,9 @@ def _next_event(specs: Floats, ends: Floats, release: Floats, counters: Integers
 def _phase_of(machine: Floats, counters: Integers) -> int:
     """What is looked at in the present phase of an instant, by the replay's conventions."""
     phase = counters[PHASE]
-    if machine[PASS_PER_EVENT] == 0.0:
+    if machine[SUBMISSIONS_FIRST] == 0.0 or phase >= PASSING:
         return int(phase)
-    if phase == 0:
-        return EXPIRATIONS
-    if phase == 1:
-        return SUBMISSIONS
-    return ENDS if phase == 2 else PAST
+    return ENDS if phase == SUBMISSIONS else int(phase) + 1
 
 
 @part
@@ -433,7 +440,7 @@ def _next_action(
         if counters[PASS_DUE] != 0 and (what == PASSING or machine[PASS_PER_EVENT] != 0.0):
             counters[PASS_DUE] = 0
             return PASSING
-        if what == ENDS and counters[RUNNING] > 0 and ends[0, TIME] <= now:
+        if what == ENDS and _ends(ends, counters, now):
             counters[PASS_DUE] = 1
             return ENDS
         if what == SUBMISSIONS and _submits(specs, counters, now):
@@ -445,6 +452,7 @@ def _next_action(
         if what == PAST:
             numbers[NOW] = _next_event(specs, ends, release, counters)
             counters[PHASE] = 0
+            counters[STARTED_BEFORE] = counters[STARTED]
             if numbers[NOW] == math.inf:
                 return PAST
 
@@ -497,6 +505,7 @@ def machine_numbers(
     machine[FREE] = free
     machine[PREDICT : CORRECT + 1] = steps
     machine[PASS_PER_EVENT] = conventions.passes == "per_event"
+    machine[SUBMISSIONS_FIRST] = conventions.ties == "submissions_first"
     machine[EXPECTED_IS_FREE] = conventions.free == "expected"
     if steps.refresh:
         machine[REFRESH_ALL] = step_address(refresh_predictions)

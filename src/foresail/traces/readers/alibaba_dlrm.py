@@ -8,9 +8,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 
 _COLUMNS: Final = (
     *("instance_sn", "role", "app_name", "cpu_request", "cpu_limit", "gpu_request", "gpu_limit"),
@@ -29,7 +29,7 @@ instance_1,CN,app_1,48,48,0,0,1,1,240,240,680,800,-1,10.0,12.0,112.0
 
 
 @register("reader", "alibaba_dlrm")
-class AlibabaDlrmReader:
+class AlibabaDlrmReader(PlainReader):
     """Alibaba DLRM instances of 2025: one instance is a job of one task.
 
     The role (``HN`` with gpus, ``CN`` without) is the queue and the application the executable;
@@ -37,9 +37,6 @@ class AlibabaDlrmReader:
     without a creation time was there before the log began: it is submitted at second zero, which is
     counted as a repair, and its runtime is unknown, as is that of an instance without deletion.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

@@ -10,21 +10,18 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces import folder, schema
 from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.reading import Notes, Sample
+from foresail.traces.reading import Notes, PlainReader, Sample
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 _ROWS_AT_ONCE: Final = 1 << 17
 
 
 @register("reader", "canonical")
-class CanonicalReader:
+class CanonicalReader(PlainReader):
     """A canonical workload folder; what it knows of its source, repairs and filters is kept."""
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

@@ -8,9 +8,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import LARGEST_WHOLE, read_delimited, with_numbers
-from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 
 _COLUMNS: Final = ("arrival_time", "length", "cpus")
 _SECONDS_PER_HOUR: Final = 3600.0
@@ -18,15 +18,12 @@ _EXAMPLE: Final = "arrival_time,length,cpus\n0.0,0.75,4\n0.5,19.25,4\n1.5,2.0,0.
 
 
 @register("reader", "gaia")
-class GaiaReader:
+class GaiaReader(PlainReader):
     """Job samples of the GAIA artifact: arrival and length in hours, cpus; ids are row numbers.
 
     Hours become seconds rounded to the millisecond, since the files hold decimal fractions of
     hours. Whole cpus become that many tasks of one cpu, which start together.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

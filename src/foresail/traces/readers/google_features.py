@@ -8,9 +8,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 
 _FEATURES: Final = (
     "job_id",
@@ -33,7 +33,7 @@ job_id,application_name,day_of_the_week,hour_of_the_day,job_name,resource_reques
 
 
 @register("reader", "google_features")
-class GoogleFeaturesReader:
+class GoogleFeaturesReader(PlainReader):
     """Google 2011 jobs with 3Sigma's features; the warm-up table has runtimes, the test not.
 
     ``job_runtime`` is in milliseconds: so read the median is 3.9 minutes and the longest 49 hours,
@@ -43,9 +43,6 @@ class GoogleFeaturesReader:
     becomes cores (of 16), the memory share stays text, since the machine's memory was not
     published. Submission is known to the hour only.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

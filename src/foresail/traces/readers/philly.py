@@ -8,9 +8,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 from foresail.traces.times import unix_seconds
 
 _COLUMNS: Final = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
@@ -22,16 +22,13 @@ timestamp,duration,num_gpus,gpu_time,cluster
 
 
 @register("reader", "philly")
-class PhillyReader:
+class PhillyReader(PlainReader):
     """Philly jobs as a table of submission, duration, gpus and virtual cluster.
 
     A job is a gang of one task per gpu, each with one cpu (the table has no cpus), so that its
     width is its gpus wherever cpus are counted. The virtual cluster is the queue. Timestamps are
     read as UTC, ids are row numbers.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

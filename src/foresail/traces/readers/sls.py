@@ -11,9 +11,9 @@ import polars as pl
 from foresail.model.documents import json_values
 from foresail.model.errors import InputError
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces import schema
-from foresail.traces.reading import Notes, Sample
+from foresail.traces.reading import Notes, PlainReader, Sample
 
 _MILLISECONDS: Final = 1000.0
 _MEBIBYTE: Final = 2.0**20
@@ -30,16 +30,13 @@ _EXAMPLE: Final = """\
 
 
 @register("reader", "sls")
-class SlsReader:
+class SlsReader(PlainReader):
     """SLS and DSS traces: JSON objects one after another, each a job with classes of equal tasks.
 
     ``c.nr`` tasks of a class run for ``c.dur`` milliseconds each in ``c.mem`` MiB; the type is
     their stage, and no stage waits for another. The runtime of the job is that of its longest task
     (all at once). ``job.end.ms`` is left out: in the files at hand it is before the start.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

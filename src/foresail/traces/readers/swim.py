@@ -8,9 +8,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.example import Example
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 
 COLUMNS: Final = (
     *("job_id", "submit_seconds", "gap_seconds"),
@@ -24,16 +24,13 @@ job1\t101\t52\t736346\t0\t432269
 
 
 @register("reader", "swim")
-class SwimReader:
+class SwimReader(PlainReader):
     """SWIM samples: job, submission, gap, bytes of map input, shuffle and reduce output.
 
     Six tab-separated fields without a header line. Neither how many tasks a job had nor how long it
     ran is in them: both are unknown (null); the bytes are features. The generators ``gr_slo`` and
     ``gr_mix`` model both from the bytes.
     """
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:

@@ -1,0 +1,66 @@
+"""Tasks in order of arrival: the plainest scheduler that starts the tasks of a job apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Start
+from foresail.model.job import Job
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.registry import NoParameters, register
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._placing import FreeRoom, NodesByPreference
+
+
+@register("scheduler", "fifo_tasks")
+class FifoTasks:
+    """First come, first served, task by task: none overtakes one of a job that came earlier.
+
+    A stage's tasks start as places become free, in order of their numbers, those of a gang all at
+    once. What does not fit keeps everything behind it from starting.
+    """
+
+    starts_tasks: Literal[True] = True
+    ignores_time: Literal[True] = True
+
+    def __init__(self, _: NoParameters) -> None:
+        self._places = NodesByPreference(Cluster(()))
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start what is first until something does not fit."""
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        room = FreeRoom(view, self._places)
+        starts: list[Start] = []
+        reasons: dict[str, Reason] = {}
+        for pending in view.pending:
+            job_id = pending.job.job_id
+            if reasons:
+                numbers = {"ahead": float(len(reasons))}
+                reasons[job_id] = Reason(ReasonCode.BEHIND, numbers)
+                continue
+            for stage, task, held in _startable(pending):
+                placement = room.placement(held)
+                if placement is None:
+                    numbers = {"cpus": held.cpus, "free": max(room.cpus, 0.0)}
+                    reasons[job_id] = Reason(ReasonCode.NO_ROOM, numbers)
+                    break
+                room.take(held, placement)
+                starts.append(Start(job_id, placement, stage=stage, tasks=task))
+        return Decision(tuple(starts), reasons=reasons)
+
+
+def _startable(pending: PendingJob) -> Iterator[tuple[str, tuple[int, ...], Job]]:
+    """What of a job may start now, in order: stage, task and what it holds."""
+    if not pending.startable:
+        yield "", (), pending.job
+    for each in pending.startable:
+        stage = each.stage
+        if stage.together:
+            yield stage.name, (), pending.job.part(stage, stage.tasks)
+            continue
+        held = pending.job.part(stage, 1)
+        for task in each.tasks:
+            yield stage.name, (task,), held
