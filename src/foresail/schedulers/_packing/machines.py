@@ -29,7 +29,8 @@ class PackedMachines:
     def __init__(self, capacities: Floats, bins: int, seed: int = 0) -> None:
         count = len(capacities)
         self.bins = bins
-        self.steps = np.maximum(capacities.max(axis=0), 1e-300) / (bins - 1)
+        self._capacities = capacities
+        self.steps = np.maximum(capacities.max(axis=0, initial=0.0), 1e-300) / (bins - 1)
         self.table = np.zeros((count, kernel.MACHINE_COLUMNS))
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = capacities
         self.masses = np.zeros((count, kernel.RESOURCES, bins))
@@ -47,6 +48,11 @@ class PackedMachines:
         use = self._tasks[machine].pop(task)
         if not kernel.remove_task(self.table[machine], self.masses[machine], use.row, use.masses):
             self.make_anew(machine)
+
+    def offer(self, up: NDArray[np.bool_]) -> None:
+        """Have these machines alone taken into account; shape (machines,)."""
+        offered = np.where(up[:, np.newaxis], self._capacities, -1.0)
+        self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
 
     def tasks_on(self, machine: int) -> Sequence[Hashable]:
         """What runs there, in order of start."""
