@@ -61,6 +61,15 @@ class NeedsTruth(Protocol):
 
 
 @runtime_checkable
+class NeedsRealUse(Protocol):
+    """An oracle that is handed what tasks really use, before a simulation begins."""
+
+    def reveal_use(self, used: Mapping[str, Mapping[str, float]]) -> None:
+        """Receive what each job's tasks use, by job id and name of the quantity."""
+        ...
+
+
+@runtime_checkable
 class Scheduler(Protocol):
     """Says what to start now, what is planned, and why the others wait."""
 

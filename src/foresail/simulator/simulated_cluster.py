@@ -163,6 +163,7 @@ class SimulatedCluster:
 
     def _end(self, allocation: Allocation, now: float, because: EndedBecause) -> Ended:
         running = self._running.pop(allocation)
+        used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
         outcome = Outcome(
@@ -173,6 +174,7 @@ class SimulatedCluster:
             attempt=attempt,
             stage=stage,
             tasks=tasks,
+            used=used,
         )
         return Ended(now, outcome)
 
