@@ -33,7 +33,7 @@ SCHEDULERS = (
     "in_order(queue=smallest_area),recent,doubling",
     "easy(order=shortest),recent,incremental",
     "conservative,similar,incremental",
-    "guarded_backfilling,similar,incremental",
+    "guarded_backfilling(patience=0.1),similar,incremental",
     "capacity(cycle_seconds=20),recent,doubling",
     "priority,similar,doubling",
     "tetrisched(cycle_seconds=20),similar,doubling",

@@ -65,7 +65,7 @@ def check_decision(
         if refusal is None:
             pending = startable[start.job_id]
             if left is not capacity:  # there are others, who get what is left
-                left.take(pending.job.held_by(start.stage, start.tasks), start.placement)
+                left.take(pending.job.held(start.stage, start.tasks), start.placement)
             if start.stage:
                 parts.take(start, pending)
             started.add(start.job_id)
@@ -113,7 +113,7 @@ def _refuse_start(
         refusal = parts.refuse(start, pending)
         if refusal is not None:
             return refusal
-    problem = left.misplacement(pending.job.held_by(start.stage, start.tasks), start.placement)
+    problem = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
     if problem is None:
         return None
     kind, sentence = problem

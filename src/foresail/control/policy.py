@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +25,17 @@ from foresail.model.registry import Entry, entries, find, find_quickly
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
+FAMILIES_OF_PARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "scheduler": ("scheduler", "task_scheduler"),
+        "predictor": ("predictor",),
+        "correction": ("correction",),
+    }
+)
+"""The families of plug-ins that a part may be of."""
+_PART_OF_FAMILY: Final = {
+    family: part for part, families in FAMILIES_OF_PARTS.items() for family in families
+}
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {"scheduler": "easy", "predictor": "requested", "correction": "requested"}
 )
@@ -42,6 +54,21 @@ _PLANNING_AHEAD: Final = {
     "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
     "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
 }
+
+_POINTS: Final = "distsched(distribution=no,over_estimates=off,restarts=no)"
+_PACKING: Final = {
+    "dist": "distsched,usage",
+    "actual": f"{_POINTS},actual_usage",
+    "point": f"{_POINTS},usage(point=yes)",
+    "request": f"{_POINTS},usage(resources=requested)",
+    "dist-max": "distsched,usage(of=maximum)",
+    "actual-max": f"{_POINTS},actual_usage(of=maximum)",
+    "point-max": f"{_POINTS},usage(of=maximum,point=yes)",
+    "dist-no-dist": "distsched(distribution=no),usage(point=yes)",
+    "dist-no-pack": "distsched(cpu_risk=0,memory_risk=0),usage",
+    "dist-no-over": "distsched(over_estimates=off),usage",
+}
+"""DistSched and what it was compared with (spec 3sigma-distsched section 9)."""
 
 
 def dropping(text: str) -> str:
@@ -64,13 +91,23 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "foresail": "guarded_backfilling,similar",
         **_PLANNING_AHEAD,
         **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
+        **_PACKING,
         "rayon-cs": f"capacity,requested,{_BUMP}",
+        "slearn-3sigma": "predicted_queues,history_point",
+        "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
+        "slearn-point-est": "predicted_queues,history_point(utility=median)",
+        "slearn-oracle": "predicted_queues,clairvoyant",
+        "slearn-dag": "slearn(later_stages=history),history_point",
+        "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
 ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped."""
+(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
+DistSched (``dist``), the points that it was compared with, and its ablations. ``slearn-``: what
+SLearn's study compares ``slearn`` with, beside ``las`` and ``task_fifo``; what it does with stages;
+and the belief that joins history with pilots, which the paper proposes."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
@@ -153,7 +190,7 @@ def parse_policy(text: str) -> Policy:
     for each in split(written):
         name, settings = name_and_settings(each)
         entry = _entry(name, parts)
-        parts[entry.family] = make_part(entry, settings)
+        parts[_PART_OF_FAMILY[entry.family]] = make_part(entry, settings)
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), [])
@@ -162,13 +199,15 @@ def parse_policy(text: str) -> Policy:
 
 def _entry(name: str, taken: Mapping[str, PlugIn]) -> Entry:
     """The plug-in of this name in the first family that has none yet."""
-    open_families = [family for family in PARTS if family not in taken]
+    open_families = [
+        family for part in PARTS if part not in taken for family in FAMILIES_OF_PARTS[part]
+    ]
     for family in open_families:
         entry = find_quickly(family, name)
         if entry is not None:
             return entry
     known: list[str] = []
-    for family in PARTS:
+    for family in chain.from_iterable(FAMILIES_OF_PARTS.values()):
         here = {entry.name: entry for entry in entries(family)}
         if name in here and family in open_families:
             return here[name]

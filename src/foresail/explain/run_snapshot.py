@@ -254,7 +254,7 @@ class LogFold:
 def _past(attempt: EndedAttempt) -> PastAttempt:
     outcome = attempt.outcome
     start, end = outcome.start_seconds, outcome.end_seconds
-    held = attempt.job.held_by(outcome.stage, outcome.tasks)
+    held = attempt.job.held(outcome.stage, outcome.tasks)
     return PastAttempt(held, start, end, attempt.placement, outcome.ended_because)
 
 

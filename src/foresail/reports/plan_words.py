@@ -43,9 +43,13 @@ def solver_words(solved: Solved | None) -> str:
         if math.isfinite(solved.bound)
         else "how much better the best one may be is not known"
     )
+    left_out = ""
+    if solved.left_out:
+        jobs = count(solved.left_out, "waiting job")
+        left_out = f" It left out {jobs}: plan and bound are about the others."
     return (
         f"The last plan is worth {number(solved.value)}; {bound}; {columns}; "
-        f"the cycle took {duration(solved.cycle_seconds)}."
+        f"the cycle took {duration(solved.cycle_seconds)}.{left_out}"
     )
 
 

@@ -163,6 +163,7 @@ class SimulatedCluster:
 
     def _end(self, allocation: Allocation, now: float, because: EndedBecause) -> Ended:
         running = self._running.pop(allocation)
+        used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
         outcome = Outcome(
@@ -173,6 +174,7 @@ class SimulatedCluster:
             attempt=attempt,
             stage=stage,
             tasks=tasks,
+            used=used,
         )
         return Ended(now, outcome)
 
@@ -197,7 +199,7 @@ class SimulatedCluster:
         left = self._room.copy()
         lost = []
         for allocation, running in self._running.items():
-            held = self._job_of(allocation.job_id).held_by(allocation.stage, allocation.tasks)
+            held = self._job_of(allocation.job_id).held(allocation.stage, allocation.tasks)
             if left.has_room(held, running.placement):
                 left.take(held, running.placement)
             else:
