@@ -39,6 +39,7 @@ SCHEDULERS = (
     "tetrisched(cycle_seconds=20),similar,doubling",
     "3sigma,similar,exponential_increment",
     "3sigma(fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "distsched,similar,incremental",
     "fifo_tasks,recent,incremental",
     "fifo_tasks,similar,doubling",
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
