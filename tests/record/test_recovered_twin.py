@@ -45,12 +45,14 @@ SCHEDULERS = (
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 PREDICTORS = (
+    "actual_usage",
     "calibrated",
     "calibrated(of=history)",
     "clairvoyant",
     "combined",
     "combined(members=[history,similar])",
     "history(feature_values=2000,false_alarm_jobs=10)",
+    "history_point",
     "jvu",
     "perturbed",
     "quantile_regression",
@@ -59,6 +61,7 @@ PREDICTORS = (
     "requested",
     "sampled",
     "similar",
+    "usage",
 )
 
 
