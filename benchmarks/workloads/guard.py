@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
@@ -33,7 +34,7 @@ def _against_easy(log: str, workload: Workload) -> Iterator[Measurement]:
         seconds.setdefault(text, []).append(result.seconds)
 
     texts = ["foresail", *(text for _, text in REFERENCES.values())]
-    best_in_turns(0.5, *[lambda text=text: replayed(text) for text in texts])  # type: ignore[misc]
+    best_in_turns(0.5, *[partial(replayed, text) for text in texts])
     ours = min(seconds["foresail"])
     for name, (reference, text) in REFERENCES.items():
         least = min(seconds[text])

@@ -1,8 +1,8 @@
 """The guard of ``guarded_backfilling`` on schedules drawn by hand.
 
-Two jobs fill the 4 cpus from 0 to 200, so that the longest wait under EASY is 100 s. Job 2, of 60 s,
-comes at 150 and is at once the next in EASY's line: its turn is at 150, and with a patience of 0.8
-it is due at the second after 150 + 80. Requests are exact, so EASY would have started it at 200.
+Two jobs fill the 4 cpus from 0 to 200, so that the longest wait under EASY is 100 s. Job 2, of
+60 s, comes at 150 and is at once the next in EASY's line: its turn is at 150, and with a patience
+of 0.8 it is due in the second after 150 + 80. Requests are exact, and EASY would start it at 200.
 """
 
 from __future__ import annotations

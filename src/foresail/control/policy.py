@@ -63,9 +63,10 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
-ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped."""
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
+``0012-guard-by-reference.md``); 3Sigma, its ablations and baselines; TetriSched, its ablations and
+the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
+become hopeless are dropped."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

@@ -2,7 +2,8 @@
 
 Beyond paper 004: the whole queue is ordered by the likely runtime instead of the backfill phase
 alone; a job that would tell about many alike ones goes early (``probe``); what EASY would have done
-with the same jobs says when one goes first. ``docs/decisions/0012-guard.md`` has the reasons.
+with the same jobs says when one goes first. The reasons are in
+``docs/decisions/0012-guard-by-reference.md``.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ class Guarded(QueueScheduler):
                     "parameter out of range", field=name, value=share, expected="0 or more"
                 )
         orders = Orders(queue=parameters.queue, plan=parameters.plan, likely=parameters.likely)
-        self._shares = Shares(parameters.patience, parameters.bound)
-        super().__init__(guarded_pass, orders, most_reserved=1, shares=self._shares)
+        shares = Shares(parameters.patience, parameters.bound)
+        super().__init__(guarded_pass, orders, most_reserved=1, shares=shares)
 
     def reference(self, cluster: Cluster) -> EasyReference:
         """What EASY would have done with the same jobs, as it becomes known."""
-        return EasyReference(cluster, self._shares)
+        shares = self.compiled().shares
+        assert shares is not None
+        return EasyReference(cluster, shares)
