@@ -38,9 +38,19 @@ NARROW = [*FILLED, (150, 2, 60, 60), (160, 2, 50, 50), (160, 2, 20, 20), (215, 4
 """From 220 on there is room for job 2, which would delay the last job, shorter and wide."""
 
 STARTS = {
-    ("wide", "guarded(queue=q50,patience=0.8)"): [0, 100, 235, 200, 200, 220, 220, 295, 295],
+    ("wide", "guarded(queue=q50,patience=0.8,bound=1)"): [
+        0,
+        100,
+        235,
+        200,
+        200,
+        220,
+        220,
+        295,
+        295,
+    ],
     ("wide", "guarded(queue=q50,patience=9,bound=9)"): [0, 100, 255, 200, 200, 220, 220, 235, 235],
-    ("narrow", "guarded(queue=q50,patience=0.8)"): [0, 100, 231, 200, 200, 291],
+    ("narrow", "guarded(queue=q50,patience=0.8,bound=1)"): [0, 100, 231, 200, 200, 291],
     ("narrow", "guarded(queue=q50,patience=9,bound=9)"): [0, 100, 260, 200, 200, 250],
 }
 """Job 2 is first in line from 231 on, without and with anything else happening then."""
@@ -73,7 +83,7 @@ def test_nothing_that_starts_puts_off_the_job_that_is_due_next():
 
 def test_why_others_wait_and_why_it_goes_first():
     """What the controller says at 231, when only the tick has happened."""
-    policy = parse_policy("guarded(queue=q50,patience=0.8)")
+    policy = parse_policy("guarded(queue=q50,patience=0.8,bound=1)")
     controller = Controller(Cluster.of_processors(CPUS), *policy.build())
     told = {}
     step = controller.step

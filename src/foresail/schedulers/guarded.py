@@ -44,8 +44,8 @@ class GuardedParameters:
     queue: str = "max(q50, 10) / probe"
     likely: str = "q50"
     plan: str = "requested if requested < 1e12 else 2 * q90"
-    patience: float = 0.8
-    bound: float = 1.0
+    patience: float = 0.7
+    bound: float = 0.9
 
 
 @register("scheduler", "guarded_backfilling", parameters=GuardedParameters)
