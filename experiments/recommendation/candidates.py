@@ -22,7 +22,6 @@ LOGS = {
     "MetaCentrum": "pwa/METACENTRUM-2009-2.swf.gz",
     "MetaCentrum-2013": "metacentrum-wagap-2013/wagap-2013.swf.gz",
     "NASA-iPSC": "pwa/NASA-iPSC-1993-3.1-cln.swf.gz",
-    "LCG": "pwa/LCG-2005.swf.gz",
 }
 """The first five are those of the published study."""
 

@@ -1,9 +1,8 @@
 """The guard of ``guarded_backfilling`` on schedules drawn by hand.
 
-Two jobs fill the 4 cpus from 0 to 200, so that the longest wait under EASY is 100 s. Job 2, of 60
-s, comes at 150 and is at once the next in EASY's line: its turn is at 150, and with a patience of
-0.8 it is due at the second after 150 + 80. Requests are exact, so EASY would have started it at
-200.
+Two jobs fill the 4 cpus from 0 to 200, so that the longest wait under EASY is 100 s. Job 2, of
+60 s, comes at 150 and is at once the next in EASY's line: its turn is at 150, and with a patience
+of 0.8 it is due in the second after 150 + 80. Requests are exact, and EASY would start it at 200.
 """
 
 from __future__ import annotations
@@ -39,9 +38,19 @@ NARROW = [*FILLED, (150, 2, 60, 60), (160, 2, 50, 50), (160, 2, 20, 20), (215, 4
 """From 220 on there is room for job 2, which would delay the last job, shorter and wide."""
 
 STARTS = {
-    ("wide", "guarded(queue=q50,patience=0.8)"): [0, 100, 235, 200, 200, 220, 220, 295, 295],
+    ("wide", "guarded(queue=q50,patience=0.8,bound=1)"): [
+        0,
+        100,
+        235,
+        200,
+        200,
+        220,
+        220,
+        295,
+        295,
+    ],
     ("wide", "guarded(queue=q50,patience=9,bound=9)"): [0, 100, 255, 200, 200, 220, 220, 235, 235],
-    ("narrow", "guarded(queue=q50,patience=0.8)"): [0, 100, 231, 200, 200, 291],
+    ("narrow", "guarded(queue=q50,patience=0.8,bound=1)"): [0, 100, 231, 200, 200, 291],
     ("narrow", "guarded(queue=q50,patience=9,bound=9)"): [0, 100, 260, 200, 200, 250],
 }
 """Job 2 is first in line from 231 on, without and with anything else happening then."""
@@ -74,7 +83,7 @@ def test_nothing_that_starts_puts_off_the_job_that_is_due_next():
 
 def test_why_others_wait_and_why_it_goes_first():
     """What the controller says at 231, when only the tick has happened."""
-    policy = parse_policy("guarded(queue=q50,patience=0.8)")
+    policy = parse_policy("guarded(queue=q50,patience=0.8,bound=1)")
     controller = Controller(Cluster.of_processors(CPUS), *policy.build())
     told = {}
     step = controller.step

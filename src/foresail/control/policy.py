@@ -102,12 +102,13 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
-ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
-DistSched (``dist``), the points that it was compared with, and its ablations. ``slearn-``: what
-SLearn's study compares ``slearn`` with, beside ``las`` and ``task_fifo``; what it does with stages;
-and the belief that joins history with pilots, which the paper proposes."""
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
+``0012-guard-by-reference.md``); 3Sigma, its ablations and baselines; TetriSched, its ablations and
+the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
+become hopeless are dropped. DistSched (``dist``), the points that it was compared with, and its
+ablations. ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and
+``task_fifo``; what it does with stages; and the belief that joins history with pilots, which the
+paper proposes."""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

@@ -2,7 +2,8 @@
 
 Beyond paper 004: the whole queue is ordered by the likely runtime instead of the backfill phase
 alone; a job that would tell about many alike ones goes early (``probe``); what EASY would have done
-with the same jobs says when one goes first. ``docs/decisions/0012-guard.md`` has the reasons.
+with the same jobs says when one goes first. The reasons are in
+``docs/decisions/0012-guard-by-reference.md``.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class GuardedParameters:
     queue: str = "max(q50, 10) / probe"
     likely: str = "q50"
     plan: str = "requested if requested < 1e12 else 2 * q90"
-    patience: float = 0.8
-    bound: float = 1.0
+    patience: float = 0.7
+    bound: float = 0.9
 
 
 @register("scheduler", "guarded_backfilling", parameters=GuardedParameters)
@@ -59,9 +60,11 @@ class Guarded(QueueScheduler):
                     "parameter out of range", field=name, value=share, expected="0 or more"
                 )
         orders = Orders(queue=parameters.queue, plan=parameters.plan, likely=parameters.likely)
-        self._shares = Shares(parameters.patience, parameters.bound)
-        super().__init__(guarded_pass, orders, most_reserved=1, shares=self._shares)
+        shares = Shares(parameters.patience, parameters.bound)
+        super().__init__(guarded_pass, orders, most_reserved=1, shares=shares)
 
     def reference(self, cluster: Cluster) -> EasyReference:
         """What EASY would have done with the same jobs, as it becomes known."""
-        return EasyReference(cluster, self._shares)
+        shares = self.compiled().shares
+        assert shares is not None
+        return EasyReference(cluster, shares)

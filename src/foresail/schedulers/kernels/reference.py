@@ -76,7 +76,7 @@ COUNTERS: Final = 6
 have had their turn; how many have entered, where rows are numbered so."""
 
 
-class Reference(NamedTuple):
+class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
     ``queue`` has the rows of those that wait here, in order; ``releases`` and ``ends`` are those
@@ -97,11 +97,11 @@ class Reference(NamedTuple):
 _M = types.float64[:, ::1]
 _T = types.float64[::1, :]
 _I = types.int64[::1]
-REFERENCE = types.NamedTuple((_T, _M, _I, _M, _M, _I, types.float64[::1], _I), Reference)
+REFERENCE = types.NamedTuple((_T, _M, _I, _M, _M, _I, types.float64[::1], _I), ReferenceTables)
 
 
 @merged_part
-def note(at: Reference, now: float, what: float, number: int) -> None:
+def note(at: ReferenceTables, now: float, what: float, number: int) -> None:
     """Note what happens now; times ascend."""
     row = at.passages[at.counters[PASSAGES]]
     row[TIME] = now
@@ -111,7 +111,7 @@ def note(at: Reference, now: float, what: float, number: int) -> None:
 
 
 @part
-def _take_turn(at: Reference, number: int, now: float) -> None:
+def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
     """Note that it is a job's turn, and until when it may be passed over."""
     job, longest = at.jobs[number], at.numbers[LONGEST]
     if not math.isnan(job[TURN]):
@@ -124,7 +124,7 @@ def _take_turn(at: Reference, number: int, now: float) -> None:
 
 
 @part
-def _start(at: Reference, number: int, now: float) -> None:
+def _start(at: ReferenceTables, number: int, now: float) -> None:
     job, running = at.jobs[number], at.counters[RUNNING]
     _take_turn(at, number, now)
     at.numbers[FREE] -= job[CPUS_HELD]
@@ -140,7 +140,7 @@ def _start(at: Reference, number: int, now: float) -> None:
 
 
 @part
-def _move_end(at: Reference, number: int, end: float) -> None:
+def _move_end(at: ReferenceTables, number: int, end: float) -> None:
     """Let a running job end at another time."""
     running, job = at.counters[RUNNING], at.jobs[number]
     let_go(at.ends, running, job[ENDS], number)
@@ -149,7 +149,7 @@ def _move_end(at: Reference, number: int, end: float) -> None:
 
 
 @part
-def _leave(at: Reference, number: int, now: float) -> None:
+def _leave(at: ReferenceTables, number: int, now: float) -> None:
     """Learn a runtime; one that never ran waits here no more either."""
     job = at.jobs[number]
     gone = math.isnan(job[STARTED])
@@ -176,7 +176,7 @@ def _expect_longer(job: Floats, now: float) -> float:
 
 
 @part
-def _end_jobs(at: Reference, now: float) -> bool:
+def _end_jobs(at: ReferenceTables, now: float) -> bool:
     """Free what jobs hold that end by now; whether there are any."""
     any_ends = False
     while at.counters[RUNNING] > 0 and at.ends[0, EXPECTED_END] <= now:
@@ -196,7 +196,7 @@ def _end_jobs(at: Reference, now: float) -> bool:
 
 
 @part
-def _pass(at: Reference, now: float) -> None:
+def _pass(at: ReferenceTables, now: float) -> None:
     """Start in order; reserve for the head; start others that do not delay it."""
     queue, jobs, waiting = at.queue, at.jobs, at.counters[WAITING]
     kept, head = 0, -1
@@ -225,7 +225,7 @@ def _pass(at: Reference, now: float) -> None:
 
 
 @part
-def _take_passages(at: Reference, what: float, now: float) -> int:
+def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
     """Take the passages of one kind until now; returns the first that is later."""
     row = int(at.counters[TAKEN])
     while row < at.counters[PASSAGES] and at.passages[row, TIME] <= now:
@@ -241,7 +241,7 @@ def _take_passages(at: Reference, what: float, now: float) -> int:
 
 
 @part
-def settle(at: Reference, now: float) -> None:
+def settle(at: ReferenceTables, now: float) -> None:
     """Settle all that lies before now."""
     counters = at.counters
     while True:
@@ -261,7 +261,7 @@ def settle(at: Reference, now: float) -> None:
 
 
 @bare_kernel
-def settle_before(at: Reference, now: float) -> None:
+def settle_before(at: ReferenceTables, now: float) -> None:
     """As ``settle``, for Python."""
     settle(at, now)
 
@@ -271,12 +271,12 @@ def blank_rows(jobs: int) -> Floats:
     return np.full((max(jobs, 2), COLUMNS), math.nan, order="F")
 
 
-def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> Reference:
+def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> ReferenceTables:
     """A machine of so many cpus without jobs, with room for so many, and for so many passages."""
     numbers = np.zeros(NUMBERS)
     numbers[FREE] = cpus
     numbers[PATIENCE : BOUND + 1] = shares
-    return Reference(
+    return ReferenceTables(
         jobs=blank_rows(jobs),
         passages=np.zeros((passages, PASSAGE_COLUMNS)),
         queue=np.zeros(jobs, np.int64),

@@ -49,7 +49,12 @@ from foresail.kernels.waiting_jobs import (
 )
 from foresail.model.conventions import Conventions
 from foresail.schedulers.kernels import reference as easy
-from foresail.schedulers.kernels.reference import REFERENCE, Reference, blank_reference, settle
+from foresail.schedulers.kernels.reference import (
+    REFERENCE,
+    ReferenceTables,
+    blank_reference,
+    settle,
+)
 from foresail.schedulers.kernels.waiting_queue import (
     AGE_LIMIT,
     AGED,
@@ -161,7 +166,7 @@ class Replay(NamedTuple):
     queue: WaitingQueue
     machine: Floats
     ends: Floats
-    reference: Reference
+    reference: ReferenceTables
     learned: Integers
     submitted: Floats
     model: Floats
@@ -248,7 +253,9 @@ def follow_reference(at: Replay) -> None:
 
 
 @part
-def _enter_reference(reference: Reference, job: Floats, spec: Floats, summary: Floats) -> None:
+def _enter_reference(
+    reference: ReferenceTables, job: Floats, spec: Floats, summary: Floats
+) -> None:
     """Tell the reference of a submission."""
     number = reference.counters[easy.ENTERED]
     row, requested = reference.jobs[number], spec[REQUESTED]
@@ -656,7 +663,7 @@ def idle(
     )
 
 
-def _blank_reference(count: int, cpus: float, shares: Shares | None) -> Reference:
+def _blank_reference(count: int, cpus: float, shares: Shares | None) -> ReferenceTables:
     """The tables of the schedule that a policy compares with; next to none where it does not."""
     if shares is None:
         return blank_reference(1, 1, cpus, Shares(0.0, 0.0))
