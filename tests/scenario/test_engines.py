@@ -74,7 +74,7 @@ def test_each_need_alone_takes_the_event_engine(need):
 def test_every_need_is_tried():
     """By one of the tests of this file."""
     of_tasks = {*TASK_REPLAY.can} - {*ANY_SIMULATION, Need.LEARNED_BEFORE}
-    assert {*NEEDING, *ANY_SIMULATION, Need.COMMANDS, Need.GANGS, *of_tasks} == {*Need}
+    assert {*NEEDING, *ANY_SIMULATION, Need.COMMANDS, Need.GANGS, Need.LIMITS, *of_tasks} == {*Need}
 
 
 TASKS = replace(PLAIN, policy=parse_policy("slearn"))
@@ -88,17 +88,15 @@ def test_tasks_that_start_apart_have_their_replay():
         engine_of(replace(TASKS, engine=COMPILED_REPLAY.name))
     with pytest.raises(InputError, match="does not have jobs whose tasks start together"):
         engine_of(replace(PLAIN, engine=TASK_REPLAY.name))
-    for changes in ({"event_log": "events.jsonl"}, {"place": "nodes"}):
+    for changes in ({"event_log": "events.jsonl"}, {"enforce_limits": True}):
         with pytest.raises(InputError, match="cannot be simulated with"):
             engine_of(replace(TASKS, **changes))
     with pytest.raises(InputError, match="cannot be run with"):
         engine_of(replace(COMMANDS, policy=TASKS.policy))
 
 
-def test_the_replay_of_tasks_knows_no_limits_and_no_states():
-    """Both are refused, with the field."""
-    with pytest.raises(InputError, match="no limits"):
-        run_scenario(replace(TASKS, enforce_limits=True))
+def test_the_replay_of_tasks_learns_from_jobs_alone():
+    """A saved state is refused, with the field."""
     with pytest.raises(InputError, match="learns from nothing else") as refused:
         run_scenario(replace(TASKS, learned_before=SavedState(Path("state"))))
     assert refused.value.field == "learned_before"

@@ -115,6 +115,65 @@ def test_golden_10_6(rule: str) -> None:
         np.testing.assert_array_equal(result.job_end - result.submit, expected)
 
 
+CHAIN_BEFORE = (
+    SlowStage((20.0,) * 4),
+    SlowStage((50.0,) * 4, (0,)),
+    SlowStage((50.0,), (1,)),
+)
+CHAIN_NOW = (SlowStage((30.0,) * 4), SlowStage((70.0,) * 4, (0,)), SlowStage((90.0,), (1,)))
+BY_STAGE = "history_point(features=[stage],utility=mean)"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (f"slearn(later_stages=history),{BY_STAGE}", 495.0),
+        (f"predicted_queues,{BY_STAGE}", 330.0),
+        ("predicted_queues,clairvoyant", 490.0),
+        ("slearn", 270.0),
+    ],
+)
+def test_golden_10_4(policy: str, expected: float) -> None:
+    """Spec slearn 10.4: a chain whose first stage is sampled, or not, after one like it."""
+    before = workload_of([(0.0, CHAIN_BEFORE)], 4)
+    now = workload_of([(100.0, CHAIN_NOW)], 4)
+    result = replay_task_arrays(now, parse_policy(policy), before)
+    assert result.estimate.tolist() == [expected]
+
+
+def test_history_is_what_jobs_alike_took() -> None:
+    """Spec slearn 10.3, by three jobs that ended before: the mean runtime of their tasks counts."""
+    before = workload_of(one_stage((0.0, (50.0, 150.0)), (0.0, (200.0,)), (9.0, (400.0,) * 3)), 4)
+    now = workload_of(one_stage((5.0, (1.0,) * 10)), 4)
+    policy = parse_policy("predicted_queues,history_point(features=[stage])")
+    assert replay_task_arrays(now, policy, before).estimate[0] == pytest.approx(1511.857892)
+    assert replay_task_arrays(now, policy).estimate[0] > 1e5
+
+
+def test_a_run_teaches_its_later_jobs() -> None:
+    """What a job's tasks took is known when they have ended, not before."""
+    policy = parse_policy("predicted_queues,history_point(features=[stage])")
+    jobs = one_stage((0.0, (10.0,) * 4), (9.0, (10.0,) * 4), (10.0, (10.0,) * 4))
+    estimates = replay_task_arrays(workload_of(jobs, 4), policy).estimate
+    assert estimates[1] == estimates[0] > 1e5
+    assert estimates[2] == pytest.approx(40.0)
+
+
+def test_what_history_knows_better_is_not_sampled() -> None:
+    """Jobs alike that all take the same, of tasks that do not: the second is not sampled any more.
+
+    The first one is, since nobody knows yet how tasks vary.
+    """
+    tasks = (5.0, 15.0, 5.0, 15.0)
+    before = workload_of(one_stage(*((0.0, tasks),) * 9), 40)
+    now = workload_of(one_stage((0.0, tasks), (100.0, tasks)), 4)
+    policy = "slearn(source=surer),history(features=[stage])"
+    result = replay_task_arrays(now, parse_policy(policy), before)
+    assert result.pilots.tolist() == [1, 0]
+    assert result.estimate[1] == pytest.approx(40.0)
+    assert result.estimated[1] == 100.0
+
+
 @st.composite
 def stages(draw: st.DrawFn) -> tuple[SlowStage, ...]:
     made = []

@@ -98,6 +98,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "slearn-point-est": "predicted_queues,history_point(utility=median)",
         "slearn-oracle": "predicted_queues,clairvoyant",
         "slearn-dag": "slearn(later_stages=history),history_point",
+        "slearn-surer": "slearn(source=surer),history",
         "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
@@ -107,8 +108,7 @@ Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``
 the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
 become hopeless are dropped. DistSched (``dist``), the points that it was compared with, and its
 ablations. ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and
-``task_fifo``; what it does with stages; and the belief that joins history with pilots, which the
-paper proposes."""
+``task_fifo``; XX"""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

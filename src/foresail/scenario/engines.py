@@ -32,6 +32,7 @@ class Need(StrEnum):
     NODE_CHANGES = "nodes that come, change and go"
     CONVENTIONS = "conventions other than the standard"
     SHARED_NODES = "tasks that share nodes"
+    LIMITS = "limits that end jobs"
     GANGS = "jobs whose tasks start together"
     TASKS = "tasks that start apart"
     TASK_QUEUES = "queues of tasks"
@@ -48,7 +49,8 @@ class ScenarioEngine:
 
 
 COMPILED_REPLAY: Final = ScenarioEngine(
-    "compiled-replay", frozenset({Need.GANGS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS})
+    "compiled-replay",
+    frozenset({Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS}),
 )
 _OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
 TASK_REPLAY: Final = ScenarioEngine(
@@ -60,7 +62,12 @@ EVENT_ENGINE: Final = ScenarioEngine(
 )
 LIVE: Final = ScenarioEngine(
     "live",
-    frozenset({Need.GANGS, Need.COMMANDS, Need.DEPENDENCIES, Need.ANY_POLICY, Need.LEARNED_BEFORE}),
+    frozenset(
+        {
+            *(Need.GANGS, Need.LIMITS, Need.COMMANDS, Need.DEPENDENCIES),
+            *(Need.ANY_POLICY, Need.LEARNED_BEFORE),
+        }
+    ),
 )
 ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE, LIVE)}
 """The quickest first; those that simulate give the same schedule where they can give one."""
@@ -111,6 +118,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
     yield from _needs_of_tasks(scenario)
+    if scenario.enforce_limits:
+        yield Need.LIMITS
     if scenario.event_log is not None:
         yield Need.EVENT_LOG
     if scenario.learned_before is not None:

@@ -49,8 +49,6 @@ def _run_tasks(scenario: Scenario, watch: Watch | None) -> Schedule:
     from foresail.scenario.learned_before import HistoryWorkload
     from foresail.simulator.task_replay import replay_tasks
 
-    if scenario.enforce_limits:
-        raise InputError("a replay of tasks knows no limits", field="enforce_limits", value=True)
     learned = scenario.learned_before
     if learned is not None and not isinstance(learned, HistoryWorkload):
         raise InputError(

@@ -148,3 +148,14 @@ def test_a_prior_counts_for_less_the_more_pilots_there_are():
     ]
     assert found == sorted(found)
     assert 2.0 < found[0] < found[-1] < 10.0
+
+
+def test_history_is_surer_where_jobs_differ_less_than_their_tasks():
+    """By the variances over the number of pilots; unknown ones leave it to the pilots."""
+    numbers = np.zeros(pilots.PILOT_NUMBERS)
+    assert not pilots.history_is_surer(numbers, 10.0, 0.0, 1)
+    pilots.learn_variation(numbers, 2.0, 4.0, 10.0)  # half of the square of the mean
+    assert pilots.history_is_surer(numbers, 10.0, 49.0, 1)
+    assert not pilots.history_is_surer(numbers, 10.0, 51.0, 1)
+    assert not pilots.history_is_surer(numbers, 10.0, 26.0, 2)
+    assert not pilots.history_is_surer(numbers, 10.0, np.nan, 1)

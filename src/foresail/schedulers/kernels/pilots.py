@@ -41,12 +41,13 @@ MARGIN: Final = 6
 ASKED: Final = 7
 VARIATION: Final = 8
 VARIATION_JOBS: Final = 9
-PILOT_NUMBERS: Final = 10
+CHOOSES: Final = 10
+PILOT_NUMBERS: Final = 11
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
-jobs, with their number."""
+jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -214,6 +215,19 @@ def posterior_mean(
     weight = pilots.size / task_variance
     mean = (weight * _mean(pilots) + prior / prior_variance) / (weight + 1.0 / prior_variance)
     return float(mean)
+
+
+@bare_kernel
+def history_is_surer(numbers: Floats, prior: float, prior_variance: float, pilots: int) -> bool:
+    """Whether a belief about the mean of a job's tasks errs less than so many pilots would.
+
+    Their mean has the variance of tasks, as other jobs have shown it, over their number (spec slearn
+    section 6.1). False as long as no other job has.
+    """
+    jobs = numbers[VARIATION_JOBS]
+    if jobs == 0.0 or not (math.isfinite(prior) and math.isfinite(prior_variance)):
+        return False
+    return bool(prior_variance * pilots < numbers[VARIATION] / jobs * prior * prior)
 
 
 @part

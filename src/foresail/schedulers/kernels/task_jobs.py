@@ -20,12 +20,14 @@ from foresail.kernels.columns import PREDICTED, Q10, Q90
 from foresail.kernels.compile import part
 from foresail.schedulers.kernels.pilots import (
     ASKED,
+    CHOOSES,
     PERCENT,
     PILOTS,
     ROUNDING,
     SEED,
     Pilots,
     draw_pilots,
+    history_is_surer,
     learn_ratio,
     learn_variation,
     pilot_count,
@@ -171,14 +173,23 @@ def submit_job(
         row[column] = 0.0
     row[ESTIMATE] = math.nan
     row[ESTIMATED] = math.nan
-    if way[SOURCE] == SAMPLING and tasks >= way[THIN_BELOW]:
+    source = way[SOURCE]
+    pilots = 0
+    if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
+        numbers = at.pilots.numbers
+        if numbers[CHOOSES] != 0.0 and history_is_surer(
+            numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots
+        ):
+            source = PREDICTION
+            row[RATIO] = 0.0
+    if source == SAMPLING and pilots > 0:
         row[PILOTS_OF_JOB] = pilots
         draw_pilots(first_order, first_order.size, pilots, int(at.pilots.numbers[SEED]), ordinal)
         submit(queues, job, int(queues.rules[SAMPLING_QUEUE]), float(pilots), now)
         return
     queue = 0
-    if way[SOURCE] == PREDICTION:
+    if source == PREDICTION:
         row[ESTIMATE] = row[PRIOR] * row[FIRST_TASKS] + row[OTHERS]
         row[ESTIMATED] = now
         if tasks >= way[THIN_BELOW]:

@@ -33,6 +33,10 @@ class SLearnParameters(QueueParameters):
 
     Parameters
     ----------
+    source
+        What a job is estimated from: its ``pilots``, or whichever is expected to err less
+        (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
+        history if its variance is below that of tasks over the number of pilots).
     pilot_percent
         Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
         given.
@@ -61,6 +65,7 @@ class SLearnParameters(QueueParameters):
         Of the draw of pilots.
     """
 
+    source: Literal["pilots", "surer"] = "pilots"
     pilot_percent: float | None = None
     rounding: Literal["floor", "ceil", "round"] = "floor"
     statistic: Literal["mean", "median", "bootstrap", "posterior"] = "mean"
@@ -106,6 +111,12 @@ class SLearn(TaskScheduler):
         numbers[pilots.SEED] = parameters.seed
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
+        numbers[pilots.CHOOSES] = parameters.source == "surer"
+        asks = (
+            parameters.statistic == "posterior"
+            or parameters.later_stages == "history"
+            or parameters.source == "surer"
+        )
         super().__init__(
             CompiledTaskScheduler(
                 rules,
@@ -113,7 +124,6 @@ class SLearn(TaskScheduler):
                 way(SAMPLING, parameters.thin_below),
                 numbers,
                 parameters.trials,
-                asks_predictor=parameters.statistic == "posterior"
-                or parameters.later_stages == "history",
+                asks_predictor=asks,
             )
         )
