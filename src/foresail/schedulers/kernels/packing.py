@@ -610,8 +610,9 @@ def plan(
     while True:
         best = NOWHERE
         for job in by_bound:
-            if best != NOWHERE and (
-                bounds[job] < worth[best] or (bounds[job] == worth[best] and job > best)
+            if bounds[job] <= 0.0 or (
+                best != NOWHERE
+                and (bounds[job] < worth[best] or (bounds[job] == worth[best] and job > best))
             ):
                 break  # nor can any of those that follow be worth more
             if state[job] == _GONE:
