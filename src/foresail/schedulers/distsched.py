@@ -26,6 +26,7 @@ from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.plan import Candidate, choose
+from foresail.schedulers._packing.restarting import work_knowing
 from foresail.schedulers._packing.task_use import TaskUse, task_use
 from foresail.schedulers.kernels import packing as kernel
 
@@ -222,11 +223,7 @@ class DistSched:
         request = pending.job.stages[0].request
         work = told.get("cpu_time") or belief.scaled(max(request.cpus, 1e-9))
         done = max((self._done.get((pending.job.job_id, task), 0.0) for task in tasks), default=0.0)
-        if done <= 0.0:
-            return work.mean()
-        if float(work.survival(done)) <= 0.0:
-            return 2.0 * done
-        return work.given(done).mean()
+        return work_knowing(work, done)
 
     def _candidate(self, pending: PendingJob, now: float) -> Candidate:
         """A job as the kernel counts it: seconds from now."""
