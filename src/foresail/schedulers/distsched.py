@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
+from foresail.distributions.discretisation import atoms_of
+from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.allocation import Allocation
@@ -17,17 +19,20 @@ from foresail.model.decision import Decision, Placement, Start
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.plan import Candidate, choose
+from foresail.schedulers._packing.restarting import work_knowing
 from foresail.schedulers._packing.task_use import TaskUse, task_use
 from foresail.schedulers.kernels import packing as kernel
 
 _EVICTION_SHARE: Final = 0.95
+_EVICTIONS_ENOUGH: Final = 3
+_NODES: Final = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,9 @@ class DistSchedParameters:
     over_estimates
         What a job with a deadline is worth after it: nothing (``off``), or less and less (``on``).
     restarts
-        Remember how much work a task had done when it was evicted or stopped: it has more.
+        Remember how much work a task had done when it was evicted or stopped, for it has more, and
+        how much memory it held. Otherwise that of memory is remembered of a job after three
+        evictions alone: tasks that evict each other for ever would never end.
     slo_value, best_effort_value
         What a job with a deadline is worth until then; one without at its submission.
     best_effort_horizon_seconds
@@ -95,11 +102,17 @@ class DistSched:
         self._partition: dict[str, str] = {}
         self._number: dict[str, int] = {}
         self._placed: dict[Allocation, list[int]] = {}
-        self._uses: dict[str, tuple[Distribution, TaskUse]] = {}
+        self._uses: dict[str, tuple[Distribution, float, TaskUse]] = {}
         self._done: dict[tuple[str, int], float] = {}
+        self._evictions: dict[str, int] = {}
+        self._held: dict[str, float] = {}
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
-        """Remember how much work a task had done when it was evicted or stopped."""
+        """Remember what is known of a task that was evicted or stopped."""
+        if outcome.ended_because is EndedBecause.LOST:
+            self._evictions[job.job_id] = 1 + self._evictions.get(job.job_id, 0)
+            held = outcome.used.get("memory_max", 0.0)
+            self._held[job.job_id] = max(self._held.get(job.job_id, 0.0), held)
         if not self._parameters.restarts:
             return
         for task in outcome.tasks:
@@ -152,7 +165,10 @@ class DistSched:
                     self._machines.add(machine, (allocation, at), use)
         living = {each.job.job_id for each in view.pending}
         living |= {each.job.job_id for each in view.running}
-        self._uses = {name: use for name, use in self._uses.items() if name in living}
+        remembered: tuple[dict[str, Any], ...] = (self._uses, self._evictions, self._held)
+        for kept in remembered:
+            for job_id in [name for name in kept if name not in living]:
+                del kept[job_id]
 
     def _set_up(self, cluster: Cluster) -> None:
         """Machines of a cluster, with nothing on them."""
@@ -176,8 +192,9 @@ class DistSched:
     def _use(self, job: Job, prediction: Distribution) -> TaskUse:
         """What a task of the job is believed to use, worked out once for each belief."""
         known = self._uses.get(job.job_id)
-        if known is not None and known[0] is prediction:
-            return known[1]
+        least = self._least_memory(job.job_id)
+        if known is not None and known[0] is prediction and known[1] == least:
+            return known[2]
         told: Mapping[str, Distribution] = {}
         if self._is_shared and isinstance(prediction, UsageBelief):
             told = prediction.per_task
@@ -186,10 +203,18 @@ class DistSched:
         memory = told.get("memory", Point(request.memory_bytes))
         if not self._parameters.distribution:
             cpu, memory = Point(cpu.mean()), Point(memory.mean())
+        if least > 0.0:
+            atoms = atoms_of(memory, _NODES)
+            memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
         steps, bins = self._machines.steps, self._machines.bins
         use = task_use(cpu, memory, request.cpus, steps, bins)
-        self._uses[job.job_id] = prediction, use
+        self._uses[job.job_id] = prediction, least, use
         return use
+
+    def _least_memory(self, job_id: str) -> float:
+        """What a task of the job has held when it was evicted, as far as that is to be known."""
+        enough = 1 if self._parameters.restarts else _EVICTIONS_ENOUGH
+        return self._held[job_id] if self._evictions.get(job_id, 0) >= enough else 0.0
 
     def _work(self, pending: PendingJob, tasks: Sequence[int]) -> float:
         """Cpu seconds of the longest of some tasks, as far as they are known."""
@@ -198,11 +223,7 @@ class DistSched:
         request = pending.job.stages[0].request
         work = told.get("cpu_time") or belief.scaled(max(request.cpus, 1e-9))
         done = max((self._done.get((pending.job.job_id, task), 0.0) for task in tasks), default=0.0)
-        if done <= 0.0:
-            return work.mean()
-        if float(work.survival(done)) <= 0.0:
-            return 2.0 * done
-        return work.given(done).mean()
+        return work_knowing(work, done)
 
     def _candidate(self, pending: PendingJob, now: float) -> Candidate:
         """A job as the kernel counts it: seconds from now."""

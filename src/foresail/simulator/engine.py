@@ -90,8 +90,6 @@ def simulate_events(
         controller.predictor.reveal(truth)
     if isinstance(controller.predictor, NeedsRealUse):
         controller.predictor.reveal_use(used_by_job(workload))
-    in_parts = controller.state.starts_tasks
-    runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -104,6 +102,8 @@ def simulate_events(
             use, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
     else:
+        in_parts = controller.state.starts_tasks
+        runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
         execution = FixedRuntimes(
             runtime_of,
             job_of,

@@ -110,12 +110,18 @@ class SharedMachines:
         return (ComingEnd(allocation, now + delay + job.requested_seconds, EndedBecause.LIMIT),)
 
     def used(self, allocation: Allocation, now: float) -> dict[str, float]:
-        """Of tasks that have completed, what the truth says they use; of others, the work done."""
+        """Of tasks that have completed, what the truth says they use.
+
+        Of others, the most work that one has done, and the most memory that one holds.
+        """
         held = self._held[allocation]
         if held.running == 0:
             numbers = (self.task_names[self._number(slot)][1] for slot in held.slots)
             return self._use.of_tasks(allocation.job_id, numbers)
-        return {"cpu_time": max(self._work(slot, now) for slot in held.slots)}
+        return {
+            "cpu_time": max(self._work(slot, now) for slot in held.slots),
+            "memory_max": float(self._tasks[held.slots, kernel.MEMORY].max()),
+        }
 
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
         """What it has left is shared out before anything else happens."""

@@ -13,7 +13,7 @@ from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.schedulers._packing.machines import PackedMachines
-from foresail.schedulers._packing.plan import Candidate, choose, expected_worth
+from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.task_use import task_use
 from foresail.schedulers.kernels import packing as kernel
 
@@ -57,12 +57,30 @@ def test_cpu_rule(arguments, cpus):
     assert found == pytest.approx(cpus)
 
 
-def evicted(machines, use, tasks):
+def expected_worth(machines, candidate, places):
+    """What starting a candidate is worth with its tasks on these machines."""
+    used, counts = np.unique(np.asarray(places, np.int64), return_counts=True)
     reached = np.zeros_like(machines.masses)
     kernel.accumulate(machines.table, machines.masses, reached)
-    step = machines.steps[kernel.MEMORY]
-    row = machines.table[0], reached[0]
-    return kernel.eviction_probability(*row, use.row, use.masses, tasks, step)
+    return float(
+        kernel.expected_worth(
+            machines.table,
+            reached,
+            used,
+            counts.astype(np.int64),
+            used.size,
+            np.array(candidate.row),
+            candidate.use.row,
+            candidate.use.masses,
+            machines.steps,
+            np.zeros((used.size, 4)),
+        )
+    )
+
+
+def evicted(machines, use, tasks):
+    """The probability that nothing that a job is worth comes about."""
+    return 1.0 - expected_worth(machines, Candidate(use, tasks, 0.0, 1.0, 1.0, 1.0), (0,) * tasks)
 
 
 def test_eviction_probability():

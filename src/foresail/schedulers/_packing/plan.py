@@ -113,24 +113,3 @@ def choose(
         Choice(int(job), tuple(places[job, : candidates[job].tasks].tolist()), float(worth[job]))
         for job in order[:started]
     ]
-
-
-def expected_worth(machines: PackedMachines, candidate: Candidate, places: Sequence[int]) -> float:
-    """What starting a candidate is worth with its tasks on these machines."""
-    used, counts = np.unique(np.asarray(places, np.int64), return_counts=True)
-    reached = np.zeros_like(machines.masses)
-    kernel.accumulate(machines.table, machines.masses, reached)
-    return float(
-        kernel.expected_worth(
-            machines.table,
-            reached,
-            used,
-            counts.astype(np.int64),
-            used.size,
-            np.array(candidate.row),
-            candidate.use.row,
-            candidate.use.masses,
-            machines.steps,
-            np.zeros((used.size, 4)),
-        )
-    )

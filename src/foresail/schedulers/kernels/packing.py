@@ -154,19 +154,6 @@ def _exceeds(
 
 
 @bare_kernel
-def eviction_probability(
-    machine: Floats,
-    reached: Floats,
-    task: Floats,
-    task_masses: Floats,
-    tasks: int,
-    step: float,
-) -> float:
-    """That so many tasks of one job, which hold the same, do not fit beside a machine's others."""
-    return _exceeds(machine, reached, task, task_masses, MEMORY, tasks, step)
-
-
-@bare_kernel
 def actual_cpus(
     capacity: float, request: float, requested: float, cpus: float, used: float, tasks: int
 ) -> float:
@@ -236,7 +223,8 @@ def _outcome(
     if at <= free:
         found[0], found[1] = cpus, reached[CPU, at]
         return -2
-    found[0] = max(min(cpus, (capacity - least - at * step) / tasks), share)
+    used = least + at * step
+    found[0] = actual_cpus(capacity, request, machine[REQUESTED], cpus, used, tasks)
     found[1] = reached[CPU, at] - (reached[CPU, at - 1] if at > 0 else 0.0)
     return at - 1 if at > 0 else -2
 
@@ -610,8 +598,9 @@ def plan(
     while True:
         best = NOWHERE
         for job in by_bound:
-            if best != NOWHERE and (
-                bounds[job] < worth[best] or (bounds[job] == worth[best] and job > best)
+            if bounds[job] <= 0.0 or (
+                best != NOWHERE
+                and (bounds[job] < worth[best] or (bounds[job] == worth[best] and job > best))
             ):
                 break  # nor can any of those that follow be worth more
             if state[job] == _GONE:
