@@ -286,6 +286,26 @@ def _buying() -> None:
     place_jobs(none, np.ones(1), pieces, machines, timetable(1))
 
 
+def _packing() -> None:
+    """Tasks that share machines, packed by what is believed of their use."""
+    from foresail.control.policy import parse_policy
+    from foresail.model.event import NodeChanged
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
+    from foresail.simulator.conditions import ClusterConditions
+    from foresail.traces.generating import generate
+    from foresail.traces.generators.packing import PackingParameters
+    from foresail.traces.nodes import cluster_of
+
+    parameters = PackingParameters(hours=0.25, jobs=24, machines=6, most_tasks=12, load=1.2)
+    workload = generate("packing", parameters, 2)
+    assert workload.nodes is not None
+    node = cluster_of(workload.nodes).partitions[0].nodes[0]
+    shrinks = NodeChanged(300.0, replace(node, total=node.total * 0.5))
+    conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, node_changes=(shrinks,))
+    run_scenario(Scenario(workload, parse_policy("dist"), "nodes", conditions=conditions))
+
+
 SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
     {
         "texts": _texts,
@@ -300,6 +320,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
         "carbon": _carbon,
         "transient": _transient,
         "buying": _buying,
+        "packing": _packing,
     }
 )
 """By name."""

@@ -146,6 +146,9 @@ class SlowMachines:
             self.share(name, now)
         return tuple(ends.values())
 
+    def used(self, allocation, now):
+        return {}
+
     def on(self, name):
         return [task for task in self.tasks if task.machine == name]
 

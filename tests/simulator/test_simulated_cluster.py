@@ -204,6 +204,9 @@ class Trial:
 
     next_seconds = math.inf
 
+    def used(self, allocation, now):
+        return {}
+
     def advanced(self, now):
         raise AssertionError("nothing happens within it")
 
@@ -235,6 +238,9 @@ class Shared:
     """Processor sharing: of allocations on a node, each runs at its share of the speed."""
 
     next_seconds = math.inf
+
+    def used(self, allocation, now):
+        return {}
 
     def __init__(self, seconds):
         self.seconds = seconds

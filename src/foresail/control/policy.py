@@ -55,6 +55,21 @@ _PLANNING_AHEAD: Final = {
     "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
 }
 
+_POINTS: Final = "distsched(distribution=no,over_estimates=off,restarts=no)"
+_PACKING: Final = {
+    "dist": "distsched,usage",
+    "actual": f"{_POINTS},actual_usage",
+    "point": f"{_POINTS},usage(point=yes)",
+    "request": f"{_POINTS},usage(resources=requested)",
+    "dist-max": "distsched,usage(of=maximum)",
+    "actual-max": f"{_POINTS},actual_usage(of=maximum)",
+    "point-max": f"{_POINTS},usage(of=maximum,point=yes)",
+    "dist-no-dist": "distsched(distribution=no),usage(point=yes)",
+    "dist-no-pack": "distsched(cpu_risk=0,memory_risk=0),usage",
+    "dist-no-over": "distsched(over_estimates=off),usage",
+}
+"""DistSched and what it was compared with (spec 3sigma-distsched section 9)."""
+
 
 def dropping(text: str) -> str:
     """The short form of a policy that plans ahead, and drops hopeless jobs as published.
@@ -76,6 +91,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "foresail": "guarded_backfilling,similar",
         **_PLANNING_AHEAD,
         **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
+        **_PACKING,
         "rayon-cs": f"capacity,requested,{_BUMP}",
         "slearn-3sigma": "predicted_queues,history_point",
         "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
@@ -87,12 +103,12 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
-ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
-``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and ``task_fifo``; what it
-does with stages; and, which the paper proposes, the belief that joins history with pilots, and the
-choice of the surer of the two."""
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
+``0012-guard-by-reference.md``); 3Sigma, its ablations and baselines; TetriSched, its ablations and
+the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
+become hopeless are dropped. DistSched (``dist``), the points that it was compared with, and its
+ablations. ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and
+``task_fifo``; XX"""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 

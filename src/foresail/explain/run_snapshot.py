@@ -207,7 +207,7 @@ class LogFold:
                 self._happen(event, now)
             case ReasonsChanged(reasons=reasons, time=since):
                 self._reasons |= {job_id: (reason, since) for job_id, reason in reasons.items()}
-            case Instructed(instruction=Start(job_id=job_id) | Withdraw(job_id=job_id)):
+            case Instructed(instruction=Start(job_id=job_id, stage="") | Withdraw(job_id=job_id)):
                 self._reasons.pop(job_id, None)
             case Solved():
                 self._solved = record
@@ -254,7 +254,7 @@ class LogFold:
 def _past(attempt: EndedAttempt) -> PastAttempt:
     outcome = attempt.outcome
     start, end = outcome.start_seconds, outcome.end_seconds
-    held = attempt.job.held_by(outcome.stage, outcome.tasks)
+    held = attempt.job.held(outcome.stage, outcome.tasks)
     return PastAttempt(held, start, end, attempt.placement, outcome.ended_because)
 
 

@@ -11,6 +11,7 @@ from foresail.explain.chances import chance_of_start
 from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, reason_words
 from foresail.explain.replanning import PlanTeller
+from foresail.model.allocation import OfUnit, unit_of
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
@@ -222,10 +223,11 @@ class _Teller:
         if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._told_estimate:
             return None
         self._told_estimate = record.next_seconds
-        return (
+        return _of_part(
+            record,
             f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
             f"on; {duration(record.next_seconds)} are expected now (correction "
-            f"{record.count})."
+            f"{record.count}).",
         )
 
     def _of_event(self, event: Event) -> str | None:
@@ -236,7 +238,7 @@ class _Teller:
             case Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
-                return self._of_end(outcome)
+                return _of_part(outcome, self._of_end(outcome))
             case Cancelled(job_id=self._job_id):
                 return "Cancelled before it started."
         return None
@@ -269,18 +271,36 @@ class _Teller:
             return None
         match instruction:
             case Start(placement=placement):
-                attempt = 1 + self._run.jobs.attempts.get(self._job_id, 0)
+                attempt = 1 + self._run.jobs.attempts.get(unit_of(instruction), 0)
                 again = f" again (attempt {attempt})" if attempt > 1 else ""
                 waited = duration(now - self._run.jobs.waiting[self._job_id])
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)
-                return f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
+                sentence = (
+                    f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
+                )
+                return _of_part(instruction, sentence)
             case Preempt():
-                return f"Told to stop, to make room{self._replanning.for_whom()}."
+                if self._run.jobs.has_failed(self._job_id):
+                    return _of_part(instruction, "Told to stop: the job has failed.")
+                room = f"Told to stop, to make room{self._replanning.for_whom()}."
+                return _of_part(instruction, room)
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
+
+
+def _of_part(record: OfUnit, sentence: str) -> str:
+    """The sentence, with what of the job it is about where that is not all of it."""
+    if not record.stage:
+        return sentence
+    if not record.tasks:
+        what = "Stage"
+    else:
+        numbers = ", ".join(map(str, record.tasks))
+        what = f"Task{'s' if len(record.tasks) > 1 else ''} {numbers} of stage"
+    return f"{what} {record.stage}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def _margin(seconds: float) -> str:

@@ -38,9 +38,19 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """All partitions; immutable (what is free is state, and lives in ``control``)."""
+    """All partitions; immutable (what is free is state, and lives in ``control``).
+
+    Parameters
+    ----------
+    partitions
+        Whatever there is.
+    shared
+        Tasks share what their node has by what they really use, so that more may run there than
+        there is room for by what they ask for.
+    """
 
     partitions: tuple[Partition, ...]
+    shared: bool = False
 
     @property
     def total(self) -> Resources:

@@ -36,7 +36,8 @@ class FreeResources:
     """What is free, by partition and by node.
 
     Nodes are accounted where a placement names them; partitions always are. Where a node is down,
-    its partition has less room, even for placements that name no nodes. A job of one stage
+    its partition has less room, even for placements that name no nodes. Where nodes are shared,
+    less than nothing may be free, and there is room on every node that is up. A job of one stage
     holds its request once per task; a job of several holds ``Job.total`` in one partition.
     """
 
@@ -48,6 +49,7 @@ class FreeResources:
         self._is_shown = False
 
     def _consist_of(self, cluster: Cluster) -> None:
+        self._shared = cluster.shared
         self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
         self._largest = [p.total for p in cluster.partitions]
         self._rooms = Counter(  # the smallest places known: one task never spans two of them
@@ -203,6 +205,7 @@ class FreeResources:
         if most is None:
             rooms = self._rooms.items()
             most = sum(count * _tasks_within(request, room) for room, count in rooms)
+            most = math.inf if self._shared and most else most
             self._most_tasks[amounts] = most
         return most >= job.tasks
 
@@ -241,6 +244,8 @@ class FreeResources:
     def _lack_of_room(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         for account, name, amount in self._claims(job, placement):
             free = account[name]
+            if self._shared and account is not self._down:
+                continue
             if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
                 kind = _PARTITION if account is self._partitions else _NODE
                 return Misplacement.NO_ROOM, (

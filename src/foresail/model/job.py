@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from foresail.model.construction import quickly_made
@@ -119,8 +119,14 @@ class Job:
         """The job as if so many tasks of one of its stages were all of it: what these hold."""
         return replace(self, stages=(replace(stage, tasks=tasks),))
 
-    def held_by(self, stage: str, tasks: Sequence[int]) -> Job:
-        """The job as if what an allocation has of it were all of it (``Allocation``)."""
+    def held(self, stage: str, tasks: tuple[int, ...]) -> Job:
+        """The job as if what an allocation names of it were all of it.
+
+        Raises
+        ------
+        KeyError
+            If it has no such stage.
+        """
         if not stage:
             return self
         of = self.stage(stage)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -30,7 +31,10 @@ GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 class Outcome:
     """One ended attempt; times in seconds from the workload's origin.
 
-    ``slowdown`` is how many times longer it ran where it was than where the job runs best.
+    ``slowdown`` is how many times longer it ran where it was than where the job runs best. ``used``
+    is what was measured of each of its tasks, on average, by the names of
+    ``foresail.predictors.usage``; of an attempt that goes back, the most cpu time and memory of any
+    task.
     """
 
     job_id: str
@@ -42,6 +46,7 @@ class Outcome:
     slowdown: float = 1.0
     stage: str = ""
     tasks: tuple[int, ...] = ()
+    used: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def allocation(self) -> Allocation:

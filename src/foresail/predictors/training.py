@@ -10,6 +10,7 @@ from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.watching import Watch
 from foresail.predictors.event_order import START, SUBMISSION, Learning, order_of_events
 from foresail.predictors.kernels.feature_values import ATTRIBUTES
+from foresail.traces.quantities import used_by_job
 from foresail.traces.workload import Workload
 
 
@@ -40,6 +41,7 @@ def train(
     runtime = workload.runtime_seconds
     known = np.isfinite(runtime) & (runtime >= 0.0)
     jobs = list(workload.specifications())
+    used = used_by_job(workload) if workload.usage is not None else {}
     watcher = capabilities_of_predictor(predictor).watches_starts
     order = order_of_events(workload, known, learning)
     events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)
@@ -56,5 +58,6 @@ def train(
         else:
             start = time - float(runtime[slot]) if learning == "on_completion" else time
             end = start + float(runtime[slot])
-            predictor.observe(job, Outcome(job.job_id, start, end))
+            told = used.get(job.job_id, {})
+            predictor.observe(job, Outcome(job.job_id, start, end, used=told))
     return int(known.sum())

@@ -32,6 +32,8 @@ class UsagePredictor:
         As for the predictor ``history``; ``unknown_seconds`` has no meaning here.
     quantities
         Some of ``QUANTITIES``.
+    point_only
+        1 to believe the winning estimate alone, 0 to believe the winner's whole history.
 
     Raises
     ------
@@ -43,13 +45,15 @@ class UsagePredictor:
         self,
         parameters: HistoryParameters | None = None,
         quantities: Iterable[str] = QUANTITIES,
+        *,
+        point_only: int = 0,
     ) -> None:
         self.histories: dict[str, HistoryPredictor] = {}
         for name in quantities:
             if name not in QUANTITIES:
                 raise UnknownNameError("quantity", name, QUANTITIES)
             self.histories[name] = HistoryPredictor(
-                parameters or HistoryParameters(), point_only=0, limited=0
+                parameters or HistoryParameters(), point_only=point_only, limited=0
             )
 
     def predict(self, job: Job, now: float) -> Mapping[str, Distribution]:

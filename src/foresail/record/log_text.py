@@ -13,6 +13,7 @@ from typing import Any, Final, get_type_hints
 import pydantic
 
 from foresail.model import decision, event
+from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
@@ -48,13 +49,14 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
     decision.WakeAt: _WHOLE_JOB,
     event.EstimateExpired: _WHOLE_JOB,
-    Outcome: _WHOLE_JOB,
+    Outcome: {**_WHOLE_JOB, "used": {}},
+    Cluster: {"shared": False},
     Stage: {"together": True},
     records.Manifest: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
     AlikeReasons: {"numbers": {}, "by_job": {}},
-    records.Solved: {"failure": ""},
+    records.Solved: {"failure": "", "left_out": 0},
     records.Decided: {
         "places": {},
         "dropped": [],

@@ -96,6 +96,7 @@ class RunFold:
         self._lessons: dict[tuple[object, ...], Lesson] = {}
         self._recalled = 0
         self._state = State(cluster, starts_tasks=starts_tasks)
+        self._state.passages = []
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._believed: set[str] = set()  # of whom the state does not have the latest belief

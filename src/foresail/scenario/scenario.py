@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -97,10 +97,12 @@ class Scenario:
             If the workload does not say which nodes, or how many processors, there are.
         """
         if isinstance(self.place, Cluster):
-            return self.place
-        if self.place == "processors":
-            return Cluster.of_processors(self.jobs.processors)
-        return nodes_of(self.jobs)
+            cluster = self.place
+        elif self.place == "processors":
+            cluster = Cluster.of_processors(self.jobs.processors)
+        else:
+            cluster = nodes_of(self.jobs)
+        return replace(cluster, shared=True) if self.conditions.share_nodes else cluster
 
     @property
     def policy_in_force(self) -> Policy:

@@ -15,7 +15,7 @@ from foresail.model.allocation import Allocation, unit_of
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import NeedsRealUse, NeedsTruth
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
@@ -26,6 +26,7 @@ from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
 from foresail.simulator.truth import runtimes_of_allocations
+from foresail.traces.quantities import used_by_job
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
@@ -87,8 +88,8 @@ def simulate_events(
     truth = workload.truth()
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(truth)
-    in_parts = controller.state.starts_tasks
-    runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
+    if isinstance(controller.predictor, NeedsRealUse):
+        controller.predictor.reveal_use(used_by_job(workload))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -101,6 +102,8 @@ def simulate_events(
             use, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
     else:
+        in_parts = controller.state.starts_tasks
+        runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
         execution = FixedRuntimes(
             runtime_of,
             job_of,

@@ -41,6 +41,10 @@ class ExecutionModel(Protocol):
         """There are other nodes from now on; what runs has its end."""
         ...
 
+    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:
+        """What is measured of an allocation that is about to end (``Outcome.used``)."""
+        ...
+
     @property
     def next_seconds(self) -> float:
         """When something happens that may end or move what was not told; infinity if nothing."""
@@ -108,6 +112,10 @@ class FixedRuntimes:
     def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
         """What starts from now on runs longer on those of these nodes that it does not prefer."""
         self._slowdowns = Slowdowns(cluster)
+
+    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002 - unknown
+        """Nothing is measured."""
+        return {}
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing happens
         """None: all are told at the start."""

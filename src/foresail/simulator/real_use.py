@@ -43,6 +43,23 @@ class RealUse:
     segments: NDArray[np.float64]
     bounds: Mapping[str, NDArray[np.int64]]
 
+    def of_tasks(self, job_id: str, tasks: Iterable[int]) -> dict[str, float]:
+        """What some tasks of a job use, as ``foresail.traces.quantities`` has it of whole jobs."""
+        bounds = self.bounds[job_id]
+        parts = [self.segments[bounds[task] : bounds[task + 1]] for task in tasks]
+        rows = np.concatenate(parts)
+        seconds = rows[:, SEGMENT_SECONDS]
+        cpus, memory = rows[:, SEGMENT_CPUS], rows[:, SEGMENT_MEMORY]
+        work, held, lasted = float(seconds @ cpus), float(seconds @ memory), float(seconds.sum())
+        return {
+            "cpu": work / lasted,
+            "memory": held / lasted,
+            "cpu_time": work / len(parts),
+            "memory_time": held / len(parts),
+            "cpu_max": float(cpus.max()),
+            "memory_max": float(memory.max()),
+        }
+
 
 def real_use(workload: Workload, cluster: Cluster) -> RealUse:
     """What every task uses: the averages of the usage table, period by period.

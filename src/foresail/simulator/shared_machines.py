@@ -109,6 +109,20 @@ class SharedMachines:
             return ()
         return (ComingEnd(allocation, now + delay + job.requested_seconds, EndedBecause.LIMIT),)
 
+    def used(self, allocation: Allocation, now: float) -> dict[str, float]:
+        """Of tasks that have completed, what the truth says they use.
+
+        Of others, the most work that one has done, and the most memory that one holds.
+        """
+        held = self._held[allocation]
+        if held.running == 0:
+            numbers = (self.task_names[self._number(slot)][1] for slot in held.slots)
+            return self._use.of_tasks(allocation.job_id, numbers)
+        return {
+            "cpu_time": max(self._work(slot, now) for slot in held.slots),
+            "memory_max": float(self._tasks[held.slots, kernel.MEMORY].max()),
+        }
+
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
         """What it has left is shared out before anything else happens."""
         for slot in self._held.pop(allocation).slots:
@@ -238,3 +252,15 @@ class SharedMachines:
         self._task_links = np.concatenate((self._task_links, self._task_links))
         self._news = np.empty((2 * rows * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS))
         self._free += range(rows, 2 * rows)
+
+    def _number(self, slot: int) -> int:
+        return int(self._task_links[slot, kernel.NUMBER])
+
+    def _work(self, slot: int, now: float) -> float:
+        """Cpu seconds that a task has done by now."""
+        row = self._tasks[slot]
+        work = float(row[kernel.WORK])
+        if self._task_links[slot, kernel.ON] == kernel.NONE:
+            return work
+        going = (now - row[kernel.SINCE]) * row[kernel.PACE]
+        return work + float(min(going, row[kernel.REMAINING]) * row[kernel.DEMAND])

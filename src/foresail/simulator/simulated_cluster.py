@@ -163,6 +163,7 @@ class SimulatedCluster:
 
     def _end(self, allocation: Allocation, now: float, because: EndedBecause) -> Ended:
         running = self._running.pop(allocation)
+        used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
         outcome = Outcome(
@@ -173,6 +174,7 @@ class SimulatedCluster:
             attempt=attempt,
             stage=stage,
             tasks=tasks,
+            used=used,
         )
         return Ended(now, outcome)
 
@@ -197,20 +199,12 @@ class SimulatedCluster:
         left = self._room.copy()
         lost = []
         for allocation, running in self._running.items():
-            held = _held(self._job_of(allocation.job_id), allocation)
+            held = self._job_of(allocation.job_id).held(allocation.stage, allocation.tasks)
             if left.has_room(held, running.placement):
                 left.take(held, running.placement)
             else:
                 lost.append(allocation)
         return lost
-
-
-def _held(job: Job, allocation: Allocation) -> Job:
-    """What an allocation holds: what its job does, or the part that it is of."""
-    if not allocation.stage:
-        return job
-    stage = job.stage(allocation.stage)
-    return job.part(stage, len(allocation.tasks) or stage.tasks)
 
 
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:

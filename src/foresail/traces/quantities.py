@@ -56,6 +56,17 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
     return values.fill_null(np.nan).to_numpy().astype(np.float64)
 
 
+def used_by_job(workload: Workload) -> dict[str, dict[str, float]]:
+    """All quantities but the runtime that are known of each job, by its id."""
+    names = [name for name in QUANTITIES if name != "runtime"]
+    columns = [quantity(workload, name).tolist() for name in names]
+    rows = zip(workload.jobs["job_id"].to_list(), *columns, strict=True)
+    return {
+        job_id: {name: value for name, value in zip(names, values, strict=True) if value == value}
+        for job_id, *values in rows
+    }
+
+
 def _integral(column: str) -> pl.Expr:
     """Value times seconds over the periods in which the value is known."""
     return (pl.col(column) * _SECONDS).sum()

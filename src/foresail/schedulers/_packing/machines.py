@@ -1,0 +1,68 @@
+"""Machines and what the tasks on them use together, kept from one decision to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.schedulers._packing.task_use import TaskUse
+from foresail.schedulers.kernels import packing as kernel
+
+Floats = NDArray[np.float64]
+
+
+class PackedMachines:
+    """The distribution of what is used of each machine, as tasks come and go.
+
+    Parameters
+    ----------
+    capacities
+        Of cpus and memory; shape (machines, 2). That of memory is where it evicts.
+    bins
+        Into how many steps the largest machine is divided.
+    seed
+        Of the order by lot of machines that are alike in all else.
+    """
+
+    def __init__(self, capacities: Floats, bins: int, seed: int = 0) -> None:
+        count = len(capacities)
+        self.bins = bins
+        self._capacities = capacities
+        self.steps = np.maximum(capacities.max(axis=0, initial=0.0), 1e-300) / (bins - 1)
+        self.table = np.zeros((count, kernel.MACHINE_COLUMNS))
+        self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = capacities
+        self.masses = np.zeros((count, kernel.RESOURCES, bins))
+        self.masses[:, :, 0] = 1.0
+        self.ranks = np.random.default_rng(seed).permutation(count)
+        self._tasks: list[dict[Hashable, TaskUse]] = [{} for _ in range(count)]
+
+    def add(self, machine: int, task: Hashable, use: TaskUse) -> None:
+        """A task runs there from now on."""
+        self._tasks[machine][task] = use
+        kernel.add_task(self.table[machine], self.masses[machine], use.row, use.masses)
+
+    def remove(self, machine: int, task: Hashable) -> None:
+        """A task runs there no more: taken off, or all the others added up again."""
+        use = self._tasks[machine].pop(task)
+        if not kernel.remove_task(self.table[machine], self.masses[machine], use.row, use.masses):
+            self.make_anew(machine)
+
+    def offer(self, up: NDArray[np.bool_]) -> None:
+        """Have these machines alone taken into account; shape (machines,)."""
+        offered = np.where(up[:, np.newaxis], self._capacities, -1.0)
+        self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
+
+    def tasks_on(self, machine: int) -> Sequence[Hashable]:
+        """What runs there, in order of start."""
+        return tuple(self._tasks[machine])
+
+    def make_anew(self, machine: int) -> None:
+        """Add up what all tasks of a machine use."""
+        row, masses = self.table[machine], self.masses[machine]
+        row[kernel.CAPACITY + kernel.RESOURCES :] = 0.0
+        masses[:] = 0.0
+        masses[:, 0] = 1.0
+        for use in self._tasks[machine].values():
+            kernel.add_task(row, masses, use.row, use.masses)

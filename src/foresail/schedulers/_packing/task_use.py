@@ -1,0 +1,60 @@
+"""What a task uses of cpu and memory, on the steps that packing counts in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.distributions.discretisation import atoms_of
+from foresail.distributions.kernels.convolution import bin_onto_nodes
+from foresail.model.distribution import Distribution
+from foresail.schedulers.kernels import packing as kernel
+
+_NODES = 17
+
+
+class TaskUse(NamedTuple):
+    """A row of ``kernels.packing``'s tasks, and its masses, shape (resources, bins)."""
+
+    row: NDArray[np.float64]
+    masses: NDArray[np.float64]
+
+
+def task_use(
+    cpus: Distribution,
+    memory_bytes: Distribution,
+    cpu_request: float,
+    steps: NDArray[np.float64],
+    bins: int,
+) -> TaskUse:
+    """What is believed of a task's use, each probability shared by the steps around its value.
+
+    The expected use is kept, but for what lies beyond the last step.
+
+    Parameters
+    ----------
+    cpus, memory_bytes
+        Beliefs about its use.
+    cpu_request
+        What it asked for: shares of cpus are in proportion to it.
+    steps
+        Of cpus and of memory.
+    bins
+        How many steps an excess over the least use may have.
+    """
+    row = np.zeros(kernel.TASK_COLUMNS)
+    masses = np.zeros((kernel.RESOURCES, bins))
+    row[kernel.TASK_REQUEST] = cpu_request
+    for resource, belief in ((kernel.CPU, cpus), (kernel.MEMORY, memory_bytes)):
+        atoms = atoms_of(belief, _NODES)
+        least = float(atoms.values[0])
+        excess = (atoms.values - least) / steps[resource]
+        inside = excess <= bins - 1
+        nodes = np.arange(bins, dtype=np.float64)
+        masses[resource] = bin_onto_nodes(excess[inside], atoms.masses[inside], nodes)
+        row[kernel.TASK_LEAST + resource] = least
+        row[kernel.TASK_EXPECTED + resource] = atoms.mean()
+        row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]
+    return TaskUse(row, masses)

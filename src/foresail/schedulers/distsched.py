@@ -1,0 +1,292 @@
+"""DistSched: packs tasks onto shared machines by the distributions of what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from foresail.distributions.discretisation import atoms_of
+from foresail.distributions.empirical import Empirical
+from foresail.distributions.point import Point
+from foresail.distributions.usage_belief import UsageBelief
+from foresail.model.allocation import Allocation
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Placement, Start
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail.model.job import Job
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.registry import register
+from foresail.model.resources import Resources
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.plan import Candidate, choose
+from foresail.schedulers._packing.restarting import work_knowing
+from foresail.schedulers._packing.task_use import TaskUse, task_use
+from foresail.schedulers.kernels import packing as kernel
+
+_EVICTION_SHARE: Final = 0.95
+_EVICTIONS_ENOUGH: Final = 3
+_NODES: Final = 17
+
+
+@dataclass(frozen=True, slots=True)
+class DistSchedParameters:
+    """Parameters of ``distsched``.
+
+    Parameters
+    ----------
+    distribution
+        Plan with whole beliefs about cpu and memory; otherwise with their means alone.
+    cpu_risk, memory_risk
+        A task is put where cpus or memory are too few with a smaller probability than these
+        (optimistic over-packing); 0: only where they are certainly enough.
+    over_estimates
+        What a job with a deadline is worth after it: nothing (``off``), or less and less (``on``).
+    restarts
+        Remember how much work a task had done when it was evicted or stopped, for it has more, and
+        how much memory it held. Otherwise that of memory is remembered of a job after three
+        evictions alone: tasks that evict each other for ever would never end.
+    slo_value, best_effort_value
+        What a job with a deadline is worth until then; one without at its submission.
+    best_effort_horizon_seconds
+        How long after its submission a job without a deadline is worth nothing more than others.
+    bins
+        Into how many steps the largest machine is divided.
+    seed
+        Of the order by lot among machines that are alike.
+    """
+
+    distribution: bool = True
+    cpu_risk: float = 0.10
+    memory_risk: float = 0.05
+    over_estimates: Literal["off", "on"] = "on"
+    restarts: bool = True
+    slo_value: float = 1000.0
+    best_effort_value: float = 1.0
+    best_effort_horizon_seconds: float = 18_000.0
+    bins: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("cpu_risk", "memory_risk"):
+            _require(0.0 <= getattr(self, name) <= 1.0, name, getattr(self, name), "from 0 to 1")
+        for name in ("slo_value", "best_effort_value", "best_effort_horizon_seconds"):
+            value = getattr(self, name)
+            _require(0.0 < value < float("inf"), name, value, "above 0")
+        _require(2 <= self.bins <= 4096, "bins", self.bins, "from 2 to 4096")
+        _require(self.seed >= 0, "seed", self.seed, "0 or above")
+
+
+@register("scheduler", "distsched", parameters=DistSchedParameters)
+class DistSched:
+    """Packs tasks by distributions of their use: the most expected value first, risks bounded.
+
+    Where tasks may start apart they do. Where nodes are not shared, a task uses what it asked for;
+    where they are not known, each partition counts as one. Source: paper 000, chapter 5.
+    """
+
+    starts_tasks: Literal[True] = True
+
+    def __init__(self, parameters: DistSchedParameters) -> None:
+        self._parameters = parameters
+        self._cluster: Cluster | None = None
+        self._machines = PackedMachines(np.zeros((0, kernel.RESOURCES)), 2)
+        self._is_shared = self._are_nodes = True
+        self._names: list[str] = []
+        self._partition: dict[str, str] = {}
+        self._number: dict[str, int] = {}
+        self._placed: dict[Allocation, list[int]] = {}
+        self._uses: dict[str, tuple[Distribution, float, TaskUse]] = {}
+        self._done: dict[tuple[str, int], float] = {}
+        self._evictions: dict[str, int] = {}
+        self._held: dict[str, float] = {}
+
+    def part_ended(self, job: Job, outcome: Outcome) -> None:
+        """Remember what is known of a task that was evicted or stopped."""
+        if outcome.ended_because is EndedBecause.LOST:
+            self._evictions[job.job_id] = 1 + self._evictions.get(job.job_id, 0)
+            held = outcome.used.get("memory_max", 0.0)
+            self._held[job.job_id] = max(self._held.get(job.job_id, 0.0), held)
+        if not self._parameters.restarts:
+            return
+        for task in outcome.tasks:
+            key = job.job_id, task
+            if outcome.ended_because in GOES_BACK:
+                work = outcome.used.get("cpu_time", 0.0)
+                self._done[key] = max(self._done.get(key, 0.0), work)
+            else:
+                self._done.pop(key, None)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """The starts of one cycle."""
+        self._follow(view)
+        self._machines.offer(
+            np.array([name in self._free(view) for name in self._names], dtype=np.bool_)
+        )
+        pending = list(view.pending)
+        candidates = [self._candidate(each, view.now) for each in pending]
+        risks = (self._parameters.cpu_risk, self._parameters.memory_risk)
+        choices = choose(self._machines, candidates, risks)
+        starts: list[Start] = []
+        for choice in choices:
+            starts += self._starts(pending[choice.candidate], choice.machines)
+        chosen = {choice.candidate for choice in choices}
+        waiting = {
+            each.job.job_id: Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+            for ahead, each in enumerate(pending)
+            if ahead not in chosen
+        }
+        return Decision(starts=tuple(starts), reasons=waiting)
+
+    def _free(self, view: ClusterView) -> Mapping[str, Resources]:
+        """What is free on each machine that is up."""
+        return view.free_nodes if self._are_nodes else view.free
+
+    def _follow(self, view: ClusterView) -> None:
+        """Let the machines be as the view has them: what runs where."""
+        if view.cluster is not self._cluster:
+            self._set_up(view.cluster)
+        running = {each.allocation: each for each in view.running}
+        for allocation in [each for each in self._placed if each not in running]:
+            for at, machine in enumerate(self._placed.pop(allocation)):
+                self._machines.remove(machine, (allocation, at))
+        for allocation, each in running.items():
+            if allocation not in self._placed:
+                use = self._use(each.job, each.prediction)
+                places = [self._number[name] for name in _nodes(each.placement)]
+                self._placed[allocation] = places
+                for at, machine in enumerate(places):
+                    self._machines.add(machine, (allocation, at), use)
+        living = {each.job.job_id for each in view.pending}
+        living |= {each.job.job_id for each in view.running}
+        remembered: tuple[dict[str, Any], ...] = (self._uses, self._evictions, self._held)
+        for kept in remembered:
+            for job_id in [name for name in kept if name not in living]:
+                del kept[job_id]
+
+    def _set_up(self, cluster: Cluster) -> None:
+        """Machines of a cluster, with nothing on them."""
+        places = [
+            (each.name, part.name, each.total)
+            for part in cluster.partitions
+            for each in (part.nodes or (part,))
+        ]
+        self._cluster = cluster
+        self._names = [name for name, _, _ in places]
+        self._partition = {name: partition for name, partition, _ in places}
+        self._are_nodes = any(part.nodes for part in cluster.partitions)
+        self._number = {name: number for number, name in enumerate(self._names)}
+        self._is_shared = cluster.shared
+        share = _EVICTION_SHARE if cluster.shared else 1.0
+        capacities = np.array([(each.cpus, share * each.memory_bytes) for _, _, each in places])
+        self._machines = PackedMachines(capacities, self._parameters.bins, self._parameters.seed)
+        self._placed = {}
+        self._uses = {}
+
+    def _use(self, job: Job, prediction: Distribution) -> TaskUse:
+        """What a task of the job is believed to use, worked out once for each belief."""
+        known = self._uses.get(job.job_id)
+        least = self._least_memory(job.job_id)
+        if known is not None and known[0] is prediction and known[1] == least:
+            return known[2]
+        told: Mapping[str, Distribution] = {}
+        if self._is_shared and isinstance(prediction, UsageBelief):
+            told = prediction.per_task
+        request = job.stages[0].request
+        cpu = told.get("cpu", Point(request.cpus))
+        memory = told.get("memory", Point(request.memory_bytes))
+        if not self._parameters.distribution:
+            cpu, memory = Point(cpu.mean()), Point(memory.mean())
+        if least > 0.0:
+            atoms = atoms_of(memory, _NODES)
+            memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
+        steps, bins = self._machines.steps, self._machines.bins
+        use = task_use(cpu, memory, request.cpus, steps, bins)
+        self._uses[job.job_id] = prediction, least, use
+        return use
+
+    def _least_memory(self, job_id: str) -> float:
+        """What a task of the job has held when it was evicted, as far as that is to be known."""
+        enough = 1 if self._parameters.restarts else _EVICTIONS_ENOUGH
+        return self._held[job_id] if self._evictions.get(job_id, 0) >= enough else 0.0
+
+    def _work(self, pending: PendingJob, tasks: Sequence[int]) -> float:
+        """Cpu seconds of the longest of some tasks, as far as they are known."""
+        belief = pending.prediction
+        told = belief.per_task if isinstance(belief, UsageBelief) else {}
+        request = pending.job.stages[0].request
+        work = told.get("cpu_time") or belief.scaled(max(request.cpus, 1e-9))
+        done = max((self._done.get((pending.job.job_id, task), 0.0) for task in tasks), default=0.0)
+        return work_knowing(work, done)
+
+    def _candidate(self, pending: PendingJob, now: float) -> Candidate:
+        """A job as the kernel counts it: seconds from now."""
+        parameters, job = self._parameters, pending.job
+        tasks = _startable(pending)
+        use = self._use(job, pending.prediction)
+        work = self._work(pending, tasks)
+        deadline = job.deadline_seconds
+        if deadline is None:
+            begins = job.submit_seconds - now
+            return Candidate(
+                use,
+                len(tasks),
+                work,
+                parameters.best_effort_value,
+                begins,
+                begins + parameters.best_effort_horizon_seconds,
+                1e-6 * parameters.best_effort_value,
+            )
+        worth, left = parameters.slo_value, deadline - now
+        if parameters.over_estimates == "off":
+            return Candidate(use, len(tasks), work, worth, left, left)
+        lasts = work / max(float(use.row[kernel.TASK_EXPECTED]), 1e-9)
+        falls = max(deadline - job.submit_seconds, max(-left, 0.0) + 2.0 * lasts)
+        least = 1e-3 * parameters.best_effort_value
+        return Candidate(use, len(tasks), work, worth, left, left + falls, least)
+
+    def _starts(self, pending: PendingJob, machines: Sequence[int]) -> Iterator[Start]:
+        """The starts of a job, whole or task by task."""
+        names = [self._names[machine] for machine in machines]
+        if not pending.startable:
+            yield Start(pending.job.job_id, self._placement(names))
+            return
+        left = iter(names)
+        for each in pending.startable:
+            together = each.stage.together
+            parts = [()] if together else [(task,) for task in each.tasks]
+            for tasks in parts:
+                placement = self._placement(list(islice(left, len(each.tasks) if together else 1)))
+                yield Start(pending.job.job_id, placement, stage=each.stage.name, tasks=tasks)
+
+    def _placement(self, names: Sequence[str]) -> Placement:
+        nodes = {name: names.count(name) for name in dict.fromkeys(names)}
+        partitions: dict[str, int] = {}
+        for name, count in nodes.items():
+            partition = self._partition[name]
+            partitions[partition] = partitions.get(partition, 0) + count
+        return Placement(tuple(partitions.items()), tuple(nodes.items()) if self._are_nodes else ())
+
+
+def _startable(pending: PendingJob) -> list[int]:
+    """Numbers of the tasks that may start now."""
+    if not pending.startable:
+        return list(range(pending.job.tasks))
+    return [task for each in pending.startable for task in each.tasks]
+
+
+def _nodes(placement: Placement) -> Iterator[str]:
+    for name, count in placement.tasks_by_node or placement.tasks_by_partition:
+        for _ in range(count):
+            yield name
+
+
+def _require(holds: bool, field: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputError("out of range", field=field, value=value, expected=expected)

@@ -1,0 +1,675 @@
+"""Packing tasks onto machines by the distributions of what they use: 3Sigma's chapter on DistSched.
+
+What is used of a resource is a certain amount, the least that is possible, and an excess above it,
+which is a distribution on multiples of a step (``masses``; what is missing from 1 lies beyond the
+last). So points are exact, and machines of different sizes have one step. Spec 3sigma-distsched,
+sections 7.2 to 7.7.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, part
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+CPU: Final = 0
+MEMORY: Final = 1
+RESOURCES: Final = 2
+
+CAPACITY: Final = 0
+LEAST: Final = 2
+EXPECTED: Final = 4
+HIGHEST: Final = 6
+REQUESTED: Final = 8
+MACHINE_COLUMNS: Final = 9
+"""A row of machines, of cpu and of memory each: the capacity (that of memory is where it evicts);
+the least that its tasks use together, what they are expected to use, and the highest step of their
+excess. What its tasks asked for of cpus."""
+
+TASK_LEAST: Final = 0
+TASK_EXPECTED: Final = 2
+TASK_HIGHEST: Final = 4
+TASK_REQUEST: Final = 6
+TASK_COLUMNS: Final = 7
+"""A row of tasks: as of machines, of one task."""
+
+WORK: Final = 0
+TASKS: Final = 1
+VALUE: Final = 2
+FULL_UNTIL: Final = 3
+ZERO_FROM: Final = 4
+LEAST_VALUE: Final = 5
+JOB_COLUMNS: Final = 6
+"""A row of jobs: cpu seconds of each task, how many tasks it has, what it is worth if it ends
+within so many seconds from now, after how many that has fallen to zero, straight (at once if they
+are the same), and what is left of it in any case."""
+
+NOWHERE: Final = -1
+_ROUNDING: Final = 1e-9
+_MILLIONTHS: Final = 1e6
+_IMPOSSIBLE: Final = np.iinfo(np.int32).max
+
+
+@part
+def _steps_within(room: float, step: float) -> int:
+    """How many whole steps there is room for; below 0: not even for none."""
+    if room < -_ROUNDING * step:
+        return -1
+    return int(min(room / step + _ROUNDING * 1e3, 1e9))
+
+
+@part
+def _add(
+    machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats, resource: int
+) -> None:
+    """Add what a task uses of a resource to what a machine's tasks do (equation 5.2)."""
+    highest = int(task[TASK_HIGHEST + resource])
+    masses, more = machine_masses[resource], task_masses[resource]
+    bins = masses.size
+    reached = min(int(machine[HIGHEST + resource]) + highest, bins - 1)
+    for at in range(reached, -1, -1):
+        total = 0.0
+        for step in range(min(at, highest) + 1):
+            total += more[step] * masses[at - step]
+        masses[at] = total
+    machine[HIGHEST + resource] = reached
+    machine[LEAST + resource] += task[TASK_LEAST + resource]
+    machine[EXPECTED + resource] += task[TASK_EXPECTED + resource]
+
+
+@bare_kernel
+def add_task(machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats) -> None:
+    """Let one more task run on a machine: rows of tables, masses of shape (resources, steps)."""
+    for resource in range(RESOURCES):
+        _add(machine, machine_masses, task, task_masses, resource)
+    machine[REQUESTED] += task[TASK_REQUEST]
+
+
+@bare_kernel
+def remove_task(machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats) -> bool:
+    """Take a task off a machine again: division, which undoes the sum step by step.
+
+    Errors grow where the task is not most likely to use its least; then, and where what is left is
+    no distribution, the answer is False and the machine is to be made anew from its other tasks.
+    """
+    for resource in range(RESOURCES):
+        if task_masses[resource, 0] < 0.5:
+            return False
+    for resource in range(RESOURCES):
+        masses, less = machine_masses[resource], task_masses[resource]
+        highest = int(task[TASK_HIGHEST + resource])
+        reached = int(machine[HIGHEST + resource])
+        for at in range(reached + 1):
+            total = masses[at]
+            for step in range(1, min(at, highest) + 1):
+                total -= less[step] * masses[at - step]
+            if total < -_ROUNDING:
+                return False
+            masses[at] = max(total / less[0], 0.0)
+        machine[LEAST + resource] -= task[TASK_LEAST + resource]
+        machine[EXPECTED + resource] -= task[TASK_EXPECTED + resource]
+        while reached > 0 and masses[reached] <= _ROUNDING:
+            masses[reached] = 0.0
+            reached -= 1
+        machine[HIGHEST + resource] = reached
+    machine[REQUESTED] -= task[TASK_REQUEST]
+    return True
+
+
+@part
+def _exceeds(
+    machine: Floats,
+    reached: Floats,
+    task: Floats,
+    task_masses: Floats,
+    resource: int,
+    tasks: int,
+    step: float,
+) -> float:
+    """Probability that some tasks that all use the same, and a machine's others, use too much.
+
+    ``reached`` is the probability of each excess of the machine's tasks or less. Just as much as
+    there is is not too much (equation 5.1).
+    """
+    room = machine[CAPACITY + resource] - machine[LEAST + resource]
+    steps = _steps_within(room - tasks * task[TASK_LEAST + resource], step)
+    highest = int(task[TASK_HIGHEST + resource])
+    there = int(machine[HIGHEST + resource])
+    top = reached[resource, there]
+    if steps >= there + tasks * highest and top > 1.0 - _ROUNDING:
+        within = 0.0
+        for at in range(highest + 1):
+            within += task_masses[resource, at]
+        return 1.0 - within if within < 1.0 - _ROUNDING else 0.0
+    fits = 0.0
+    for at in range(min(highest, steps // tasks) + 1 if steps >= 0 else 0):
+        fits += task_masses[resource, at] * reached[resource, min(steps - tasks * at, there)]
+    return max(1.0 - fits, 0.0)
+
+
+@bare_kernel
+def actual_cpus(
+    capacity: float, request: float, requested: float, cpus: float, used: float, tasks: int
+) -> float:
+    """What each of so many equal tasks gets of a machine's cpus (section 7.2).
+
+    Parameters
+    ----------
+    capacity
+        Cpus of the machine.
+    request, cpus
+        What a task asked for, and would use alone.
+    requested, used
+        What the machine's other tasks asked for, and use.
+    tasks
+        How many tasks of the job are put there.
+    """
+    share = capacity * request / (tasks * request + requested)
+    if cpus <= share:
+        return cpus
+    if used > capacity - tasks * share:
+        return share
+    return min(cpus, (capacity - used) / tasks)
+
+
+@part
+def _worth(job: Floats, seconds: float) -> float:
+    """What a job is worth that ends so long from now."""
+    if seconds <= job[FULL_UNTIL]:
+        return float(job[VALUE])
+    falls = job[ZERO_FROM] - job[FULL_UNTIL]
+    if falls <= 0.0:
+        return float(job[LEAST_VALUE])
+    left = 1.0 - (seconds - job[FULL_UNTIL]) / falls
+    return float(max(job[VALUE] * left, job[LEAST_VALUE]))
+
+
+@part
+def _outcome(
+    machine: Floats,
+    reached: Floats,
+    request: float,
+    cpus: float,
+    tasks: int,
+    at: int,
+    step: float,
+    found: Floats,
+) -> int:
+    """The next more favourable outcome of what a task gets on a machine, from the worst one on.
+
+    ``at`` is where to go on: -1 at first. ``found`` is given the cpus and the probability; the
+    answer is where to go on from then, or -2: that was the last.
+    """
+    capacity, least = machine[CAPACITY + CPU], machine[LEAST + CPU]
+    there = int(machine[HIGHEST + CPU])
+    share = capacity * request / (tasks * request + machine[REQUESTED])
+    if cpus <= share:
+        found[0], found[1] = cpus, 1.0
+        return -2
+    shared = _steps_within(capacity - tasks * share - least, step)
+    free = _steps_within(capacity - tasks * cpus - least, step)
+    if at == -1:
+        crowded = 1.0 - (reached[CPU, min(shared, there)] if shared >= 0 else 0.0)
+        at = min(shared, there)
+        if crowded > _ROUNDING:
+            found[0], found[1] = share, crowded
+            return at if at >= 0 else -2
+    if at <= free:
+        found[0], found[1] = cpus, reached[CPU, at]
+        return -2
+    used = least + at * step
+    found[0] = actual_cpus(capacity, request, machine[REQUESTED], cpus, used, tasks)
+    found[1] = reached[CPU, at] - (reached[CPU, at - 1] if at > 0 else 0.0)
+    return at - 1 if at > 0 else -2
+
+
+@bare_kernel
+def expected_worth(
+    machines: Floats,
+    reached: Floats,
+    used: Integers,
+    counts: Integers,
+    used_machines: int,
+    job: Floats,
+    task: Floats,
+    task_masses: Floats,
+    steps: Floats,
+    pending: Floats,
+) -> float:
+    """What starting a job now is worth on average, its tasks on these machines (section 7.5).
+
+    Its tasks all use the same; given that, what they get on different machines is independent, so
+    that the probability that the least of it exceeds an amount is a product.
+
+    Parameters
+    ----------
+    machines, reached
+        Tables of machines as they are without the job, and of probabilities of excess.
+    used, counts, used_machines
+        Numbers of different machines, and how many tasks go to each.
+    job, task, task_masses
+        Rows.
+    steps
+        Of cpu and memory.
+    pending
+        Room for four numbers of each of the machines.
+    """
+    stays = 1.0
+    for i in range(used_machines):
+        machine = used[i]
+        stays *= 1.0 - _exceeds(
+            machines[machine], reached[machine], task, task_masses, MEMORY, counts[i], steps[MEMORY]
+        )
+    total = 0.0
+    for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
+        mass = task_masses[CPU, at]
+        if mass <= 0.0:
+            continue
+        cpus = task[TASK_LEAST + CPU] + at * steps[CPU]
+        total += mass * _worth_given(
+            machines, reached, used, counts, used_machines, job, task, cpus, steps[CPU], pending
+        )
+    return stays * total
+
+
+@part
+def _worth_given(
+    machines: Floats,
+    reached: Floats,
+    used: Integers,
+    counts: Integers,
+    used_machines: int,
+    job: Floats,
+    task: Floats,
+    cpus: float,
+    step: float,
+    pending: Floats,
+) -> float:
+    """What a job is worth whose tasks would use so many cpus alone."""
+    request = task[TASK_REQUEST]
+    for i in range(used_machines):
+        machine = used[i]
+        pending[i, 3] = _outcome(
+            machines[machine], reached[machine], request, cpus, counts[i], -1, step, pending[i]
+        )
+        pending[i, 2] = 1.0
+    total = 0.0
+    exceeds = 1.0
+    while exceeds > _ROUNDING:
+        worst = 0
+        for i in range(1, used_machines):
+            if pending[i, 0] < pending[worst, 0]:
+                worst = i
+        gets = pending[worst, 0]
+        pending[worst, 2] -= pending[worst, 1]
+        if pending[worst, 3] == -2.0:
+            pending[worst, 2] = 0.0
+        else:
+            machine = used[worst]
+            pending[worst, 3] = _outcome(
+                machines[machine],
+                reached[machine],
+                request,
+                cpus,
+                counts[worst],
+                int(pending[worst, 3]),
+                step,
+                pending[worst],
+            )
+        still = 1.0
+        for i in range(used_machines):
+            still *= pending[i, 2]
+        seconds = job[WORK] / gets if gets > 0.0 else np.inf
+        total += (exceeds - still) * _worth(job, seconds if job[WORK] > 0.0 else 0.0)
+        exceeds = still
+    return total
+
+
+@part
+def _most_worth(job: Floats, task: Floats, task_masses: Floats, step: float) -> float:
+    """What starting a job now is worth on average where nothing is in its way."""
+    total = 0.0
+    for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
+        cpus = task[TASK_LEAST + CPU] + at * step
+        seconds = job[WORK] / cpus if cpus > 0.0 else np.inf
+        total += task_masses[CPU, at] * _worth(job, seconds if job[WORK] > 0.0 else 0.0)
+    return total
+
+
+@part
+def _accumulate(machine: Floats, masses: Floats, reached: Floats) -> None:
+    """The probabilities of each excess or less, from its masses."""
+    for resource in range(RESOURCES):
+        total = 0.0
+        for at in range(int(machine[HIGHEST + resource]) + 1):
+            total += masses[resource, at]
+            reached[resource, at] = total
+
+
+@bare_kernel
+def accumulate(machines: Floats, masses: Floats, reached: Floats) -> None:
+    """The probabilities of each excess or less, of all machines."""
+    for machine in range(machines.shape[0]):
+        _accumulate(machines[machine], masses[machine], reached[machine])
+
+
+@part
+def _risk(
+    machine: Floats,
+    reached: Floats,
+    task: Floats,
+    task_masses: Floats,
+    resource: int,
+    most: float,
+    step: float,
+) -> int:
+    """Probability of too much use with one more task, in millionths; or that it is too high."""
+    risk = _exceeds(machine, reached, task, task_masses, resource, 1, step)
+    if risk > _ROUNDING and risk >= most:
+        return _IMPOSSIBLE
+    return int(np.rint(risk * _MILLIONTHS))
+
+
+@part
+def _is_full(
+    machine: Floats, reached: Floats, task: Floats, resource: int, most: float, step: float
+) -> bool:
+    """Whether the risk is too high even if one more task used no more than its least."""
+    room = machine[CAPACITY + resource] - machine[LEAST + resource] - task[TASK_LEAST + resource]
+    steps = _steps_within(room, step)
+    if steps < 0:
+        return True
+    within = reached[resource, min(steps, int(machine[HIGHEST + resource]))]
+    return bool(1.0 - within >= max(most, _ROUNDING))
+
+
+@part
+def _comes_first(
+    risks: NDArray[np.int32],
+    machines: Floats,
+    ranks: Integers,
+    machine: int,
+    best: int,
+) -> bool:
+    """Whether a machine is before another: the five keys (section 7.7, ascending).
+
+    Risk of memory, risk of cpu, available memory, available cpu (what is expected to be free), and
+    a rank drawn by lot.
+    """
+    for key in range(RESOURCES):
+        one, other = risks[machine, key], risks[best, key]
+        if one != other:
+            return bool(one < other)
+    for resource in (MEMORY, CPU):
+        one_free = machines[machine, CAPACITY + resource] - machines[machine, EXPECTED + resource]
+        other_free = machines[best, CAPACITY + resource] - machines[best, EXPECTED + resource]
+        if one_free != other_free:
+            return bool(one_free < other_free)
+    return bool(ranks[machine] < ranks[best])
+
+
+@part
+def _set_risks(
+    risks: NDArray[np.int32],
+    machine: Floats,
+    reached: Floats,
+    number: int,
+    task: Floats,
+    task_masses: Floats,
+    most: Floats,
+    steps: Floats,
+) -> None:
+    """Both risks of one more task on a machine, that of memory first as it counts first."""
+    for key in range(RESOURCES):
+        risks[number, key] = _IMPOSSIBLE
+    for resource in range(RESOURCES):
+        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+            return
+    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    if cpu == _IMPOSSIBLE:
+        return
+    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    if memory != _IMPOSSIBLE:
+        risks[number, 0], risks[number, 1] = memory, cpu
+
+
+@part
+def _copy(
+    machine: Floats,
+    masses: Floats,
+    risks: NDArray[np.int32],
+    to_machine: Floats,
+    to_masses: Floats,
+    to_risks: NDArray[np.int32],
+) -> None:
+    """Copy all rows of a machine."""
+    for column in range(MACHINE_COLUMNS):
+        to_machine[column] = machine[column]
+    for resource in range(RESOURCES):
+        to_risks[resource] = risks[resource]
+        for at in range(masses.shape[1]):
+            to_masses[resource, at] = masses[resource, at]
+
+
+@part
+def _place(
+    machines: Floats,
+    masses: Floats,
+    reached: Floats,
+    risks: NDArray[np.int32],
+    ranks: Integers,
+    tasks: int,
+    task: Floats,
+    task_masses: Floats,
+    most: Floats,
+    steps: Floats,
+    used: Integers,
+    counts: Integers,
+    places: Integers,
+    kept: Floats,
+    kept_masses: Floats,
+    kept_risks: NDArray[np.int32],
+) -> int:
+    """Place the tasks of a job one by one, each where it goes first; how many machines that takes.
+
+    0 if there is no room for all. The machines are as before afterwards: their rows
+    are kept and put back. ``places`` has the machine of each task.
+    """
+    used_machines = 0
+    placed = 0
+    while placed < tasks:
+        best = NOWHERE
+        for machine in range(machines.shape[0]):
+            if risks[machine, 0] == _IMPOSSIBLE:
+                continue
+            if best == NOWHERE or _comes_first(risks, machines, ranks, machine, best):
+                best = machine
+        if best == NOWHERE:
+            break
+        places[placed] = best
+        placed += 1
+        at = 0
+        while at < used_machines and used[at] != best:
+            at += 1
+        if at == used_machines:
+            used[at] = best
+            counts[at] = 0
+            used_machines += 1
+            _copy(
+                machines[best], masses[best], risks[best], kept[at], kept_masses[at], kept_risks[at]
+            )
+        counts[at] += 1
+        if placed < tasks:
+            for resource in range(RESOURCES):
+                _add(machines[best], masses[best], task, task_masses, resource)
+            _accumulate(machines[best], masses[best], reached[best])
+            _set_risks(risks, machines[best], reached[best], best, task, task_masses, most, steps)
+    for at in range(used_machines if tasks > 1 else 0):
+        machine = used[at]
+        _copy(
+            kept[at],
+            kept_masses[at],
+            kept_risks[at],
+            machines[machine],
+            masses[machine],
+            risks[machine],
+        )
+        _accumulate(machines[machine], masses[machine], reached[machine])
+    return used_machines if placed == tasks else 0
+
+
+@bare_kernel
+def most_worth(
+    jobs: Floats, job_tasks: Floats, job_masses: Floats, steps: Floats, bounds: Floats
+) -> None:
+    """What no start of a job now can exceed, of all jobs: its worth where nothing is in its way."""
+    for job in range(jobs.shape[0]):
+        bounds[job] = _most_worth(jobs[job], job_tasks[job], job_masses[job], steps[CPU])
+
+
+@bare_kernel
+def plan(
+    machines: Floats,
+    masses: Floats,
+    reached: Floats,
+    ranks: Integers,
+    jobs: Floats,
+    job_tasks: Floats,
+    job_masses: Floats,
+    bounds: Floats,
+    by_bound: Integers,
+    most: Floats,
+    steps: Floats,
+    risks: NDArray[np.int32],
+    looked: Integers,
+    changed: Integers,
+    state: Integers,
+    worth: Floats,
+    places: Integers,
+    order: Integers,
+    used: Integers,
+    counts: Integers,
+    kept: Floats,
+    kept_masses: Floats,
+    kept_risks: NDArray[np.int32],
+    pending: Floats,
+) -> int:
+    """Choose the job whose start is worth most, let it start, and so on (section 7.7).
+
+    What a start is worth is found out only if it may be worth the most.
+
+    Parameters
+    ----------
+    machines, masses, reached
+        Tables of machines, changed as jobs start.
+    ranks
+        Their order by lot.
+    jobs, job_tasks, job_masses
+        Rows of jobs, and of one task of each.
+    bounds, by_bound
+        What no start of a job exceeds, and the jobs by that, the most first.
+    most
+        Risks of cpu and of memory that a task must stay below, or be without.
+    steps
+        Of cpu and memory.
+    risks
+        Room: per job and machine, two numbers.
+    looked, changed, state
+        Room, zeros: per job, per machine, per job.
+    worth, places
+        Per job, what its start was worth; per job and task, its machine or ``NOWHERE``.
+    order
+        Is given the jobs that start, in this order.
+    used, counts, kept, kept_masses, kept_risks, pending
+        Room, as many rows as the widest job has tasks.
+
+    Returns
+    -------
+    int
+        How many jobs start.
+    """
+    started = 0
+    while True:
+        best = NOWHERE
+        for job in by_bound:
+            if bounds[job] <= 0.0 or (
+                best != NOWHERE
+                and (bounds[job] < worth[best] or (bounds[job] == worth[best] and job > best))
+            ):
+                break  # nor can any of those that follow be worth more
+            if state[job] == _GONE:
+                continue
+            for machine in range(machines.shape[0]):
+                if looked[job] <= changed[machine]:
+                    _set_risks(
+                        risks[job],
+                        machines[machine],
+                        reached[machine],
+                        machine,
+                        job_tasks[job],
+                        job_masses[job],
+                        most,
+                        steps,
+                    )
+            looked[job] = started + 1
+            found = _place(
+                machines,
+                masses,
+                reached,
+                risks[job],
+                ranks,
+                int(jobs[job, TASKS]),
+                job_tasks[job],
+                job_masses[job],
+                most,
+                steps,
+                used,
+                counts,
+                places[job],
+                kept,
+                kept_masses,
+                kept_risks,
+            )
+            if found == 0:
+                state[job] = _GONE  # others that start leave it no more room
+                continue
+            worth[job] = expected_worth(
+                machines,
+                reached,
+                used,
+                counts,
+                found,
+                jobs[job],
+                job_tasks[job],
+                job_masses[job],
+                steps,
+                pending,
+            )
+            if worth[job] > bounds[job] * (1.0 - _ROUNDING):
+                worth[job] = bounds[job]
+            if worth[job] > 0.0 and (
+                best == NOWHERE
+                or worth[job] > worth[best]
+                or (worth[job] == worth[best] and job < best)
+            ):
+                best = job
+        if best == NOWHERE:
+            return started
+        order[started] = best
+        started += 1
+        state[best] = _GONE
+        for at in range(int(jobs[best, TASKS])):
+            machine = places[best, at]
+            add_task(machines[machine], masses[machine], job_tasks[best], job_masses[best])
+            _accumulate(machines[machine], masses[machine], reached[machine])
+            changed[machine] = started
+
+
+_WAITS: Final = 0
+_GONE: Final = 1

@@ -1,0 +1,134 @@
+"""DistSched's decision the obvious way: dictionaries of amounts, every outcome by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+
+@dataclass(frozen=True)
+class SlowMachine:
+    """Capacities, and the probabilities of what runs there: cpu and memory by amount."""
+
+    cpus: float
+    memory: float
+    cpu_used: dict = field(default_factory=lambda: {0.0: 1.0})
+    memory_used: dict = field(default_factory=lambda: {0.0: 1.0})
+    requested: float = 0.0
+
+    def after(self, job):
+        """The machine with one task of a job more."""
+        return replace(
+            self,
+            cpu_used=summed(self.cpu_used, job.cpu),
+            memory_used=summed(self.memory_used, job.memory),
+            requested=self.requested + job.request,
+        )
+
+    def risks(self, job):
+        """With one more task: memory, cpu."""
+        after = self.after(job)
+        return over(after.memory_used, self.memory), over(after.cpu_used, self.cpus)
+
+
+@dataclass(frozen=True)
+class SlowJob:
+    """Probabilities of what a task uses, and what ending after some seconds is worth."""
+
+    cpu: dict
+    memory: dict
+    request: float
+    work: float
+    tasks: int
+    worth: object
+
+
+def summed(one, other):
+    total = Counter()
+    for (a, p), (b, q) in product(one.items(), other.items()):
+        total[a + b] += p * q
+    return dict(total)
+
+
+def over(used, capacity):
+    return sum(p for amount, p in used.items() if amount > capacity + 1e-9)
+
+
+def mean(used):
+    return sum(amount * p for amount, p in used.items())
+
+
+def actual(capacity, request, requested, cpus, used, tasks):
+    """Section 7.2."""
+    share = capacity * request / (tasks * request + requested)
+    if cpus <= share:
+        return cpus
+    if used > capacity - tasks * share + 1e-9:
+        return share
+    return min(cpus, (capacity - used) / tasks)
+
+
+def worth_of(job, machines, places):
+    """Sections 7.3 and 7.5, over all combinations of what machines' tasks use."""
+    counts = Counter(places)
+    stays = prod(
+        1.0
+        - sum(
+            p * q
+            for (x, p), (y, q) in product(job.memory.items(), machines[m].memory_used.items())
+            if n * x + y > machines[m].memory + 1e-9
+        )
+        for m, n in counts.items()
+    )
+    total = 0.0
+    for cpus, p in job.cpu.items():
+        for used in product(*(machines[m].cpu_used.items() for m in counts)):
+            gets = min(
+                actual(machines[m].cpus, job.request, machines[m].requested, cpus, amount, n)
+                for (m, n), (amount, _) in zip(counts.items(), used, strict=True)
+            )
+            seconds = job.work / gets if gets else float("inf")
+            total += p * prod(q for _, q in used) * job.worth(seconds)
+    return stays * total
+
+
+def slow_plan(machines, jobs, most_cpu, most_memory, ranks):
+    """Section 7.7, every option made anew whenever a job has started."""
+
+    def feasible(risks):
+        return all(
+            risk <= 1e-9 or risk < most
+            for risk, most in zip(risks, (most_memory, most_cpu), strict=True)
+        )
+
+    def key(at, machine, job):
+        memory, cpu = machine.risks(job)
+        free = (machine.memory - mean(machine.memory_used), machine.cpus - mean(machine.cpu_used))
+        return (round(memory, 6), round(cpu, 6), *(round(each, 6) for each in free), ranks[at])
+
+    def option(job):
+        scratch, places = list(machines), []
+        for _ in range(job.tasks):
+            there = [i for i, each in enumerate(scratch) if feasible(each.risks(job))]
+            if not there:
+                return None
+            best = min(there, key=lambda i: key(i, scratch[i], job))
+            places.append(best)
+            scratch[best] = scratch[best].after(job)
+        return places, worth_of(job, machines, places)
+
+    machines = list(machines)
+    waiting = dict(enumerate(jobs))
+    started = []
+    while True:
+        options = {number: option(job) for number, job in waiting.items()}
+        ready = [(n, o) for n, o in options.items() if o is not None and o[1] > 0.0]
+        if not ready:
+            return started
+        number, (places, worth) = max(ready, key=lambda each: (round(each[1][1], 9), -each[0]))
+        started.append((number, tuple(places), worth))
+        job = waiting.pop(number)
+        for place in places:
+            machines[place] = machines[place].after(job)
