@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
@@ -15,7 +17,7 @@ from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
@@ -25,6 +27,7 @@ from foresail.model.registry import register
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.observed_use import ObservedUse
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.restarting import work_knowing
 from foresail.schedulers._packing.task_use import TaskUse, task_use
@@ -32,6 +35,7 @@ from foresail.schedulers.kernels import packing as kernel
 
 _EVICTION_SHARE: Final = 0.95
 _EVICTIONS_ENOUGH: Final = 3
+_ROUNDING: Final = 1e-9
 _NODES: Final = 17
 
 
@@ -52,6 +56,12 @@ class DistSchedParameters:
         Remember how much work a task had done when it was evicted or stopped, for it has more, and
         how much memory it held. Otherwise that of memory is remembered of a job after three
         evictions alone: tasks that evict each other for ever would never end.
+    observed_use
+        Believe what was measured of a task instead, once it has always used more than was believed
+        possible (of cpu or of memory).
+    preemption
+        On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
+        way of those of jobs with one.
     slo_value, best_effort_value
         What a job with a deadline is worth until then; one without at its submission.
     best_effort_horizon_seconds
@@ -67,6 +77,8 @@ class DistSchedParameters:
     memory_risk: float = 0.05
     over_estimates: Literal["off", "on"] = "on"
     restarts: bool = True
+    observed_use: bool = True
+    preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
     best_effort_horizon_seconds: float = 18_000.0
@@ -106,6 +118,14 @@ class DistSched:
         self._done: dict[tuple[str, int], float] = {}
         self._evictions: dict[str, int] = {}
         self._held: dict[str, float] = {}
+        self._measured: Callable[[], Mapping[Allocation, Resources]] = dict
+        self._observed = ObservedUse()
+        self._looked_seconds = -math.inf
+        self._crowded: set[int] = set()
+
+    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
+        """Look at what tasks use at every decision."""
+        self._measured = measured
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """Remember what is known of a task that was evicted or stopped."""
@@ -126,8 +146,24 @@ class DistSched:
     def decide(self, view: ClusterView) -> Decision:
         """The starts of one cycle."""
         self._follow(view)
+        looks = self._parameters.observed_use or self._parameters.preemption
+        use = self._measured() if looks and self._is_shared else {}
+        if self._parameters.observed_use:
+            self._believe_observed(use, view.now)
+        stops: tuple[Preempt, ...] = ()
+        if self._parameters.preemption and view.now != self._looked_seconds:
+            self._looked_seconds = view.now
+            self._crowded.clear()
+            stops = tuple(self._stops(use, view))
+        free = self._free(view)
         self._machines.offer(
-            np.array([name in self._free(view) for name in self._names], dtype=np.bool_)
+            np.array(
+                [
+                    name in free and number not in self._crowded
+                    for number, name in enumerate(self._names)
+                ],
+                dtype=np.bool_,
+            )
         )
         pending = list(view.pending)
         candidates = [self._candidate(each, view.now) for each in pending]
@@ -142,7 +178,7 @@ class DistSched:
             for ahead, each in enumerate(pending)
             if ahead not in chosen
         }
-        return Decision(starts=tuple(starts), reasons=waiting)
+        return Decision(starts=tuple(starts), preemptions=stops, reasons=waiting)
 
     def _free(self, view: ClusterView) -> Mapping[str, Resources]:
         """What is free on each machine that is up."""
@@ -154,6 +190,7 @@ class DistSched:
             self._set_up(view.cluster)
         running = {each.allocation: each for each in view.running}
         for allocation in [each for each in self._placed if each not in running]:
+            self._observed.forget(allocation)
             for at, machine in enumerate(self._placed.pop(allocation)):
                 self._machines.remove(machine, (allocation, at))
         for allocation, each in running.items():
@@ -169,6 +206,63 @@ class DistSched:
         for kept in remembered:
             for job_id in [name for name in kept if name not in living]:
                 del kept[job_id]
+
+    def _believe_observed(self, use: Mapping[Allocation, Resources], now: float) -> None:
+        """Replace what is believed of tasks that use more than was believed possible."""
+        for allocation, measured in use.items():
+            places = self._placed.get(allocation)
+            if places is None:
+                continue
+            for at, machine in enumerate(places):
+                task = allocation, at
+                believed = self._machines.use_of(machine, task)
+                other = self._observed.instead(
+                    allocation, measured, now, believed, self._machines.steps
+                )
+                if other is not None:
+                    self._machines.remove(machine, task)
+                    self._machines.add(machine, task, other)
+
+    def _stops(self, use: Mapping[Allocation, Resources], view: ClusterView) -> Iterator[Preempt]:
+        """Tasks without a deadline that are in the way of others with one.
+
+        Nothing new starts where one is stopped until the next cycle.
+        """
+        running = {each.allocation: each for each in view.running}
+        on: dict[int, list[Allocation]] = {}
+        for allocation in use:
+            for machine in self._placed.get(allocation, ()):
+                on.setdefault(machine, []).append(allocation)
+        cpus = self._machines.table[:, kernel.CAPACITY + kernel.CPU]
+        full = {
+            machine: tasks
+            for machine, tasks in on.items()
+            if sum(use[task].cpus for task in tasks) >= cpus[machine] * (1.0 - _ROUNDING)
+        }
+        contended = Counter(
+            job_id for tasks in full.values() for job_id in {task.job_id for task in tasks}
+        )
+        stopped: set[Allocation] = set()
+        for machine, tasks in full.items():
+            are_due = [running[each].job.deadline_seconds is not None for each in tasks]
+            victims = [each for each, is_due in zip(tasks, are_due, strict=True) if not is_due]
+            if not victims or not any(are_due) or stopped & set(tasks):
+                continue
+
+            def harm(each: Allocation, machine: int = machine) -> tuple[float, ...]:
+                used, job = use[each], running[each].job
+                believed = self._machines.use_of(machine, (each, self._placed[each].index(machine)))
+                return (
+                    used.cpus - job.stages[0].request.cpus,
+                    used.cpus - float(believed.row[kernel.TASK_EXPECTED]),
+                    contended[each.job_id],
+                    used.cpus,
+                )
+
+            worst = max(victims, key=harm)
+            stopped.add(worst)
+            self._crowded.add(machine)
+            yield Preempt(worst.job_id, worst.attempt, worst.stage, worst.tasks)
 
     def _set_up(self, cluster: Cluster) -> None:
         """Machines of a cluster, with nothing on them."""
@@ -188,6 +282,7 @@ class DistSched:
         self._machines = PackedMachines(capacities, self._parameters.bins, self._parameters.seed)
         self._placed = {}
         self._uses = {}
+        self._observed = ObservedUse()
 
     def _use(self, job: Job, prediction: Distribution) -> TaskUse:
         """What a task of the job is believed to use, worked out once for each belief."""

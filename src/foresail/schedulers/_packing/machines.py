@@ -54,6 +54,10 @@ class PackedMachines:
         offered = np.where(up[:, np.newaxis], self._capacities, -1.0)
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
 
+    def use_of(self, machine: int, task: Hashable) -> TaskUse:
+        """What is believed of a task that runs there."""
+        return self._tasks[machine][task]
+
     def tasks_on(self, machine: int) -> Sequence[Hashable]:
         """What runs there, in order of start."""
         return tuple(self._tasks[machine])
