@@ -32,6 +32,8 @@ from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 
 _TRIES: Final = 3
+_NODES_PER_JOB: Final = 3
+"""Jobs of E2E hold some seven nodes: of so many, enough run to fill a cluster."""
 _BUDGETS: Final = (0.002, 0.005, 0.02, 0.1, 0.5)
 _LONG: Final = 5.0
 
@@ -47,8 +49,8 @@ class Scene:
 
 
 RANGES: Final[dict[str, Sequence[int]]] = {
-    "nodes": (128, 512, 2048, 8192),
-    "pending": (16, 64, 256, 1024),
+    "nodes": (128, 512, 2048, 8192, 50_000),
+    "pending": (16, 64, 256, 1024, 4096, 20_000),
     "window_slots": (6, 12, 24, 48, 96),
     "racks": (4, 8, 16, 32, 64),
 }
@@ -58,7 +60,8 @@ def view_of(scene: Scene, seed: int = 1) -> ClusterView:
     """The crowd, whose jobs are those of E2E, and what the cluster runs meanwhile."""
     jobs_of = find("generator", "e2e")
     parameters = jobs_of.parameters(
-        nodes=scene.nodes, racks=scene.racks, jobs=scene.pending * 2, hours=1.0,
+        nodes=scene.nodes, racks=scene.racks, hours=1.0,
+        jobs=2 * max(scene.pending, scene.nodes // _NODES_PER_JOB),
         preferred_racks=max(scene.racks * 3 // 4, 1),
     )  # fmt: skip
     workload = generate("e2e", parameters, seed)
@@ -97,7 +100,7 @@ def decision_seconds(scene: Scene) -> float:
     """Least processor time of a decision, by schedulers without a last plan."""
     view = view_of(scene)
     watched = [
-        Watched(_planner(f"3sigma(window_slots={scene.window_slots},cycle_seconds=60)"))
+        Watched(planner(f"3sigma(window_slots={scene.window_slots},cycle_seconds=4)"))
         for _ in range(_TRIES)
     ]
     for each in watched:
@@ -142,15 +145,16 @@ def losses(crowds: int = 8) -> pl.DataFrame:
 
 def _value(view: ClusterView, seconds: float, most_options: int) -> float:
     text = f"relative_gap=0.001,cycle_seconds={seconds},solver_share=1,most_options={most_options}"
-    planner = _planner(f"3sigma({text})")
+    solver = planner(f"3sigma({text})")
     began = time.perf_counter()
-    planner.decide(view)
-    assert planner.last is not None
+    solver.decide(view)
+    assert solver.last is not None
     assert time.perf_counter() - began < 20.0 * seconds + 60.0
-    return planner.last.value
+    return solver.last.value
 
 
-def _planner(text: str) -> PlanAhead:
+def planner(text: str) -> PlanAhead:
+    """A scheduler that plans ahead, by its short form."""
     scheduler = parse_policy(text).scheduler.build()
     assert isinstance(scheduler, PlanAhead)
     return scheduler

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from foresail.control.policy import Part, Policy, parse_policy
+from foresail.control.policy import PlugIn, Policy, parse_policy
 from foresail.distributions.point import Point
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.registry import Entry
@@ -44,7 +44,7 @@ class Fixed:
 def fixed_policy(text: str, seconds: Sequence[float]) -> Policy:
     """A policy in short form, with these estimates in place of its predictor."""
     entry = Entry("predictor", "fixed", Fixed, FixedParameters)
-    return replace(parse_policy(text), predictor=Part(entry, FixedParameters(tuple(seconds))))
+    return replace(parse_policy(text), predictor=PlugIn(entry, FixedParameters(tuple(seconds))))
 
 
 def workload_of(

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.registry import Entry, NoParameters
-from foresail.model.short_form import Part, part_of
+from foresail.model.short_form import PlugIn, part_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
@@ -35,9 +35,9 @@ def random_jobs(jobs: int, seed: int = 0, weeks: float = 8.0) -> Workload:
     )
 
 
-def as_part(predictor: object, name: str = "given") -> Part:
+def as_part(predictor: object, name: str = "given") -> PlugIn:
     """A predictor's object as if it had been named."""
-    return Part(Entry("predictor", name, lambda _: predictor, NoParameters), NoParameters())
+    return PlugIn(Entry("predictor", name, lambda _: predictor, NoParameters), NoParameters())
 
 
 class Objects:

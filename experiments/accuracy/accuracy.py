@@ -24,7 +24,7 @@ import polars as pl
 
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import scores
-from foresail.model.short_form import Part, part_of
+from foresail.model.short_form import PlugIn, part_of
 from foresail.predictors.event_order import Learning
 from foresail.reports.files import make_folder, write_whole
 from foresail.traces.filtering import FilterChoice, apply_filters
@@ -172,7 +172,9 @@ def _best(values: dict[str, float], better: int) -> str | None:
     return max(values, key=lambda name: better * values[name])
 
 
-def _rows_of(log: Log, parts: Sequence[Part], traces: Path, results: Path) -> list[dict[str, Any]]:
+def _rows_of(
+    log: Log, parts: Sequence[PlugIn], traces: Path, results: Path
+) -> list[dict[str, Any]]:
     """A row per predictor: read where it is there, computed where not."""
     workload: Workload | None = None
     rows = []

@@ -21,6 +21,7 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import Entry, NoParameters
+from foresail.schedulers.fifo_tasks import FifoTasks
 from toys import Doubling, Easy, Fcfs, Requested
 
 
@@ -108,9 +109,41 @@ class Ghostly(Told):
         return decision if view.pending else replace(decision, starts=(ghost,))
 
 
+class ByTask(FifoTasks):
+    """Starts tasks in order: conforms, and is what the faulty ones below are made from."""
+
+    def __init__(self) -> None:
+        super().__init__(NoParameters())
+
+
+class Twice(ByTask):
+    def decide(self, view) -> Decision:
+        decision = super().decide(view)
+        return replace(decision, starts=decision.starts + decision.starts[:1])
+
+
+class FirstStages(ByTask):
+    def decide(self, view) -> Decision:
+        decision = super().decide(view)
+        starts = tuple(each for each in decision.starts if each.stage != "second")
+        return replace(decision, starts=starts)
+
+
+class MoodyByTask(ByTask):
+    turns = count()
+
+    def decide(self, view) -> Decision:
+        decision = super().decide(view)
+        is_late = any(each.stage for each in decision.starts) and next(self.turns) % 3 == 1
+        return replace(decision, starts=decision.starts[:1]) if is_late else decision
+
+
 @pytest.mark.parametrize(
     ("make", "rules"),
     [
+        (Twice, ["tasks_run_once_and_in_order"]),
+        (FirstStages, ["tasks_run_once_and_in_order"]),
+        (MoodyByTask, ["same_parts_same_decision"]),
         (Silent, ["job_too_wide", "every_job_has_a_reason"]),
         (Unspeakable, ["every_job_has_a_reason"]),
         (Halves, ["fits_the_cluster", "runs_to_the_end"]),
@@ -132,6 +165,7 @@ def test_scheduler_rules_catch(make, rules):
 def test_a_sound_scheduler_breaks_no_rule():
     """FCFS with reasons conforms, so what the rules catch is the fault."""
     assert broken(SCHEDULER_RULES, Told) == []
+    assert broken(SCHEDULER_RULES, ByTask) == []
 
 
 def test_a_slow_scheduler_is_caught(monkeypatch):

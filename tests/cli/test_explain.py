@@ -17,8 +17,11 @@ from foresail.model.registry import find
 from foresail.record.log_text import read_log
 from foresail.record.records import Decided, Solved
 from foresail.reports import images
+from foresail.schedulers._planning import triage
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
+
+POLICY = "3sigma(relative_gap=9),history,exponential_increment"
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +31,7 @@ def folder(tmp_path_factory):
     entry = find("generator", "e2e")
     made = generate("e2e", entry.parameters(hours=0.4, nodes=32, load=4.0), 5)
     write_folder(made, place / "made")
-    policy = "3sigma(relative_gap=9),history,exponential_increment"
-    options = ("--policy", policy, "--on-nodes", "--cycle", "10", "--output", place / "report")
+    options = ("--policy", POLICY, "--on-nodes", "--cycle", "10", "--output", place / "report")
     call(simulate, place / "made", *options, "--events", place / "events.jsonl")
     return place
 
@@ -58,6 +60,20 @@ def test_the_busiest_moment_is_told(folder):
     assert "next in line" in told
     assert max(map(len, told.splitlines())) <= 100
     assert call(explain, folder / "events.jsonl") == told
+
+
+def test_it_is_told_who_is_left_out(folder, tmp_path, monkeypatch):
+    """Of a queue too long for its cycles: how many in the log, and why in the words of each job."""
+    monkeypatch.setattr(triage, "groups_within", lambda *_: 3)
+    log = tmp_path / "events.jsonl"
+    options = ("--policy", POLICY, "--on-nodes", "--cycle", "10", "--output", tmp_path / "report")
+    call(simulate, folder / "made", *options, "--events", log)
+    solved = [each for each in read_log(log) if isinstance(each, Solved)]
+    worst = max(solved, key=lambda each: each.left_out)
+    assert worst.left_out > 0 == min(each.left_out for each in solved)
+    told = " ".join(call(explain, log, "--at", f"{worst.time + 1.0:.0f} s").split())
+    assert re.search(r"It left out \d+ waiting jobs?: plan and bound", told)
+    assert "left out of this cycle" in told
 
 
 def test_a_moment_is_written(folder, tmp_path):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from foresail.checks.tiny import tiny_pending
+from foresail.checks.tiny import tiny_pending, tiny_running
 from foresail.control.check import check_decision
+from foresail.model.allocation import Part
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Decision, Placement, Preempt, RefusalCode, Start, Withdraw
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
+from foresail.model.task_numbers import TaskNumbers
+from foresail.model.view import StartableTasks
 
 GIB = 2.0**30
 
@@ -201,3 +206,95 @@ def test_withdrawals():
         ("1", RefusalCode.NOT_PENDING),
         ("nobody", RefusalCode.UNKNOWN_JOB),
     ]
+
+
+MAP = Stage(4, Resources(1.0), "map", together=False)
+GANG = Stage(2, Resources(1.0), "gang")
+REDUCE = Stage(2, Resources(1.0), "reduce", ("map",), together=False)
+
+
+def check_parts(*starts, preemptions=(), withdrawals=(), running=()):
+    """Check starts of a job of which tasks 1 to 3 of ``map`` may start, and ``gang``; 4 cpus."""
+    job = Job("dag", 0.0, (MAP, GANG, REDUCE))
+    left = TaskNumbers.below(4).without([0])
+    startable = (StartableTasks(MAP, left), StartableTasks(GANG, TaskNumbers.below(2)))
+    pending = replace(tiny_pending("dag", 1, 10.0), job=job, startable=startable)
+    capacity = FreeResources(Cluster.of_processors(4))
+    held = {each.unit: each for each in running}
+    decision = Decision(tuple(starts), tuple(preemptions), withdrawals=tuple(withdrawals))
+    whole = tiny_pending("whole", 2, 10.0)
+    return check_decision(decision, {"dag": pending, "whole": whole}, held, set(), capacity)
+
+
+def part(stage: str, *tasks: int, placed: int | None = None) -> Start:
+    count = placed or len(tasks) or 2
+    return Start("dag", Placement.whole("all", count), stage=stage, tasks=tasks)
+
+
+def test_parts_that_may_start_do():
+    """Single tasks, several as one, and a gang of a stage, as long as there is room."""
+    starts = (part("map", 3), part("map", 1), part("gang"), part("map", 2))
+    verdict = check_parts(*starts)
+    assert verdict.starts == starts[:3]
+    assert codes(verdict) == [("dag", RefusalCode.NO_ROOM)]
+    several = part("map", 1, 3)
+    assert check_parts(several).starts == (several,)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "sentence"),
+    [
+        (start("dag", 4), RefusalCode.NOT_WHOLE, "it starts in parts: which of them start has to"),
+        (part("shuffle", 0), RefusalCode.NO_SUCH_TASK, "it has no stage 'shuffle'"),
+        (part("map", 4), RefusalCode.NO_SUCH_TASK, "its stage 'map' has no task 4"),
+        (part("map", -1), RefusalCode.NO_SUCH_TASK, "its stage 'map' has no task -1"),
+        (part("map", 0), RefusalCode.NOT_PENDING, "task 0 of its stage 'map' runs or has ended"),
+        (part("map"), RefusalCode.NOT_WHOLE, "which tasks of its stage 'map' start has to be said"),
+        (part("map", 1, 1), RefusalCode.TWICE, "its stage 'map' is started twice in one decision"),
+        (part("gang", 1), RefusalCode.NOT_WHOLE, "the tasks of its stage 'gang' start together"),
+        (part("reduce", 0), RefusalCode.NOT_PENDING, "nothing of its stage 'reduce' may start now"),
+        (part("map", 2, placed=2), RefusalCode.NOT_WHOLE, "2 of its 1 tasks are placed"),
+        (
+            Start("whole", Placement.whole("all", 1), stage="main", tasks=(0,)),
+            RefusalCode.NO_SUCH_TASK,
+            "all of its tasks start together",
+        ),
+    ],
+)
+def test_each_wrong_part_is_refused_with_its_reason(wrong, code, sentence):
+    """The right one behind it is let through."""
+    verdict = check_parts(wrong, part("map", 3))
+    assert codes(verdict) == [(wrong.job_id, code)]
+    assert verdict.refusals[0].sentence.startswith(sentence)
+    assert verdict.starts == (part("map", 3),)
+
+
+def test_a_task_is_started_once():
+    """Alone or beside another, and a stage's gang, too."""
+    verdict = check_parts(part("map", 1), part("map", 1, 2), part("gang"), part("gang"))
+    assert verdict.starts == (part("map", 1), part("gang"))
+    assert [each.sentence for each in verdict.refusals] == [
+        "task 1 of its stage 'map' is started twice in one decision",
+        "its stage 'gang' is started twice in one decision",
+    ]
+
+
+def test_parts_are_stopped_by_name_and_a_job_that_runs_is_not_withdrawn():
+    """The task that runs can be stopped, once; another, or the job as a whole, cannot."""
+    job = Job("dag", 0.0, (MAP, GANG, REDUCE))
+    first = replace(tiny_running("dag", 1, 10.0), job=job, stage="map", tasks=(0,))
+    assert first.unit == Part("dag", "map", (0,))
+    assert first.held.cpus == 1.0
+    stop = Preempt("dag", stage="map", tasks=(0,))
+    wishes = (stop, stop, Preempt("dag", stage="map", tasks=(1,)), Preempt("dag"))
+    gone = [Withdraw("dag", "no more")]
+    verdict = check_parts(preemptions=wishes, withdrawals=gone, running=[first])
+    assert verdict.preemptions == (stop,)
+    assert [each.code for each in verdict.refusals] == [
+        RefusalCode.TWICE,
+        RefusalCode.NOT_RUNNING,
+        RefusalCode.NOT_RUNNING,
+        RefusalCode.NOT_PENDING,
+    ]
+    assert verdict.withdrawals == ()
+    assert len(check_parts(withdrawals=gone).withdrawals) == 1

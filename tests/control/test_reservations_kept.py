@@ -11,6 +11,7 @@ from foresail.control.policy import parse_policy
 from foresail.explain.story import story
 from foresail.live.recovery import recover
 from foresail.live.schedule_table import table_of_run
+from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Placement, Preempt, Start, TickAt, WakeAt
@@ -22,7 +23,6 @@ from foresail.model.value import DeadlineValue
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import parse_record, read_log, record_line
 from foresail.record.records import Manifest, ReservationAnswered
-from foresail.simulator.recorded import differences
 from toys import Constant, Doubling, Fcfs, Requested
 
 
@@ -174,12 +174,13 @@ def history(controller):
     preempted: list[str] = []
     for cycle in range(60):
         now, step = float(cycle), list(events.get(cycle, ()))
-        stopped = (Outcome(each, began[each], now, EndedBecause.PREEMPTED) for each in preempted)
-        step += [Ended(now, outcome) for outcome in stopped]
         for job_id, running in list(controller.running.items()):
+            outcome = Outcome(job_id, began[job_id], now, attempt=running.attempt)
             done = now - began[job_id] >= (12 if job_id == "2" else running.prediction.mean())
-            if done and job_id not in preempted:
-                step.append(Ended(now, Outcome(job_id, began[job_id], now)))
+            if job_id in preempted:
+                step.append(Ended(now, replace(outcome, ended_because=EndedBecause.PREEMPTED)))
+            elif done:
+                step.append(Ended(now, outcome))
         preempted = []
         for instruction in controller.step(now, [*step, Tick(now)]):
             if isinstance(instruction, Start):

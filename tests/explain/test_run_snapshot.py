@@ -177,7 +177,7 @@ def test_moments_of_a_cluster_with_nodes(policy):
         [
             "easy(order=shortest),similar,incremental",
             "conservative,recent,doubling",
-            "guarded,similar,incremental",
+            "guarded(patience=0.1),similar,incremental",
             "capacity(cycle_seconds=20),recent,doubling",
             "prio,similar,doubling",
             "3sigma(relative_gap=9),similar,exponential_increment",

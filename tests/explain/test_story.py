@@ -14,7 +14,7 @@ from foresail.explain.story import elapsed, story
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, NodeDown, Submitted
+from foresail.model.event import Cancelled, Ended, NodeAdded, NodeDown, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import Reason, ReasonCode
@@ -258,14 +258,32 @@ def decided(time, plan=None, *, dropped=(), slides=False):
 
 def test_many_nodes_are_told_by_partition():
     """A wide job's places are counted, not listed."""
-    nodes = tuple((f"n{number}", 1) for number in range(30))
-    start = Start("1", Placement((("a", 20), ("b", 10)), nodes))
+    names = [f"n{number}" for number in range(30)]
+    one = Resources(1.0)
+    nodes = tuple(Node(name, one) for name in names)
+    parts = (Partition("a", one, nodes[:20]), Partition("b", one, nodes[20:]))
+    manifest = Manifest("toy", Cluster(parts))
+    places = tuple((name, 1) for name in names)
+    start = Start("1", Placement((("a", 20), ("b", 10)), places))
     submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 30)))
     belief = Predicted(0, 0.0, "1", 60.0, 60.0, 60.0, 60.0, 60.0)
-    lines = story([MANIFEST, submitted, belief, Instructed(0, 0.0, start)], "1").lines
+    lines = story([manifest, submitted, belief, Instructed(0, 0.0, start)], "1").lines
     assert lines[-1].sentence == (
         "Started after 0 s of waiting: 30 tasks on 30 nodes, 20 in a, 10 in b."
     )
+
+
+def test_a_start_on_a_node_that_came_later_is_told():
+    """How slow a job is there follows from the nodes that there are by then."""
+    records = [
+        Manifest("toy", NODES),
+        EventTaken(0, 0.0, NodeAdded(0.0, Node("n2", Resources(1.0)), "all")),
+        EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 1))),
+        Predicted(0, 0.0, "1", 60.0, 60.0, 60.0, 60.0, 60.0),
+        Instructed(0, 0.0, Start("1", Placement((("all", 1),), (("n2", 1),)))),
+    ]
+    last = story(records, "1").lines[-1]
+    assert last.sentence == "Started after 0 s of waiting: 1 task on n2."
 
 
 def test_a_belief_that_changes_is_told_when_it_is_quite_another():

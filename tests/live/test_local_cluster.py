@@ -14,13 +14,13 @@ from foresail.control.loop import Controller
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.submissions import LineInput
+from foresail.live.twin import differences
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
 from foresail.scenario import by_daemon
-from foresail.simulator.recorded import differences
 from foresail.traces import schema
 from standins import RecordingObserver, SmallPolicy, command, new_run, supervise
 

@@ -30,6 +30,7 @@ class Report:
     gap: float = 0.5
     columns: int = 7
     solver_failure: str = ""
+    left_out: int = 0
 
 
 class Timed(Easy):

@@ -21,10 +21,10 @@ from foresail.control.loop import Controller
 from foresail.live.adapters.local import job_shim
 from foresail.live.adapters.local.attempts import Attempt
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
+from foresail.live.twin import differences
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log
 from foresail.scenario import by_daemon
-from foresail.simulator.recorded import differences
 from standins import (
     Double,
     FirstFit,

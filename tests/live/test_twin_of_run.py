@@ -8,10 +8,10 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.jobs_file import CommandJob
+from foresail.live.twin import differences
 from foresail.model.value import DeadlineValue
 from foresail.record.log_text import read_log
 from foresail.record.records import Decided, Manifest
-from foresail.simulator.recorded import differences
 from standins import RecordingObserver, command, new_run, supervise
 
 

@@ -13,9 +13,9 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, HistoryOutcome, Submitted, Tick
+from foresail.model.event import Cancelled, EstimateExpired, HistoryOutcome, Submitted, Tick
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import AlikeReasons, ReasonCode
@@ -159,6 +159,39 @@ def test_every_event_survives_the_text(event, step):
     line = record_line(record)
     assert line.count("\n") == 1
     assert parse_record(line, "log", 1) == record
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        records.EventTaken(1, 2.0, EstimateExpired(2.0, "7", "map", (3, 4))),
+        records.Instructed(1, 2.0, WakeAt("7", 2.0, "map", (3,))),
+        records.Instructed(1, 2.0, Start("7", Placement.whole("all", 2), 2, "map", (3, 4))),
+        records.Instructed(1, 2.0, Preempt("7", 2, "map")),
+        records.Corrected(1, 2.0, "7", 1, 3.0, 4.0, "map", (3,)),
+        records.Manifest("toy", Cluster.of_processors(4), starts_tasks=True),
+    ],
+)
+def test_records_of_parts_survive_the_text(record):
+    """With stage and tasks."""
+    assert parse_record(record_line(record), "log", 1) == record
+
+
+def test_records_of_whole_jobs_read_as_they_always_did():
+    """What parts have added is not there."""
+    lines = [
+        '{"kind":"event","step":1,"time":2.0,"event":'
+        '{"type":"EstimateExpired","time":2.0,"job_id":"7"}}\n',
+        '{"kind":"instruction","step":1,"time":2.0,"instruction":'
+        '{"type":"WakeAt","job_id":"7","time":2.0}}\n',
+        '{"kind":"correction","step":1,"time":2.0,"job_id":"7","count":1,'
+        '"previous_seconds":3.0,"next_seconds":4.0}\n',
+    ]
+    for line in lines:
+        assert record_line(parse_record(line, "log", 1)) == line
+    job = Job.gang("7", 0.0, 1)
+    assert "together" not in record_line(records.EventTaken(0, 0.0, Submitted(0.0, job)))
+    assert "starts_tasks" not in record_line(MANIFEST)
 
 
 def test_a_manifest_keeps_nodes_and_conventions():

@@ -33,23 +33,26 @@ SCHEDULERS = (
     "in_order(queue=smallest_area),recent,doubling",
     "easy(order=shortest),recent,incremental",
     "conservative,similar,incremental",
-    "guarded_backfilling,similar,incremental",
+    "guarded_backfilling(patience=0.1),similar,incremental",
     "capacity(cycle_seconds=20),recent,doubling",
     "priority,similar,doubling",
     "tetrisched(cycle_seconds=20),similar,doubling",
     "3sigma,similar,exponential_increment",
     "3sigma(fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "distsched,similar,incremental",
     "fifo_tasks,recent,incremental",
     "fifo_tasks,similar,doubling",
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 PREDICTORS = (
+    "actual_usage",
     "calibrated",
     "calibrated(of=history)",
     "clairvoyant",
     "combined",
     "combined(members=[history,similar])",
     "history(feature_values=2000,false_alarm_jobs=10)",
+    "history_point",
     "jvu",
     "perturbed",
     "quantile_regression",
@@ -58,6 +61,7 @@ PREDICTORS = (
     "requested",
     "sampled",
     "similar",
+    "usage",
 )
 
 

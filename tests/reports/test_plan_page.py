@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -276,6 +277,10 @@ def test_many_partitions_share_bands():
         (chance_words(0.254, True), "25 %"),
         (chance_words(0.5, False), "at most 50 %"),
         (solver_words(None)[:9], "Not known"),
+        (
+            solver_words(replace(SOLVED, left_out=3)).removeprefix(solver_words(SOLVED)),
+            " It left out 3 waiting jobs: plan and bound are about the others.",
+        ),
     ],
 )
 def test_words(said, expected):

@@ -1,5 +1,7 @@
 """A rack of four nodes, and six jobs to which every option makes a difference."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from foresail.traces import schema
@@ -31,6 +33,13 @@ def workload(after: dict[str, str] | None = None) -> Workload:
         "after_jobs": [(after or {}).get(each) for each in ids],
     }
     return Workload(jobs_table(given), WorkloadMeta("small", "hand", 4), NODES)
+
+
+def in_parts() -> Workload:
+    """The jobs, of which the third has maps and a reduce that start apart."""
+    tasks = [("3", "map", None, task, 10.0 + task, None, None) for task in range(3)]
+    tasks.append(("3", "reduce", "map", 0, 20.0, None, None))
+    return replace(workload(), tasks=pl.DataFrame(tasks, schema=schema.TASKS, orient="row"))
 
 
 def history() -> Workload:

@@ -12,12 +12,20 @@ from foresail.model.conventions import PREDICTSIM
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import NodeRemoved
 from foresail.scenario.by_daemon import run_commands
-from foresail.scenario.engines import COMPILED_REPLAY, ENGINES, EVENT_ENGINE, LIVE, Need, engine_of
-from foresail.scenario.learned_before import HistoryWorkload
+from foresail.scenario.engines import (
+    COMPILED_REPLAY,
+    ENGINES,
+    EVENT_ENGINE,
+    LIVE,
+    TASK_REPLAY,
+    Need,
+    engine_of,
+)
+from foresail.scenario.learned_before import HistoryWorkload, SavedState
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import history, workload
+from scenario.small_cluster import history, in_parts, workload
 
 PLAIN = Scenario(workload(), parse_policy("easy,recent"))
 NEEDING = {
@@ -30,6 +38,7 @@ NEEDING = {
     Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
     Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
+    Need.TASKS: {"workload": in_parts(), "policy": parse_policy("fifo_tasks")},
 }
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},
@@ -64,7 +73,33 @@ def test_each_need_alone_takes_the_event_engine(need):
 
 def test_every_need_is_tried():
     """By one of the tests of this file."""
-    assert {*NEEDING, *ANY_SIMULATION, Need.COMMANDS} == {*Need}
+    of_tasks = {*TASK_REPLAY.can} - {*ANY_SIMULATION, Need.LEARNED_BEFORE}
+    assert {*NEEDING, *ANY_SIMULATION, Need.COMMANDS, Need.GANGS, Need.LIMITS, *of_tasks} == {*Need}
+
+
+TASKS = replace(PLAIN, policy=parse_policy("slearn"))
+
+
+def test_tasks_that_start_apart_have_their_replay():
+    """Also with a history; what it cannot is refused, by name or not."""
+    assert engine_of(TASKS) is TASK_REPLAY
+    assert engine_of(replace(TASKS, learned_before=HistoryWorkload(history()))) is TASK_REPLAY
+    with pytest.raises(InputError, match="queues of tasks"):
+        engine_of(replace(TASKS, engine=COMPILED_REPLAY.name))
+    with pytest.raises(InputError, match="does not have jobs whose tasks start together"):
+        engine_of(replace(PLAIN, engine=TASK_REPLAY.name))
+    for changes in ({"event_log": "events.jsonl"}, {"enforce_limits": True}):
+        with pytest.raises(InputError, match="cannot be simulated with"):
+            engine_of(replace(TASKS, **changes))
+    with pytest.raises(InputError, match="cannot be run with"):
+        engine_of(replace(COMMANDS, policy=TASKS.policy))
+
+
+def test_the_replay_of_tasks_learns_from_jobs_alone():
+    """A saved state is refused, with the field."""
+    with pytest.raises(InputError, match="learns from nothing else") as refused:
+        run_scenario(replace(TASKS, learned_before=SavedState(Path("state"))))
+    assert refused.value.field == "learned_before"
 
 
 def test_real_commands_are_live():
@@ -82,7 +117,9 @@ def test_real_commands_are_live():
         assert refused.value.expected == LIVE.name
 
 
-@pytest.mark.parametrize("need", [each for each in Need if each not in LIVE.can])
+@pytest.mark.parametrize(
+    "need", [each for each in (*NEEDING, *ANY_SIMULATION) if each not in LIVE.can]
+)
 def test_what_real_commands_cannot_have(need):
     """Each wish that only a simulation meets is refused with a sentence, by whatever engine."""
     wishes = {**NEEDING, **ANY_SIMULATION}[need]
@@ -118,7 +155,7 @@ def test_a_cluster_of_its_own_is_a_place():
 
 def test_an_engine_by_name():
     """Each gives the same schedule, and its name is in the result; another name is none."""
-    names = [each.name for each in ENGINES.values() if Need.WORKLOAD in each.can]
+    names = [each.name for each in ENGINES.values() if {Need.WORKLOAD, Need.GANGS} <= each.can]
     schedules = [run_scenario(replace(PLAIN, engine=name)) for name in names]
     assert [each.meta.engine for each in schedules] == names
     assert schedules[0].jobs.equals(schedules[1].jobs)

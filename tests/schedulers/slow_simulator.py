@@ -54,6 +54,8 @@ class Moment:
     candidates: list[SlowJob]
     holds: list[tuple[float, int]]
     plan: dict[SlowJob, float]
+    due: Sequence[SlowJob] = ()
+    next_due: tuple[SlowJob | None, float] = (None, math.inf)
 
     @property
     def free(self) -> int:
@@ -77,7 +79,10 @@ Pass = Callable[[Moment], list[SlowJob]]
 
 @dataclass(frozen=True)
 class Rules:
-    """A scheduler: its pass, its orders as expressions, and its guard against starvation."""
+    """A scheduler: its pass, its orders as expressions, and its guard against starvation.
+
+    That is a limit of age, or shares (patience, bound) of the longest wait under EASY.
+    """
 
     one_pass: Pass
     queue: str = "submit"
@@ -85,7 +90,7 @@ class Rules:
     plan: str = "predicted"
     likely: str = "q50"
     age_limit: float = math.inf
-    oldest_limit: float = math.inf
+    shares: tuple[float, float] | None = None
 
 
 def in_order(moment: Moment) -> list[SlowJob]:
@@ -208,57 +213,120 @@ def conservative(moment: Moment) -> list[SlowJob]:
     return started
 
 
-def guarded(
-    protected: int, wait_bound: float, age_limit: float = math.inf, oldest_limit: float = math.inf
-) -> Pass:
-    """In queue order and boldly behind the head, but nobody pushes the oldest beyond a bound."""
+def guarded(moment: Moment) -> list[SlowJob]:
+    """Who is due first and with a reservation; others boldly, if they put off nobody that is due.
 
-    def keeps_the_bound(moment: Moment, job: SlowJob, waiting: list[SlowJob]) -> bool:
-        oldest = sorted(waiting, key=lambda each: each.number)[:protected]
+    A job that would put off the one that is due next is passed over.
+    """
+    started: list[SlowJob] = []
+    shadows, extras = [math.inf, math.inf], [0, 0]
+    protected, latest = moment.next_due
+
+    def puts_off(job: SlowJob) -> bool:
+        if job in moment.due or protected is None or protected is job or protected in started:
+            return False
+        by_then = max(latest, moment.now, moment.shadow(protected.cpus))
+        late = moment.now + job.planned > by_then
+        return late and moment.free_at(by_then) - protected.cpus < job.cpus
+
+    blocked: list[SlowJob | None] = [None, None]
+    for job in moment.queue:
+        if job.cpus > moment.free:
+            place = 0 if job in moment.due else 1
+            if blocked[place] is None:
+                blocked[place] = job
+                shadow = moment.shadow(job.cpus)
+                shadows[place] = shadow
+                extras[place] = moment.free_at(shadow) - job.cpus if shadow < math.inf else 0
+            continue
         end = moment.now + job.planned
-        for old in oldest:
-            if old is job:
-                return True
-            possible = moment.shadow(old.cpus)
-            deadline = max(old.submit + wait_bound, possible, moment.now)
-            if end > deadline and moment.free_at(deadline) - old.cpus < job.cpus:
-                return False
-        return True
+        uses = [
+            blocked[0] is not None and end > shadows[0],
+            blocked[1] is not None and min(end, moment.now + job.likely) > shadows[1],
+        ]
+        if any(used and job.cpus > extra for used, extra in zip(uses, extras, strict=True)):
+            continue
+        if puts_off(job):
+            continue
+        extras = [extra - used * job.cpus for used, extra in zip(uses, extras, strict=True)]
+        moment.begin(job)
+        started.append(job)
+    return started
 
-    def one_pass(moment: Moment) -> list[SlowJob]:
-        started: list[SlowJob] = []
-        head = None
-        promoted = False
-        shadow, extra = math.inf, 0
-        for job in moment.queue:
-            waiting = [each for each in moment.queue if each not in started]
-            if job.cpus > moment.free:
-                if head is None:
-                    head = job
-                    shadow = moment.shadow(head.cpus)
-                    extra = moment.free_at(shadow) - head.cpus if shadow < math.inf else 0
-                    is_oldest = head.number == min(each.number for each in waiting)
-                    wait = moment.now - head.submit
-                    promoted = wait >= age_limit or (is_oldest and wait >= oldest_limit)
-                continue
-            end = moment.now + job.planned
-            uses_extra = False
-            if head is not None:
-                hopeful = moment.now + job.likely <= shadow
-                if promoted and end > head.submit + wait_bound:
-                    hopeful = False
-                uses_extra = end > shadow and not hopeful
-                if uses_extra and job.cpus > extra:
-                    continue
-            if not keeps_the_bound(moment, job, waiting):
-                continue
-            if uses_extra:
-                extra -= job.cpus
-            moment.begin(job)
-            started.append(job)
-        return started
 
-    return one_pass
+@dataclass
+class SlowEasy:
+    """What EASY would have done by now: its past stays as it was, whatever becomes known later."""
+
+    processors: int
+    patience: float
+    bound: float
+    waiting: list[SlowJob] = field(default_factory=list)
+    begun: dict[SlowJob, float] = field(default_factory=dict)
+    ends: dict[SlowJob, float] = field(default_factory=dict)
+    news: list[tuple[float, str, SlowJob]] = field(default_factory=list)
+    known: set[SlowJob] = field(default_factory=set)
+    dues: dict[SlowJob, tuple[float, float]] = field(default_factory=dict)
+    longest: float = 0.0
+
+    def settle(self, now: float) -> None:
+        """Settle what lies before now."""
+        while True:
+            time = min([*(each[0] for each in self.news), *self.ends.values()], default=math.inf)
+            if time >= now:
+                return
+            taken = [each for each in self.news if each[0] == time]
+            self.news = [each for each in self.news if each[0] > time]
+            for _, _, job in (each for each in taken if each[1] == "ended"):
+                self.known.add(job)
+                if job in self.ends:
+                    self.ends[job] = max(time, self.begun[job] + job.runtime)
+            for job in [each for each, end in self.ends.items() if end <= time]:
+                self.ends[job] = self.expected(job, time)
+                if self.ends[job] <= time:
+                    del self.ends[job]
+            self.waiting += [job for _, what, job in taken if what == "came"]
+            self.start_some(time)
+
+    def limit(self, job: SlowJob) -> float:
+        return job.requested if job.requested < math.inf else job.planned
+
+    def expected(self, job: SlowJob, now: float) -> float:
+        """When a job ends that was likely to end now."""
+        if job in self.known or not job.start <= now:
+            return now
+        seconds = max(2 * (now - job.start), 1.1 * (now - self.begun[job]), 60)
+        return max(now, self.begun[job] + min(self.limit(job), seconds))
+
+    def start_some(self, now: float) -> None:
+        holds = [(self.begun[job] + self.limit(job), job.cpus) for job in self.ends]
+        moment = Moment(now, self.processors, [], [], holds, {})
+        head, shadow, extra = None, math.inf, 0
+        for job in list(self.waiting):
+            fits = job.cpus <= moment.free
+            if head is None and not fits:
+                head = job
+                self.take_turn(job, now)
+                later = [end for end, _ in holds if moment.free_at(end) >= job.cpus]
+                shadow = min(later, default=math.inf)
+                extra = moment.free_at(shadow) - job.cpus if shadow < math.inf else 0
+                shadow = max(shadow, now + 1)
+            elif fits and head is not None and now + self.limit(job) > shadow:
+                fits = job.cpus <= extra
+                extra -= job.cpus if fits else 0
+            if fits:
+                self.take_turn(job, now)
+                self.longest = max(self.longest, now - job.submit)
+                self.waiting.remove(job)
+                self.begun[job] = now
+                seconds = job.runtime if job in self.known else min(self.limit(job), job.predicted)
+                self.ends[job] = now + seconds
+                holds.append((now + self.limit(job), job.cpus))
+
+    def take_turn(self, job: SlowJob, now: float) -> None:
+        if job not in self.dues:
+            due = math.floor(max(now, job.submit + self.patience * self.longest)) + 1
+            self.dues[job] = due, max(due, job.submit + self.bound * self.longest)
 
 
 def value(text: str, job: SlowJob, now: float, probe: float = 1.0) -> float:
@@ -301,20 +369,27 @@ class SlowSimulation:
     waiting: list[SlowJob] = field(default_factory=list)
     running: list[SlowJob] = field(default_factory=list)
     plan: dict[SlowJob, float] = field(default_factory=dict)
+    easy: SlowEasy | None = None
     most_in_use: int = 0
     jobs: Sequence[SlowJob] = ()
 
     def run(self, jobs: Sequence[SlowJob]) -> None:
         """Fill in what becomes of the jobs, which are in order of submission."""
         self.jobs = jobs
+        if self.rules.shares is not None:
+            self.easy = SlowEasy(self.processors, *self.rules.shares)
         coming = list(jobs)
+        now = -math.inf
         while coming or self.running:
+            due_times = self.due_times(now)
             now = min(
                 [
                     *(job.submit for job in coming[:1]),
                     *(min(job.end, job.expected_end) for job in self.running),
+                    *due_times,
                 ]
             )
+            falls_due = now in due_times
             arrived = [job for job in coming if job.submit == now]
             coming = coming[len(arrived) :]
             if self.predictsim:
@@ -323,21 +398,31 @@ class SlowSimulation:
                     self.submit(job)
                     self.schedule(now)
                 while any(job.end == now for job in self.running):
-                    self.running.remove(next(job for job in self.running if job.end == now))
+                    self.end(next(job for job in self.running if job.end == now), now)
+                    self.schedule(now)
+                if falls_due:
                     self.schedule(now)
             else:
                 ended = [job for job in self.running if job.end == now]
-                self.running = [job for job in self.running if job not in ended]
+                for job in ended:
+                    self.end(job, now)
                 self.correct(now)
                 for job in arrived:
                     self.submit(job)
-                if arrived or ended:
+                if arrived or ended or falls_due:
                     self.schedule(now)
 
     def submit(self, job: SlowJob) -> None:
         job.planned = value(self.rules.plan, job, job.submit)
         job.likely = value(self.rules.likely, job, job.submit)
         self.waiting.append(job)
+        if self.easy is not None:
+            self.easy.news.append((job.submit, "came", job))
+
+    def end(self, job: SlowJob, now: float) -> None:
+        self.running.remove(job)
+        if self.easy is not None:
+            self.easy.news.append((now, "ended", job))
 
     def correct(self, now: float) -> None:
         for job in self.running:
@@ -350,8 +435,10 @@ class SlowSimulation:
             return
         seen = [job for job in self.running if not self.predictsim or job.expected_end > now]
         aged = [job for job in self.waiting if now - job.submit >= self.rules.age_limit]
-        if not aged and now - self.waiting[0].submit >= self.rules.oldest_limit:
-            aged = self.waiting[:1]
+        coming: tuple[SlowJob | None, float] = (None, math.inf)
+        if self.easy is not None:
+            self.easy.settle(now)
+            aged, coming = self.by_due_time(self.easy.dues, now)
         pilots = {job: self.probe(job, seen, aged) for job in self.waiting}
         candidates = self.rules.candidates or self.rules.queue
 
@@ -366,6 +453,8 @@ class SlowSimulation:
             in_order_of(candidates),
             [(job.expected_end, job.cpus) for job in seen],
             self.plan,
+            aged,
+            coming,
         )
         for job in self.rules.one_pass(moment):
             job.backfilled = job is not self.waiting[0]
@@ -374,6 +463,24 @@ class SlowSimulation:
             job.estimate = job.planned
             self.running.append(job)
         self.most_in_use = max(self.most_in_use, sum(job.cpus for job in self.running))
+
+    def by_due_time(
+        self, dues: dict[SlowJob, tuple[float, float]], now: float
+    ) -> tuple[list[SlowJob], tuple[SlowJob | None, float]]:
+        """Who is due, and who is next, with the latest start of that one."""
+        known = [job for job in self.waiting if job in dues]
+        known.sort(key=lambda job: (dues[job][0], job.number))
+        due = [job for job in known if dues[job][0] <= now]
+        if len(due) == len(known):
+            return due, (None, math.inf)
+        return due, (known[len(due)], dues[known[len(due)]][1])
+
+    def due_times(self, now: float) -> list[float]:
+        """When jobs that wait are due, as far as that is known and still to come."""
+        if self.easy is None:
+            return []
+        times = [self.easy.dues[job][0] for job in self.waiting if job in self.easy.dues]
+        return [time for time in times if time > now]
 
     def probe(self, job: SlowJob, running: list[SlowJob], aged: list[SlowJob]) -> int:
         """How many waiting jobs it would inform: all alike, if none of them runs or is older."""

@@ -32,7 +32,7 @@ POLICIES = (
     "easy(order=shortest,reservations=3)",
     "easy(queue=slowdown,order=shortest,age_limit_seconds=60)",
     "easy(order=max(q50,10)/probe)",
-    "guarded(oldest_limit_seconds=40,age_limit_seconds=80)",
+    "guarded(patience=0.1)",
     "conservative",
     "fcfs",
 )
@@ -51,6 +51,8 @@ class Witness:
         self._build = build
         self._following = build()
         self.planned_seconds = self._following.planned_seconds
+        if hasattr(self._following, "reference"):
+            self.reference = self._following.reference
         self.compared = 0
 
     def decide(self, view):

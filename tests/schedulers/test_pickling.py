@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster
 
 IN_ANOTHER_PROCESS = """
 import pickle, sys
@@ -28,3 +29,11 @@ def test_pickled_steps_are_found_by_name(policy):
         input=pickle.dumps((scheduler, correction)),
         check=True,
     )
+
+
+def test_a_pickled_scheduler_compares_with_the_same():
+    """What EASY would have done is worked out anew, with the shares that were asked for."""
+    scheduler, _, _ = parse_policy("guarded(patience=0.5,bound=0.7)").build()
+    copied = pickle.loads(pickle.dumps(scheduler))
+    assert copied.compiled().shares == scheduler.compiled().shares == (0.5, 0.7)
+    assert copied.reference(Cluster.of_processors(4)).found(10.0) == []

@@ -13,7 +13,9 @@ from foresail.control.loop import Controller
 from foresail.control.policy import is_compiled, parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError
+from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
+from foresail.model.view import PendingJob
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload
 from made_scenarios import simulate
@@ -101,6 +103,8 @@ class Watched:
     def __init__(self, scheduler, watch) -> None:
         self.scheduler = scheduler
         self.planned_seconds = scheduler.planned_seconds
+        if hasattr(scheduler, "reference"):
+            self.reference = scheduler.reference
         self.watch = watch
 
     def decide(self, view):
@@ -136,52 +140,69 @@ def test_conservative_never_breaks_a_promise(order, predictor):
         assert len(promised) == 80
 
 
-@pytest.mark.parametrize("protected", [1, 2, 5])
+def going_first(view) -> list[PendingJob]:
+    """Jobs that are due, in order of due times; those that will be, behind them."""
+    told = [each for each in view.pending if each.due is not None]
+    return sorted(told, key=lambda each: (each.due.due_seconds, each.arrival))
+
+
 @pytest.mark.parametrize("queue", ["max(q50, 10) / probe", "cpus", "-submit"])
-def test_guarded_keeps_the_oldest_jobs_bound(queue, protected):
-    """Requests that are upper bounds: nothing that starts pushes the oldest job's deadline back.
+def test_guarded_starts_a_due_job_by_its_first_reservation(queue):
+    """Requests that are upper bounds: who goes first is told a start, and starts no later."""
+    for seed in range(6):
+        promised: dict[str, float] = {}
 
-    The deadline is its bound or, if that cannot be kept, the time at which running jobs' limits
-    leave room for it. No pass at the deadline or later leaves it waiting.
+        def watch(view, decision, promised=promised):
+            planned = {each.job_id: each.start_seconds for each in decision.plan}
+            started = {start.job_id for start in decision.starts}
+            due = [each for each in going_first(view) if each.due.due_seconds <= view.now]
+            for job_id in started:
+                assert view.now <= promised.get(job_id, math.inf)
+            left = [each.job.job_id for each in due if each.job.job_id not in started]
+            if left:
+                assert planned[left[0]] <= promised.get(left[0], math.inf)
+                promised[left[0]] = planned[left[0]]
+                assert decision.reasons[left[0]].code is ReasonCode.GOES_FIRST
+
+        watched(f"guarded(queue={queue},patience=0.3,bound=0.5),recent", limited(seed), watch)
+        assert promised
+
+
+@pytest.mark.parametrize("queue", ["max(q50, 10) / probe", "cpus", "-submit"])
+def test_guarded_does_not_put_off_the_job_that_is_due_next(queue):
+    """Nothing that starts before others are due moves the latest start of the next that is.
+
+    That is what it was told or, if that cannot be kept, when running jobs' limits leave room.
     """
-    bound = 90.0
 
-    def deadline(old, now, holds):
+    def latest(pending, now, holds):
         times = [now, *(end for end, _ in holds)]
         room = (
             time
             for time in sorted(times)
-            if PROCESSORS - sum(cpus for end, cpus in holds if end > time) >= old.job.cpus
+            if PROCESSORS - sum(cpus for end, cpus in holds if end > time) >= pending.job.cpus
         )
-        return max(old.job.submit_seconds + bound, next(room))
+        return max(pending.due.latest_seconds, next(room))
 
+    compared = 0
     for seed in range(6):
-        deadlines: dict[str, float] = {}
 
-        def watch(view, decision, deadlines=deadlines):
+        def watch(view, decision):
+            nonlocal compared
             started = {start.job_id for start in decision.starts}
-            holds = [(each.expected_end_seconds, each.job.cpus) for each in view.running]
-            holds += [
-                (view.now + each.planned_seconds, each.job.cpus)
-                for each in view.pending
-                if each.job.job_id in started
-            ]
-            left = [each for each in view.pending if each.job.job_id not in started]
-            if not left:
+            first = [each for each in going_first(view) if each.job.job_id not in started]
+            coming = [each for each in first if each.due.due_seconds > view.now]
+            begun = [each for each in view.pending if each.job.job_id in started]
+            if not coming or any(each.due and each.due.due_seconds <= view.now for each in begun):
                 return
-            oldest = left[0]
-            by_now = deadline(oldest, view.now, holds)
-            assert by_now <= deadlines.get(oldest.job.job_id, math.inf)
-            deadlines[oldest.job.job_id] = by_now
-            assert view.now < by_now
+            holds = [(each.expected_end_seconds, each.job.cpus) for each in view.running]
+            more = [(view.now + each.planned_seconds, each.job.cpus) for each in begun]
+            before = latest(coming[0], view.now, holds)
+            assert latest(coming[0], view.now, holds + more) <= before
+            compared += bool(begun)
 
-        watched(
-            f"guarded(queue={queue},wait_bound_seconds={bound},oldest_limit_seconds=45,"
-            f"age_limit_seconds=75,protected={protected}),recent",
-            limited(seed),
-            watch,
-        )
-        assert deadlines
+        watched(f"guarded(queue={queue},patience=0.6,bound=0.8),recent", limited(seed), watch)
+    assert compared
 
 
 def test_equal_jobs_start_in_order_of_submission():
@@ -202,8 +223,8 @@ def test_equal_jobs_start_in_order_of_submission():
     [
         ("easy(reservations=-1)", "0 or more"),
         ("easy(age_limit_seconds=0)", "seconds above 0"),
-        ("guarded(protected=0)", "1 or more"),
-        ("guarded(oldest_limit_seconds=-5)", "seconds above 0"),
+        ("guarded(patience=-1)", "0 or more"),
+        ("guarded(bound=nan)", "0 or more"),
         ("easy(plan=wait)", "without now, wait and probe"),
         ("guarded(likely=q50 / probe)", "without now, wait and probe"),
         ("conservative(plan=sumbit)", "did you mean 'submit'"),

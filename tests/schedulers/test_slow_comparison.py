@@ -26,6 +26,7 @@ from slow_simulator import (
 
 DOUBTFUL = GuardedParameters().plan
 GUARDED_QUEUE = GuardedParameters().queue
+SHARES = GuardedParameters().patience, GuardedParameters().bound
 
 SCHEDULERS = {
     "fcfs": Rules(in_order),
@@ -58,32 +59,15 @@ SCHEDULERS = {
     "conservative(queue=shortest,age_limit_seconds=50)": Rules(
         conservative, "predicted", age_limit=50
     ),
-    "guarded": Rules(
-        guarded(2, 3 * 86400, 2.5 * 86400, 1.5 * 86400),
-        GUARDED_QUEUE,
-        plan=DOUBTFUL,
-        age_limit=2.5 * 86400,
-        oldest_limit=1.5 * 86400,
+    "guarded": Rules(guarded, GUARDED_QUEUE, plan=DOUBTFUL, shares=SHARES),
+    "guarded(patience=0.2,bound=0.4)": Rules(
+        guarded, GUARDED_QUEUE, plan=DOUBTFUL, shares=(0.2, 0.4)
     ),
-    "guarded(wait_bound_seconds=60,oldest_limit_seconds=20,age_limit_seconds=40)": Rules(
-        guarded(2, 60, 40, 20), GUARDED_QUEUE, plan=DOUBTFUL, age_limit=40, oldest_limit=20
+    "guarded(patience=0,likely=q50 / 2)": Rules(
+        guarded, GUARDED_QUEUE, plan=DOUBTFUL, likely="q50 / 2", shares=(0.0, SHARES[1])
     ),
-    "guarded(wait_bound_seconds=30,protected=3,likely=q50 / 2,oldest_limit_seconds=15,"
-    "age_limit_seconds=inf)": Rules(
-        guarded(3, 30, math.inf, 15),
-        GUARDED_QUEUE,
-        plan=DOUBTFUL,
-        likely="q50 / 2",
-        oldest_limit=15,
-    ),
-    "guarded(queue=longest,wait_bound_seconds=10,protected=1,likely=1,plan=predicted,"
-    "oldest_limit_seconds=1000,age_limit_seconds=5)": Rules(
-        guarded(1, 10, 5, 1000),
-        "-predicted",
-        plan="predicted",
-        likely="1",
-        age_limit=5,
-        oldest_limit=1000,
+    "guarded(queue=longest,likely=1,plan=predicted,patience=0.5,bound=0)": Rules(
+        guarded, "-predicted", plan="predicted", likely="1", shares=(0.5, 0.0)
     ),
 }
 CORRECTIONS = (

@@ -97,7 +97,7 @@ POLICIES = [
     "easy(order=shortest),recent,incremental",
     "conservative,recent,doubling",
     "foresail",
-    "guarded,clairvoyant",
+    "guarded(patience=0.1),clairvoyant",
 ]
 
 

@@ -11,13 +11,21 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.jobs import per_job, whole_jobs
 from foresail.metrics.summary import summary
+from foresail.model.allocation import Part
 from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
+from foresail.model.event import Cancelled, Ended, Submitted
+from foresail.model.job import Stage
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.record.state import ImpossibleTransition, JobState
 from foresail.scenario.engines import EVENT_ENGINE, engine_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events
+from foresail.simulator.forward import simulate_forward
 from foresail.traces import schema
 from foresail.traces.schedule_file import read_schedule, write_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -149,6 +157,121 @@ def test_a_task_of_unknown_runtime_is_refused():
     """Before anything runs."""
     with pytest.raises(InputError, match=r"1 tasks cannot be replayed.*job 'dag'"):
         run_scenario(scenario(workload=workload(maps=[4.0, None, 3.0])))
+
+
+def lone(policy="fifo_tasks", predictor=None):
+    """A controller on two processors, before its first step."""
+    scheduler, _, correction = parse_policy(policy).build()
+    return Controller(Cluster.of_processors(2), scheduler, predictor or Constant(9.0), correction)
+
+
+def begun():
+    """A controller two of whose job's maps run, of which one has just ended."""
+    controller = lone()
+    job = next(workload().specifications())
+    controller.step(0.0, [Submitted(0.0, job)])
+    controller.step(4.0, [Ended(4.0, Outcome("dag", 0.0, 4.0, stage="map", tasks=(0,)))])
+    return controller
+
+
+def test_what_runs_and_waits_of_a_job_is_shown():
+    """By unit what runs; as what may start what waits; nothing of it once all of a stage runs."""
+    controller = begun()
+    assert list(controller.running) == [Part("dag", "map", (1,)), Part("dag", "map", (2,))]
+    assert controller.pending == ()
+    assert controller.state.of("dag") is JobState.RUNNING
+    (down,) = controller.step(5.0, [Ended(5.0, lost(1))])[:1]
+    assert down == Start("dag", Placement.whole("all", 1), 2, "map", (1,))
+    controller.drain()
+    controller.step(6.0, [Ended(6.0, lost(1, attempt=2))])
+    (pending,) = controller.pending
+    assert [(each.stage.name, list(each.tasks)) for each in pending.startable] == [("map", [1])]
+
+
+def lost(task, attempt=1):
+    because = EndedBecause.LOST
+    return Outcome("dag", 0.0, 5.0, because, attempt=attempt, stage="map", tasks=(task,))
+
+
+def test_an_end_of_what_does_not_run_is_impossible():
+    """A task that has ended, a job that runs in parts, and its cancellation."""
+    for event in (
+        Ended(5.0, Outcome("dag", 0.0, 5.0, stage="map", tasks=(0,))),
+        Ended(5.0, Outcome("dag", 0.0, 5.0)),
+        Cancelled(5.0, "dag"),
+    ):
+        with pytest.raises(ImpossibleTransition, match="runs in part"):
+            begun().step(5.0, [event])
+
+
+def test_another_scheduler_cannot_go_on_with_parts():
+    """One that starts whole jobs is refused; one that starts tasks goes on."""
+    controller = begun()
+    scheduler, _, correction = parse_policy("easy").build()
+    with pytest.raises(InputError, match="cannot go on as a whole"):
+        controller.fork(scheduler, Constant(9.0), correction)
+    scheduler, _, correction = parse_policy("fifo_tasks").build()
+    twin = controller.fork(scheduler, Constant(9.0), correction)
+    assert list(twin.running) == list(controller.running)
+    instructions = twin.step(6.0, [Ended(6.0, lost(1))])
+    assert instructions[0] == Start("dag", Placement.whole("all", 1), 2, "map", (1,))
+    assert Part("dag", "map", (1,)) in controller.running
+
+
+def test_the_future_of_a_job_in_parts():
+    """What runs ends as it is believed, and what waits follows."""
+    controller = begun()
+    outcomes = simulate_forward(controller, {"dag": 9.0})
+    told = [(each.stage, each.tasks, each.end_seconds) for each in outcomes]
+    assert told == [
+        ("map", (1,), 9.0),
+        ("map", (2,), 13.0),
+        ("reduce", (0,), 22.0),
+        ("reduce", (1,), 22.0),
+    ]
+
+
+def test_a_job_waits_for_all_of_another():
+    """One that comes after it starts when its last task has ended, not when its first has."""
+    jobs = workload().jobs.with_columns(
+        after_jobs=pl.Series([None, "dag"]), submit_seconds=pl.Series([0.0, 0.0])
+    )
+    schedule = run_scenario(scenario(workload=workload(4).with_jobs(jobs)))
+    assert rows_of(schedule)[-1] == ("gang", None, None, 11.0, 18.0)
+
+
+def test_a_stage_whose_tasks_start_together_is_a_gang():
+    """It waits for room for all of them, behind the stage that it waits for."""
+    job = next(workload().specifications())
+    stages = tuple(replace(each, together=each.name == "reduce") for each in job.stages)
+    controller = lone()
+    controller.step(0.0, [Submitted(0.0, replace(job, stages=stages))])
+    for task, end in ((0, 4.0), (1, 6.0)):
+        ended = Outcome("dag", 0.0, end, stage="map", tasks=(task,))
+        controller.step(end, [Ended(end, ended)])
+    last = Outcome("dag", 4.0, 7.0, stage="map", tasks=(2,))
+    instructions = controller.step(7.0, [Ended(7.0, last)])
+    assert instructions[0] == Start("dag", Placement.whole("all", 2), stage="reduce")
+    assert list(controller.running) == [Part("dag", "reduce")]
+
+
+def test_a_job_too_wide_in_parts_says_what_it_needs_at_once():
+    """A stage of a gang that no partition holds; tasks alone would fit."""
+    job = next(workload().specifications())
+    stages = (*job.stages, Stage(5, Resources(1.0), "gang", ("reduce",)))
+    controller = lone()
+    controller.step(0.0, [Submitted(0.0, replace(job, stages=stages))])
+    assert controller.running == {}
+    reason = controller.reasons()["dag"]
+    assert reason.sentence == "asks for 5 cpus and the cluster has 2"
+
+
+def test_stages_that_no_order_starts_are_refused():
+    """One that waits for a later one, and two of one name."""
+    job = next(workload().specifications())
+    for stages in (job.stages[::-1], (job.stages[0], job.stages[0])):
+        with pytest.raises(InputError, match="cannot be started one after the other"):
+            lone().step(0.0, [Submitted(0.0, replace(job, stages=stages))])
 
 
 class HearsTasks(Constant):

@@ -22,8 +22,8 @@ from foresail.traces.workload import Workload
 from made_scenarios import simulate_by_events
 
 SCHEDULERS = [
-    "guarded(wait_bound_seconds=200,oldest_limit_seconds=50,age_limit_seconds=100,protected=3)",
-    "guarded(queue=submit / probe - wait,likely=q25,age_limit_seconds=90)",
+    "guarded(patience=0.3,bound=0.5)",
+    "guarded(queue=submit / probe - wait,likely=q25,patience=0)",
     "easy(queue=-wait / probe,order=predicted / probe,age_limit_seconds=80)",
     "easy(queue=now - 3 * submit,order=-wait,plan=q90)",
     "easy(queue=slowdown,age_limit_seconds=60)",

@@ -182,7 +182,12 @@ def refuses_what_it_cannot(make: Make) -> None:
         can = driver.adapter.capabilities
         start = trial.start_of(0.0)
         placed = replace(start, placement=Placement((("all", 1),), (("node-1", 1),)))
-        for declared, instruction in ((can.places, placed), (can.preempts, Preempt("none"))):
+        part = replace(start, stage="main")
+        for declared, instruction in (
+            (can.places, placed),
+            (can.preempts, Preempt("none")),
+            (can.starts_tasks, part),
+        ):
             if declared:
                 continue
             try:

@@ -6,7 +6,10 @@ import pickle
 import random
 import time
 from dataclasses import replace
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, Literal
+
+import polars as pl
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_workload
@@ -15,17 +18,22 @@ from foresail.control.loop import Controller
 from foresail.distributions.point import Point
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import IgnoresTime
+from foresail.model.protocols import IgnoresTime, Scheduler, capabilities_of_scheduler
 from foresail.model.registry import Entry
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, RunningJob
 from foresail.simulator.engine import simulate_events
+from foresail.traces import schema
+from foresail.traces.schedule import Schedule
+from foresail.traces.workload import Workload
 
 _VIEWS: Final = 60
+_PROCESSORS: Final = 4
 _LONG_QUEUE: Final = 10_000
 _LONG_QUEUE_SECONDS: Final = 20.0
 
@@ -171,6 +179,43 @@ def runs_to_the_end(make: Make) -> None:
         demand(not refused, f"{refused:g} refusals ({conventions.name} conventions)")
 
 
+def tasks_run_once_and_in_order(make: Make) -> None:
+    """One that starts tasks runs each of them once, behind the stages before it, where is room."""
+    if not capabilities_of_scheduler(make()).starts_tasks:
+        return
+    schedule = _in_parts(make())
+    counters, rows = schedule.meta.counters, schedule.jobs
+    demand(not counters["never_started"], f"{counters['never_started']:g} jobs never start")
+    demand(not counters["refusals"], f"{counters['refusals']:g} refusals")
+    parts = rows.filter(pl.col("stage").is_not_null()).with_columns(pl.col("tasks").str.split(","))
+    ran = parts.explode("tasks").select("job_id", "stage", pl.col("tasks").cast(pl.Int64))
+    asked = _jobs_with_tasks().tasks
+    assert asked is not None
+    wanted = asked.select("job_id", "stage", pl.col("task").alias("tasks"))
+    same = ran.sort(ran.columns).equals(wanted.sort(wanted.columns))
+    demand(same, f"{ran.height} tasks are run of {wanted.height}, or others than these")
+    times = parts.group_by("job_id", "stage").agg(
+        pl.col("start_seconds").min(), pl.col("end_seconds").max()
+    )
+    ends = {(job_id, stage): end for job_id, stage, _, end in times.iter_rows()}
+    for job_id, stage, start, _ in times.iter_rows():
+        early = stage == "second" and start < ends[job_id, "first"]
+        demand(not early, f"the second stage of job {job_id} starts before the first has ended")
+    changes = [(start, 1, cpus) for start, cpus in rows.select("start_seconds", "cpus").iter_rows()]
+    changes += [(end, 0, -cpus) for end, cpus in rows.select("end_seconds", "cpus").iter_rows()]
+    held = list(accumulate(cpus for _, _, cpus in sorted(changes)))
+    demand(max(held) <= _PROCESSORS, f"{max(held):g} cpus are held of {_PROCESSORS}")
+
+
+def same_parts_same_decision(make: Make) -> None:
+    """One that starts tasks decides the same of the same view of these, and leaves it as it was."""
+    if not capabilities_of_scheduler(make()).starts_tasks:
+        return
+    asked_again = _AskedAgain(make)
+    _in_parts(asked_again)
+    demand(not asked_again.seen, asked_again.seen)
+
+
 RULES: Final[tuple[Rule, ...]] = (
     empty_queue,
     lone_job,
@@ -184,7 +229,54 @@ RULES: Final[tuple[Rule, ...]] = (
     survives_pickling,
     long_queue,
     runs_to_the_end,
+    tasks_run_once_and_in_order,
+    same_parts_same_decision,
 )
+
+
+class _AskedAgain:
+    """A scheduler that starts tasks, each decision of which is made three times."""
+
+    starts_tasks: Literal[True] = True
+
+    def __init__(self, make: Make) -> None:
+        self._make = make
+        self._scheduler = make()
+        self.seen = ""
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Note what differs, and go on with the first answer."""
+        before = repr(view)
+        decision: Decision = self._scheduler.decide(view)
+        if self._scheduler.decide(view) != decision:
+            self.seen = "the second decision differs from the first"
+        if self._make().decide(view) != decision:
+            self.seen = "a fresh instance decides otherwise"
+        if repr(view) != before:
+            self.seen = "the view is another after the decision"
+        return decision
+
+
+def _in_parts(scheduler: Scheduler) -> Schedule:
+    """A schedule of jobs of many tasks, and of gangs."""
+    controller = Controller(Cluster.of_processors(_PROCESSORS), scheduler, _Request(), _Doubling())
+    return simulate_events(_jobs_with_tasks(), controller, "check")
+
+
+def _jobs_with_tasks() -> Workload:
+    """Jobs of two stages, some wider than the cluster; every third is a gang."""
+    draw = random.Random(6)
+    submits = sorted(draw.randint(0, 200) for _ in range(18))
+    rows = [(submit, draw.randint(1, 4), draw.randint(0, 30), 30.0) for submit in submits]
+    tasks = [
+        (str(job), stage, before, task, float(draw.randint(0, 20)), None, None)
+        for job in range(1, len(rows) + 1)
+        if job % 3
+        for stage, before in (("first", None), ("second", "first"))
+        for task in range(draw.randint(1, 2 * _PROCESSORS))
+    ]
+    table = pl.DataFrame(tasks, schema=schema.TASKS, orient="row")
+    return replace(tiny_workload(rows, _PROCESSORS), tasks=table)
 
 
 class _Request:

@@ -120,12 +120,16 @@ def schedules_of(
 def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside]:
     """What scenarios need is compiled beside what is done in here."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
-    from foresail.scenario.engines import EVENT_ENGINE, engine_of
+    from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
     from foresail.simulator.replay import steps_of, steps_of_parts
+    from foresail.simulator.task_replay import steps_of_tasks
 
     rehearsals: list[Task] = []
     steps: list[Task] = []
     for each in scenarios:
+        if engine_of(each) is TASK_REPLAY:
+            steps += steps_of_tasks(each.policy)
+            continue
         if engine_of(each) is not EVENT_ENGINE:
             steps += steps_of(each.policy)
             continue

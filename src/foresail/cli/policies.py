@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import typer
 
 app = typer.Typer(rich_markup_mode=None)
@@ -11,14 +13,14 @@ app = typer.Typer(rich_markup_mode=None)
 def policies() -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
     from foresail.cli.tables import print_table
-    from foresail.control.policy import NAMED_POLICIES, PARTS
+    from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
     from foresail.model.registry import entries
     from foresail.model.renamed import with_short_name
     from foresail.model.short_form import parameter_texts
     from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS
 
-    for family in PARTS:
-        typer.echo(f"{family}s")
+    for family in chain.from_iterable(FAMILIES_OF_PARTS.values()):
+        typer.echo(f"{family.replace('_', ' ')}s")
         rows = [
             (
                 f"  {with_short_name(family, entry.name)}",

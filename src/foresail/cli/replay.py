@@ -13,6 +13,7 @@ from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.run_directory import RunDirectory
+from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth
@@ -23,7 +24,6 @@ from foresail.record.state import ImpossibleTransition
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_daemon import scenario_of_run
 from foresail.scenario.scenario import Scenario
-from foresail.simulator.recorded import Difference, differences
 
 app = typer.Typer(add_completion=False)
 
@@ -69,7 +69,7 @@ def _differences(run: Path, log: Path) -> Iterator[Difference]:
 
     try:
         yield from differences(read_log(log), build)
-    except ImpossibleTransition as error:
+    except (ImpossibleReport, ImpossibleTransition) as error:
         raise InputError(f"cannot have happened: {error}", source=log) from error
 
 

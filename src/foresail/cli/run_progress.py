@@ -155,7 +155,7 @@ def picture(controller: Controller, jobs: JobsFold, now: float) -> RenderableTyp
         table.add_row(
             Text("running", "green"),
             job.job.job_id,
-            _cpus(job.job.cpus),
+            _cpus(job.held.cpus),
             _coarse(elapsed),
             remaining,
         )
@@ -189,7 +189,7 @@ def totals(controller: Controller, jobs: JobsFold, now: float) -> str:
 def remaining_seconds(controller: Controller, now: float) -> float:
     """About how long the rest will take: its area spread over all cpus, or its longest job."""
     rest = [
-        (max(0.0, job.expected_end_seconds - now), job.job.cpus)
+        (max(0.0, job.expected_end_seconds - now), job.held.cpus)
         for job in controller.running.values()
     ]
     if not controller.draining:

@@ -10,7 +10,6 @@ from foresail.model.allocation import Unit, unit_of
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
 from foresail.model.free_resources import FreeResources
-from foresail.model.job import Job
 from foresail.model.task_numbers import TaskNumbers
 from foresail.model.view import PendingJob, RunningJob
 
@@ -66,7 +65,7 @@ def check_decision(
         if refusal is None:
             pending = startable[start.job_id]
             if left is not capacity:  # there are others, who get what is left
-                left.take(_held(start, pending.job), start.placement)
+                left.take(pending.job.held(start.stage, start.tasks), start.placement)
             if start.stage:
                 parts.take(start, pending)
             started.add(start.job_id)
@@ -114,19 +113,11 @@ def _refuse_start(
         refusal = parts.refuse(start, pending)
         if refusal is not None:
             return refusal
-    problem = left.misplacement(_held(start, pending.job), start.placement)
+    problem = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
     if problem is None:
         return None
     kind, sentence = problem
     return Refusal(job_id, RefusalCode(kind.value), sentence)
-
-
-def _held(start: Start, job: Job) -> Job:
-    """What starts, as a job of its own."""
-    if not start.stage:
-        return job
-    stage = job.stage(start.stage)
-    return job.part(stage, len(start.tasks) or stage.tasks)
 
 
 class _PartsLeft:

@@ -138,12 +138,16 @@ class Controller:
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
         self._starts_tasks = can.starts_tasks
+        self._reference = (
+            None if can.compares_with is None else can.compares_with.reference(cluster)
+        )
         self._watches_starts = learner.watches_starts
         self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
         self._state = State(cluster, starts_tasks=can.starts_tasks)
+        self._state.passages = None if self._reference is None else []
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
         self._draining = False
@@ -226,7 +230,8 @@ class Controller:
         """Go on from where a run stood, as its records tell; nothing is decided anew.
 
         The predictor, which is to know what was known when the run began, is asked and told again
-        what was asked and told since; the scheduler is handed what it kept and had promised.
+        what was asked and told since; the scheduler is handed what it kept and had promised. What
+        it compares with is told again what became of the jobs.
 
         Raises
         ------
@@ -237,6 +242,12 @@ class Controller:
         run.teach(self.predictor)
         run.tell_parts(self.scheduler)
         self._state = run.state
+        if self._reference is None:
+            self._state.passages = None
+        else:
+            self._state.tell_passages(self._reference)
+            for job_id, due in self._reference.found(run.plan.made_at):
+                self._state.falls_due(job_id, due)
         self._to_tell = ReasonsToTell(run.state)
         self._has_news = run.has_news
         self.counters = run.counters
@@ -271,6 +282,7 @@ class Controller:
         twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
         twin._require_fit(self._state)
         twin._state = self._state.copy()
+        twin._take_over_reference(self)
         twin.counters = replace(self.counters)
         twin._reservations = dict(self._reservations)
         twin._draining = self._draining
@@ -290,6 +302,22 @@ class Controller:
             ]
             twin._takes_reservations.take_over(promised, self.cluster)
         return twin
+
+    def _take_over_reference(self, other: Controller) -> None:
+        """Compare with what the other does if it is the same, else with a schedule from now on."""
+        if self._reference is None:
+            self._state.passages = None
+            return
+        if other._reference is not None and type(self.scheduler) is type(other.scheduler):
+            self._reference = other._reference.copy()
+            return
+        state = self._state
+        state.passages = []
+        running = [each.job.job_id for each in state.running_roster.in_order()]
+        for job_id in [*running, *state.startable]:
+            self._reference.entered(state.submitted_job(job_id), other.now)
+        for job_id in running:
+            self._reference.started(job_id, other.now)
 
     def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
@@ -354,7 +382,10 @@ class Controller:
             if unmet is not None:
                 return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
         if job_id in state.too_wide:
-            numbers = {"cpus": pending.job.cpus, "total": state.cluster.total.cpus}
+            parts = state.parts_of(job_id)
+            at_once = (pending.job,) if parts is None else parts.smallest()
+            most = max(each.cpus for each in at_once)
+            numbers = {"cpus": most, "total": state.cluster.total.cpus}
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self._draining:
             return Reason(ReasonCode.DRAINING)
@@ -481,7 +512,7 @@ class Controller:
         job = running.job
         for observer in self._observe_tasks:
             observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
-        if parts.because is not None:
+        if parts.because is outcome.ended_because:
             self._stop_rest(parts)
         if parts.ended_because is not None:
             self._release(part.job_id)
@@ -568,6 +599,7 @@ class Controller:
             self._note_plan(Decision())
             return
         self.counters.passes += 1
+        self._tell_dues()
         self._refresh_predictions()
         capacity, running = self._visible()
         try:
@@ -609,6 +641,15 @@ class Controller:
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
+    def _tell_dues(self) -> None:
+        """Note what the scheduler compares with has said of jobs, and be there when one is due."""
+        if self._reference is None:
+            return
+        self._state.tell_passages(self._reference)
+        for job_id, due in self._reference.found(self._now):
+            if self._state.falls_due(job_id, due) and due.due_seconds > self._now:
+                self._instructions.append(TickAt(job_id, due.due_seconds))
+
     def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state = self._state
@@ -641,6 +682,7 @@ class Controller:
                     columns=last.columns,
                     cycle_seconds=in_short(last.cycle_seconds),
                     failure=last.solver_failure,
+                    left_out=last.left_out,
                 )
             )
         if self._remembers is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -21,9 +22,20 @@ from foresail.model.protocols import (
     capabilities_of_scheduler,
 )
 from foresail.model.registry import Entry, entries, find, find_quickly
-from foresail.model.short_form import Part, make_part, name_and_settings, split
+from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
+FAMILIES_OF_PARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "scheduler": ("scheduler", "task_scheduler"),
+        "predictor": ("predictor",),
+        "correction": ("correction",),
+    }
+)
+"""The families of plug-ins that a part may be of."""
+_PART_OF_FAMILY: Final = {
+    family: part for part, families in FAMILIES_OF_PARTS.items() for family in families
+}
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {"scheduler": "easy", "predictor": "requested", "correction": "requested"}
 )
@@ -85,13 +97,22 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
         **_PACKING,
         "rayon-cs": f"capacity,requested,{_BUMP}",
+        "slearn-3sigma": "predicted_queues,history_point",
+        "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
+        "slearn-point-est": "predicted_queues,history_point(utility=median)",
+        "slearn-oracle": "predicted_queues,clairvoyant",
+        "slearn-dag": "slearn(later_stages=history),history_point",
+        "slearn-surer": "slearn(source=surer),history",
+        "slearn-joint": "slearn(statistic=posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md``); 3Sigma, its
-ablations and baselines; TetriSched, its ablations and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``). ``-published``: jobs that have become hopeless are dropped.
-DistSched (``dist``), the points that it was compared with, and its ablations."""
+Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
+``0012-guard-by-reference.md``); 3Sigma, its ablations and baselines; TetriSched, its ablations and
+the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
+become hopeless are dropped. DistSched (``dist``), the points that it was compared with, and its
+ablations. ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and
+``task_fifo``; XX"""
 
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
@@ -100,9 +121,9 @@ _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incre
 class Policy:
     """A scheduler, a predictor and a correction; ``name`` is what people call the combination."""
 
-    scheduler: Part
-    predictor: Part
-    correction: Part
+    scheduler: PlugIn
+    predictor: PlugIn
+    correction: PlugIn
     name: str | None = None
 
     @property
@@ -147,10 +168,10 @@ class Policy:
         return self.scheduler.build(), self.predictor.build(), self.correction.build()
 
 
-def _told(part: Part, cycle_seconds: float) -> Part:
+def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
     if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
         return part
-    return Part(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
+    return PlugIn(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))
 
 
 def is_compiled(policy: Policy) -> bool:
@@ -170,26 +191,28 @@ def parse_policy(text: str) -> Policy:
     """
     called = text.strip().lower()
     written = NAMED_POLICIES.get(called, text)
-    parts: dict[str, Part] = {}
+    parts: dict[str, PlugIn] = {}
     for each in split(written):
         name, settings = name_and_settings(each)
         entry = _entry(name, parts)
-        parts[entry.family] = make_part(entry, settings)
+        parts[_PART_OF_FAMILY[entry.family]] = make_part(entry, settings)
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), [])
     return Policy(**parts, name=called if called in NAMED_POLICIES else None)
 
 
-def _entry(name: str, taken: Mapping[str, Part]) -> Entry:
+def _entry(name: str, taken: Mapping[str, PlugIn]) -> Entry:
     """The plug-in of this name in the first family that has none yet."""
-    open_families = [family for family in PARTS if family not in taken]
+    open_families = [
+        family for part in PARTS if part not in taken for family in FAMILIES_OF_PARTS[part]
+    ]
     for family in open_families:
         entry = find_quickly(family, name)
         if entry is not None:
             return entry
     known: list[str] = []
-    for family in PARTS:
+    for family in chain.from_iterable(FAMILIES_OF_PARTS.values()):
         here = {entry.name: entry for entry in entries(family)}
         if name in here and family in open_families:
             return here[name]

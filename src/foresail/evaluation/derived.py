@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foresail.analysis.prediction_errors import ErrorShares, error_histogram, error_shares
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.model.errors import InputError
-from foresail.model.short_form import Part
+from foresail.model.short_form import PlugIn
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
@@ -34,7 +34,7 @@ class Derived:
 
 
 def derived_runtimes(
-    workload: Workload, predictor: str | Part, baseline: Evaluation
+    workload: Workload, predictor: str | PlugIn, baseline: Evaluation
 ) -> tuple[Derived, ...]:
     """The baseline, and the runtimes derived from estimates of the cpu time (spec 3.3, W18).
 

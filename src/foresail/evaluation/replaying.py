@@ -24,7 +24,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import NeedsTruth, Predictor, capabilities_of_predictor
-from foresail.model.short_form import Part, part_of
+from foresail.model.short_form import PlugIn, part_of
 from foresail.model.watching import Watch
 from foresail.predictors.event_order import (
     LEARNING,
@@ -128,7 +128,7 @@ class _Amount(Outcome):
 
 def evaluate(
     workload: Workload,
-    predictor: str | Part,
+    predictor: str | PlugIn,
     *,
     quantity: str = "runtime",
     learning: Learning = "on_completion",

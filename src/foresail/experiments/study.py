@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol
 
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, find
-from foresail.model.short_form import Part, make_part, name_and_settings
+from foresail.model.short_form import PlugIn, make_part, name_and_settings
 from foresail.model.words import duration, number, percent
 
 
@@ -208,7 +208,7 @@ def sizes_of(entry: Entry) -> type[StudyParameters]:
     return entry.parameters
 
 
-def apart_from_full(part: Part) -> tuple[str, ...]:
+def apart_from_full(part: PlugIn) -> tuple[str, ...]:
     """In which parameters a study differs from its full size, of those that its quick size sets.
 
     Raises
@@ -221,7 +221,7 @@ def apart_from_full(part: Part) -> tuple[str, ...]:
     return tuple(name for name in sizes.QUICK if getattr(part.parameters, name) != full[name])
 
 
-def study_part(name: str, settings: Sequence[str], *, quick: bool) -> Part:
+def study_part(name: str, settings: Sequence[str], *, quick: bool) -> PlugIn:
     """A registered study with settings (``parameter=value``), which go before those of its size.
 
     Raises

@@ -18,6 +18,9 @@ REASONS: Final = {
     ReasonCode.DEPENDENCY: "waits for another job to end",
     ReasonCode.DRAINING: "the run is being drained",
     ReasonCode.NOT_CHOSEN: "not chosen by the scheduler",
+    ReasonCode.LEFT_OUT: "more jobs wait than a cycle looks at",
+    ReasonCode.GOES_FIRST: "goes first, planned for later",
+    ReasonCode.AMONG_FIRST: "goes first once enough is free",
 }
 """What each kind of reason is called."""
 
@@ -27,6 +30,9 @@ NOT_ASKED: Final = "the next scheduling pass is still to come"
 
 def reason_words(reason: Reason, now: float) -> str:
     """The reason in words; a time in it is said as how far off it is."""
+    turn = reason.numbers.get("turn")
+    if isinstance(turn, float | int):
+        return _first_words(reason, now - turn, now)
     start = reason.numbers.get("start")
     if not isinstance(start, float | int):
         return reason.sentence
@@ -34,6 +40,15 @@ def reason_words(reason: Reason, now: float) -> str:
     if reason.code is ReasonCode.RESERVED:
         return f"next in line: {reason.numbers['cpus']:g} cpus should be free {later}"
     return f"would delay job {reason.numbers['head']}, which should start {later}"
+
+
+def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
+    """Why a job goes first: what EASY would have done with it by now."""
+    easy = f"EASY would have come to it {duration(turn_ago_seconds)} ago"
+    cpus, start = f"{reason.numbers['cpus']:g} cpus", reason.numbers.get("start")
+    if isinstance(start, float | int):
+        return f"goes first: {easy}; {cpus} should be free {in_words(start - now)}"
+    return f"goes first once {cpus} are free: {easy}"
 
 
 def in_words(seconds: float) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from foresail.explain.misfit import misfit
-from foresail.model.allocation import unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, Event, NodeDown, NodeRemoved, NodeUp
+from foresail.model.event import Cancelled, Event, NodeDown, NodeRemoved, NodeUp
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record.jobs_fold import EndedAttempt
 from foresail.record.log_clock import LogClock
 from foresail.record.plan_fold import PlanFold
 from foresail.record.records import (
@@ -184,7 +184,6 @@ class LogFold:
 
     def __init__(self) -> None:
         self._run = RunFold()
-        self._past: list[PastAttempt] = []
         self._begin("")
 
     def _begin(self, policy: str) -> None:
@@ -208,7 +207,7 @@ class LogFold:
                 self._happen(event, now)
             case ReasonsChanged(reasons=reasons, time=since):
                 self._reasons |= {job_id: (reason, since) for job_id, reason in reasons.items()}
-            case Instructed(instruction=Start(job_id=job_id) | Withdraw(job_id=job_id)):
+            case Instructed(instruction=Start(job_id=job_id, stage="") | Withdraw(job_id=job_id)):
                 self._reasons.pop(job_id, None)
             case Solved():
                 self._solved = record
@@ -219,12 +218,6 @@ class LogFold:
 
     def _happen(self, event: Event, now: float) -> None:
         match event:
-            case Ended(outcome=outcome):
-                running = self._run.state.running.get(unit_of(outcome))
-                if running is not None:
-                    job, start, placement = running.held, running.start_seconds, running.placement
-                    because = outcome.ended_because
-                    self._past.append(PastAttempt(job, start, now, placement, because))
             case Cancelled(job_id=job_id):
                 self._reasons.pop(job_id, None)
             case NodeDown(node=node):
@@ -249,13 +242,20 @@ class LogFold:
             cluster=state.cluster,
             running=tuple(state.running_roster.in_order()),
             waiting=tuple(known.waiting(each, self._reasons) for each in waiting),
-            past=tuple(self._past),
+            past=tuple(map(_past, self._run.jobs.past)),
             stopping=frozenset(state.running[unit].job.job_id for unit in state.stopping),
             down=dict(self._down),
             draining=self._run.draining,
             idle_cpus=known.idle_cpus,
             solved=self._solved,
         )
+
+
+def _past(attempt: EndedAttempt) -> PastAttempt:
+    outcome = attempt.outcome
+    start, end = outcome.start_seconds, outcome.end_seconds
+    held = attempt.job.held(outcome.stage, outcome.tasks)
+    return PastAttempt(held, start, end, attempt.placement, outcome.ended_because)
 
 
 @dataclass(frozen=True, slots=True)

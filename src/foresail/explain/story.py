@@ -11,7 +11,7 @@ from foresail.explain.chances import chance_of_start
 from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, reason_words
 from foresail.explain.replanning import PlanTeller
-from foresail.model.cluster import Cluster
+from foresail.model.allocation import OfUnit, unit_of
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
@@ -23,20 +23,20 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration
 from foresail.record.beliefs import belief_of
-from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
 from foresail.record.records import (
     Corrected,
     Decided,
     EventTaken,
     Instructed,
-    Manifest,
     Predicted,
     ReasonsChanged,
     Record,
     Refused,
     ReservationAnswered,
 )
+from foresail.record.run_fold import RunFold
+from foresail.record.state import ImpossibleTransition
 
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be told again."""
@@ -135,8 +135,7 @@ class _Teller:
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
         self._clock = LogClock()
-        self._jobs = JobsFold()
-        self._slowdowns = Slowdowns(Cluster(()))
+        self._run = RunFold()
         self._replanning = PlanTeller(job_id)
         self._told_mean: float | None = None
         self._told_estimate = 0.0
@@ -157,12 +156,10 @@ class _Teller:
             If it speaks of a job in a state that the job is not in.
         """
         self._clock.see(record)
-        if isinstance(record, Manifest):
-            self._slowdowns = Slowdowns(record.cluster)
         try:
             sentence = self._sentence(record)
-            self._jobs.take(record)
-        except KeyError as error:
+            self._run.take(record)
+        except (KeyError, ImpossibleTransition) as error:
             raise misfit(error) from error
         if sentence is not None:
             since = getattr(record, "time", self._clock.zero) - self._clock.zero
@@ -212,7 +209,7 @@ class _Teller:
         return f"Meanwhile something else is believed. {_of_prediction(record)}"
 
     def _if_started(self, belief: Distribution, now: float) -> str:
-        chance = chance_of_start(self._jobs.submitted[self._job_id], belief, now)
+        chance = chance_of_start(self._run.jobs.submitted[self._job_id], belief, now)
         if chance is None:
             return ""
         return (
@@ -226,10 +223,11 @@ class _Teller:
         if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._told_estimate:
             return None
         self._told_estimate = record.next_seconds
-        return (
+        return _of_part(
+            record,
             f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
             f"on; {duration(record.next_seconds)} are expected now (correction "
-            f"{record.count})."
+            f"{record.count}).",
         )
 
     def _of_event(self, event: Event) -> str | None:
@@ -240,7 +238,7 @@ class _Teller:
             case Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
-                return self._of_end(outcome)
+                return _of_part(outcome, self._of_end(outcome))
             case Cancelled(job_id=self._job_id):
                 return "Cancelled before it started."
         return None
@@ -253,14 +251,15 @@ class _Teller:
                 "and it goes back to its place in the queue."
             )
         code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-        deadline = self._jobs.submitted[self._job_id].deadline_seconds
+        deadline = self._run.jobs.submitted[self._job_id].deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
         return f"Ended ({outcome.ended_because}{code}) after running for {ran}{margin}."
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
-        job, belief = self._jobs.submitted[self._job_id], self._jobs.beliefs[self._job_id]
-        slowdown = self._slowdowns.of(job, start.placement)
+        jobs = self._run.jobs
+        job, belief = jobs.submitted[self._job_id], jobs.beliefs[self._job_id]
+        slowdown = Slowdowns(self._run.state.cluster).of(job, start.placement)
         chance = chance_of_start(job, belief_of(belief), now, slowdown)
         slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
         if chance is None:
@@ -272,18 +271,36 @@ class _Teller:
             return None
         match instruction:
             case Start(placement=placement):
-                attempt = 1 + self._jobs.attempts.get(self._job_id, 0)
+                attempt = 1 + self._run.jobs.attempts.get(unit_of(instruction), 0)
                 again = f" again (attempt {attempt})" if attempt > 1 else ""
-                waited = duration(now - self._jobs.waiting[self._job_id])
+                waited = duration(now - self._run.jobs.waiting[self._job_id])
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)
-                return f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
+                sentence = (
+                    f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
+                )
+                return _of_part(instruction, sentence)
             case Preempt():
-                return f"Told to stop, to make room{self._replanning.for_whom()}."
+                if self._run.jobs.has_failed(self._job_id):
+                    return _of_part(instruction, "Told to stop: the job has failed.")
+                room = f"Told to stop, to make room{self._replanning.for_whom()}."
+                return _of_part(instruction, room)
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
+
+
+def _of_part(record: OfUnit, sentence: str) -> str:
+    """The sentence, with what of the job it is about where that is not all of it."""
+    if not record.stage:
+        return sentence
+    if not record.tasks:
+        what = "Stage"
+    else:
+        numbers = ", ".join(map(str, record.tasks))
+        what = f"Task{'s' if len(record.tasks) > 1 else ''} {numbers} of stage"
+    return f"{what} {record.stage}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def _margin(seconds: float) -> str:

@@ -98,9 +98,13 @@ class PassInputs(NamedTuple):
         (columns of ``foresail.kernels.waiting_jobs``).
     candidates
         The column of ``order`` that holds the slots in backfill order; it may be QUEUE.
+    first
+        How many in front of both orders go before all others: they are due.
+    guarded
+        The slot that is due next, or -1: it is not to be put off beyond LATEST.
     jobs
-        A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY (seconds) and RESERVATION, which
-        is the planned start, nan without one, -inf once started.
+        A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY, DUE, LATEST (seconds) and
+        RESERVATION, which is the planned start, nan without one, -inf once started.
     release
         Expected ends of running jobs, ascending and after now, cpus released then, and by whom;
         there is room for ``waiting`` more rows.
@@ -116,6 +120,8 @@ class PassInputs(NamedTuple):
     releases: int
     order: NDArray[np.float64]
     candidates: int
+    first: int
+    guarded: int
     jobs: NDArray[np.float64]
     release: NDArray[np.float64]
     parameters: NDArray[np.float64]
@@ -129,6 +135,8 @@ PASS_INPUTS = types.NamedTuple(
         types.int64,
         types.int64,
         _TABLE,
+        types.int64,
+        types.int64,
         types.int64,
         _TABLE,
         _MATRIX,
@@ -157,7 +165,8 @@ class PredictorState(NamedTuple):
 class PredictorSteps(NamedTuple):
     """A predictor as compiled steps.
 
-    ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended;
+    ``refresh`` makes the belief about a waiting job anew, after a job of the same user has ended,
+    and leaves all that ``observe`` will learn from as ``predict`` wrote it;
     None: predictions stay as they were at submission. ``belief`` is a ``BELIEF_STEP``, the others
     are ``PREDICTOR_STEP``s; None: the belief is the point in the summary row.
     """
@@ -204,13 +213,25 @@ class CompiledCorrection(Protocol):
         ...
 
 
+class Shares(NamedTuple):
+    """When a job is due, in shares of the longest wait under EASY so far, when its turn came there.
+
+    At its turn, but not before it has waited so long (``patience``); so long (``bound``), or until
+    it is due, it may wait at most by requests.
+    """
+
+    patience: float
+    bound: float
+
+
 class CompiledScheduler(NamedTuple):
     """A scheduler as a compiled pass, its parameters and its orders.
 
     ``queue`` orders the waiting jobs; ``candidates`` orders them for backfilling; ``plan`` is the
     runtime (seconds) planned with and ``likely`` the one a bold pass may hope for; jobs that have
-    waited ``age_limit_seconds`` go first, and the oldest of all after ``oldest_limit_seconds``. A
-    pass makes reservations for at most so many jobs as ``most_reserved`` says.
+    waited ``age_limit_seconds`` go first, or those that EASY would have come to before (``shares``;
+    None: it is not asked). A pass makes reservations for at most so many jobs as ``most_reserved``
+    says.
     """
 
     one_pass: Step
@@ -220,5 +241,5 @@ class CompiledScheduler(NamedTuple):
     plan: OrderProgram
     likely: OrderProgram
     age_limit_seconds: float
-    oldest_limit_seconds: float
     most_reserved: float = math.inf
+    shares: Shares | None = None

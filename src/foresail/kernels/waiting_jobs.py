@@ -22,9 +22,12 @@ SUBMITTED: Final = 1
 PLANNED: Final = 2
 LIKELY: Final = 3
 RESERVATION: Final = 4
-PASS_COLUMNS: Final = 5
+DUE: Final = 5
+LATEST: Final = 6
+PASS_COLUMNS: Final = 7
 """A job's row by slot: cpus; seconds of submission; runtime planned with and hoped for (seconds);
-planned start, nan without one, -inf once started. Further columns are the engine's."""
+planned start, nan without one, -inf once started; when it goes first, and beyond when it should
+not be put off (infinite for never). Further columns are the engine's."""
 
 QUEUE_KEY: Final = 0
 QUEUE: Final = 1
@@ -78,15 +81,15 @@ def leave(order: Floats, column: int, place: int, last: int) -> None:
 
 
 @part
-def advance(order: Floats, column: int, place: int, slot: int) -> None:
-    """Move a job forward to a place, with a key before all others."""
+def advance(order: Floats, column: int, place: int, key: float, slot: int) -> None:
+    """Move a job forward to a place, with a key of those there."""
     at = place
     while order[at, column] != slot:
         at += 1
     for i in range(at, place, -1):
         order[i, column - 1] = order[i - 1, column - 1]
         order[i, column] = order[i - 1, column]
-    order[place, column - 1] = -np.inf
+    order[place, column - 1] = key
     order[place, column] = slot
 
 

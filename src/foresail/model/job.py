@@ -119,6 +119,19 @@ class Job:
         """The job as if so many tasks of one of its stages were all of it: what these hold."""
         return replace(self, stages=(replace(stage, tasks=tasks),))
 
+    def held(self, stage: str, tasks: tuple[int, ...]) -> Job:
+        """The job as if what an allocation names of it were all of it.
+
+        Raises
+        ------
+        KeyError
+            If it has no such stage.
+        """
+        if not stage:
+            return self
+        of = self.stage(stage)
+        return self.part(of, len(tasks) or of.tasks)
+
     def stage(self, name: str) -> Stage:
         """Its stage of this name.
 

@@ -10,6 +10,7 @@ from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
+from foresail.model.due import Due
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reservation import Rejection, Reservation
@@ -159,6 +160,11 @@ class CycleReport(Protocol):
         """What the solver said if it failed; empty if it did not."""
         ...
 
+    @property
+    def left_out(self) -> int:
+        """How many of the waiting jobs it did not look at."""
+        ...
+
 
 @runtime_checkable
 class ReportsCycles(Protocol):
@@ -180,6 +186,46 @@ class Remembers(Protocol):
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
         """Go on from what another one kept, on this cluster."""
+        ...
+
+
+class ReferenceSchedule(Protocol):
+    """What another scheduler would have done with the same jobs, as far as that can be known.
+
+    It is told of each passage of a job when that happens (times ascend), and follows from these.
+    """
+
+    def entered(self, pending: PendingJob, now: float) -> None:
+        """A job may start from now on: it was submitted, or what it depends on has ended."""
+        ...
+
+    def started(self, job_id: str, now: float) -> None:
+        """An attempt of the job starts."""
+        ...
+
+    def went_back(self, job_id: str, now: float) -> None:
+        """The attempt was stopped or lost, and the job waits again."""
+        ...
+
+    def left(self, job_id: str, now: float) -> None:
+        """The job has ended, or will never run."""
+        ...
+
+    def found(self, now: float) -> Sequence[tuple[str, Due]]:
+        """Whose turn came there before now, and was not told before; by the time of their turn."""
+        ...
+
+    def copy(self) -> ReferenceSchedule:
+        """Another one that goes on from here by itself."""
+        ...
+
+
+@runtime_checkable
+class ComparesWith(Protocol):
+    """A scheduler that looks at what another one would have done: at ``due`` of pending jobs."""
+
+    def reference(self, cluster: Cluster) -> ReferenceSchedule:
+        """The schedule that it compares with, on this cluster, before the first job."""
         ...
 
 
@@ -252,6 +298,7 @@ class SchedulerCapabilities:
     reports_cycles: ReportsCycles | None
     remembers: Remembers | None
     observes_tasks: ObservesTasks | None
+    compares_with: ComparesWith | None
     ignores_time: bool
     starts_tasks: bool
 
@@ -274,6 +321,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
         reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
         remembers=part if _has(part, _REMEMBERS) else None,
         observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
+        compares_with=part if _has(part, _COMPARES_WITH) else None,
         ignores_time=getattr(part, _IGNORES_TIME, False),
         starts_tasks=getattr(part, "starts_tasks", False),
     )
@@ -310,12 +358,14 @@ _TAKES_RESERVATIONS: Final = ("reserve", "release", "take_over")
 _REPORTS_CYCLES: Final = ("last",)
 _REMEMBERS: Final = ("memory", "remember")
 _OBSERVES_TASKS: Final = ("part_ended",)
+_COMPARES_WITH: Final = ("reference",)
 _IGNORES_TIME: Final = "ignores_time"
 _CAPABILITIES: Final = {
     *_PLANS_RUNTIMES,
     *_TAKES_RESERVATIONS,
     *_REPORTS_CYCLES,
     *_REMEMBERS,
+    *_COMPARES_WITH,
     _IGNORES_TIME,
 }
 

@@ -21,6 +21,9 @@ class ReasonCode(StrEnum):
     DEPENDENCY = "dependency"
     DRAINING = "draining"
     NOT_CHOSEN = "not_chosen"
+    LEFT_OUT = "left_out"
+    GOES_FIRST = "goes_first"
+    AMONG_FIRST = "among_first"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -32,7 +35,15 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.TOO_WIDE: "asks for {cpus:g} cpus and the cluster has {total:g}",
         ReasonCode.DEPENDENCY: "waits for job {after} to end",
         ReasonCode.DRAINING: "nothing new is started: the run is being drained",
+        ReasonCode.GOES_FIRST: "goes first: EASY would have come to it at {turn:.0f} s;"
+        " {cpus:g} cpus should be free at {start:.0f} s",
+        ReasonCode.AMONG_FIRST: "goes first once {cpus:g} cpus are free:"
+        " EASY would have come to it at {turn:.0f} s",
         ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead:g} jobs are ahead of it",
+        ReasonCode.LEFT_OUT: (
+            "left out of this cycle, which looked at {considered:.0f} of {waiting:.0f} waiting "
+            "jobs; the others come in turn"
+        ),
     }
 )
 

@@ -31,6 +31,7 @@ from foresail.model.renamed import todays_name
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "scheduler": ("foresail.schedulers",),
+        "task_scheduler": ("foresail.schedulers.of_tasks",),
         "predictor": ("foresail.predictors",),
         "correction": ("foresail.corrections",),
         "reader": ("foresail.traces.readers",),

@@ -19,7 +19,7 @@ _FORM: Final = "name or name(parameter=value,...)"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlugIn:
     """A registered plug-in with its parameters record."""
 
     entry: Entry
@@ -40,7 +40,7 @@ class Part:
         return self.entry.build(self.parameters)
 
 
-def part_of(family: str, text: str) -> Part:
+def part_of(family: str, text: str) -> PlugIn:
     """The plug-in of a family that a short form names.
 
     Raises
@@ -102,7 +102,7 @@ def split(text: str) -> list[str]:
     return [piece.strip() for piece in pieces]
 
 
-def make_part(entry: Entry, settings: Sequence[str]) -> Part:
+def make_part(entry: Entry, settings: Sequence[str]) -> PlugIn:
     """A plug-in with settings as text, validated against its parameters record.
 
     ``none`` stands for no value, ``[a,b]`` for several, ``2h`` for seconds where a parameter's name
@@ -129,7 +129,7 @@ def make_part(entry: Entry, settings: Sequence[str]) -> Part:
             raise InputError(f"parameter of {entry.name} given twice", field=name)
         values[name] = _value(name, value.strip("\"'"))
     if not values and all(_default(each) is not dataclasses.MISSING for each in known.values()):
-        return Part(entry, entry.parameters())
+        return PlugIn(entry, entry.parameters())
     try:
         parameters: Any = TypeAdapter(entry.parameters).validate_python(values)
     except ValidationError as error:
@@ -141,7 +141,7 @@ def make_part(entry: Entry, settings: Sequence[str]) -> Part:
             value=None if field is None else values.get(field),
             expected=f"{field}=..." if first["type"] == "missing" else None,
         ) from error
-    return Part(entry, parameters)
+    return PlugIn(entry, parameters)
 
 
 def parameter_texts(entry: Entry) -> list[str]:

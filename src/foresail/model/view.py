@@ -10,6 +10,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
+from foresail.model.due import Due
 from foresail.model.job import Job, Stage
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
@@ -34,7 +35,8 @@ class PendingJob:
     (``PlansRuntimes``), else the prediction's mean. ``reservation`` is the answer to its request
     for one (``TakesReservations``); None if it never asked. ``startable`` is what of it may start
     now where its stages or tasks start apart (only ``StartsTasks`` are shown that), by stage, some
-    of the job running already, maybe; empty: it starts as a whole.
+    of the job running already, maybe; empty: it starts as a whole. ``due`` is what a schedule that
+    the scheduler compares with (``ComparesWith``) has said of the job; None as long as it has not.
     """
 
     job: Job
@@ -43,6 +45,7 @@ class PendingJob:
     planned_seconds: float
     reservation: Reservation | Rejection | None = None
     startable: tuple[StartableTasks, ...] = ()
+    due: Due | None = None
 
 
 @quickly_made
@@ -86,10 +89,7 @@ class RunningJob:
     @property
     def held(self) -> Job:
         """The job as if what runs were all of it: what its place is held for."""
-        if not self.stage:
-            return self.job
-        stage = self.job.stage(self.stage)
-        return self.job.part(stage, len(self.tasks) or stage.tasks)
+        return self.job.held(self.stage, self.tasks)
 
     def elapsed_seconds(self, now: float) -> float:
         """Seconds since the start."""

@@ -226,12 +226,12 @@ class SteppedPredictor:
         refreshed: that is from then on what it will teach by.
         """
         slot = self._slots.get(job.job_id)
-        waits_again = slot is not None and outcome.ended_because in GOES_BACK
+        was_asked = slot is not None
         if slot is None:
             slot = self._enter(job)
             self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
         self._take(self._steps.observe, slot, outcome.end_seconds, value)
-        if waits_again and self._steps.refresh is not None:
+        if was_asked and self._steps.refresh is not None and outcome.ended_because in GOES_BACK:
             self._take(self._steps.predict, slot, outcome.end_seconds, math.nan)
             return
         del self._slots[job.job_id]

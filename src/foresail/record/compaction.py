@@ -39,7 +39,6 @@ from foresail.record.records import (
     Manifest,
     Predicted,
     Record,
-    Refused,
     Remembered,
     Reopened,
     ReservationAnswered,
@@ -90,26 +89,20 @@ class Compaction:
                 self._put(again if first in self._lines else first, line)
             case Corrected():
                 unit = unit_of(record)
-                self._counted.corrections += 1
                 self._put(("correction", unit, self._attempts[unit]), line)
             case Decided():
-                self._counted.passes += 1
-                self._counted.delayed_heads += record.head_delayed
                 self._last_pass = record
                 self._put(_LAST_PASS, "")
             case Remembered():
                 self._put((Remembered,), line)
             case ReservationAnswered(job_id=job_id):
                 self._put(("answer", job_id), line)
-            case Refused():
-                self._counted.refusals += 1
             case Drained() | Reopened():
                 self._put((type(record),), line)
-            case Counted():
-                self._counted = Counters(**asdict(record))
             case Manifest():
                 self._begin()
                 self._put((Manifest,), line)
+        self._counted.take(record)
         self._plan.take(record)
 
     def _put(self, key: tuple[object, ...], line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from foresail.record.records import Corrected, Counted, Decided, Record, Refused
 
 
 @dataclass(slots=True)
@@ -19,3 +21,17 @@ class Counters:
     corrections: int = 0
     refusals: int = 0
     delayed_heads: int = 0
+
+    def take(self, record: Record) -> None:
+        """Count what the next record of a run tells."""
+        match record:
+            case Decided():
+                self.passes += 1
+                self.delayed_heads += record.head_delayed
+            case Corrected():
+                self.corrections += 1
+            case Refused():
+                self.refusals += 1
+            case Counted():
+                for name, count in asdict(record).items():
+                    setattr(self, name, count)

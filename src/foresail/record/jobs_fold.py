@@ -74,10 +74,9 @@ class JobsFold:
     ``attempts`` (how many were started, of each whole job and part), ``wakes`` (when the estimate
     of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting`` (since when, of
     jobs that wait), ``moved`` (the job that the last event or instruction let wait, or wait no
-    more),
-    ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past`` (attempts in
-    order of ending), ``ended`` (the last outcome of jobs that are done with),
-    ``withdrawn`` (why a job will never run).
+    more), ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past``
+    (attempts in order of ending), ``ended`` (the last outcome of jobs that are done with; of one
+    that ran in parts, that of the whole), ``withdrawn`` (why a job will never run).
     """
 
     def __init__(self) -> None:
@@ -126,6 +125,11 @@ class JobsFold:
                 self._answers[job_id] = answer
             case Manifest():
                 self._begin()
+
+    def has_failed(self, job_id: str) -> bool:
+        """Whether a part of a job has failed while others of it run."""
+        parts = self._in_parts.get(job_id)
+        return parts is not None and parts.because is not None
 
     def _happen(self, event: Event, now: float) -> None:
         self.now = now

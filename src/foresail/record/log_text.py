@@ -56,7 +56,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
     AlikeReasons: {"numbers": {}, "by_job": {}},
-    records.Solved: {"failure": ""},
+    records.Solved: {"failure": "", "left_out": 0},
     records.Decided: {
         "places": {},
         "dropped": [],

@@ -116,8 +116,9 @@ class Solved:
 
     ``value`` is what the plan is worth, ``bound`` what no plan exceeds, ``gap`` by what share of
     its value the best one may be better, ``columns`` the size of the last program (0: none was
-    needed), ``failure`` what the solver said if it failed. All depends on how quick the machine
-    was: runs that are equal otherwise differ in it.
+    needed), ``failure`` what the solver said if it failed, ``left_out`` how many waiting jobs were
+    not looked at. The rest depends on how quick the machine was: runs that are equal otherwise
+    differ in it.
     """
 
     step: int
@@ -128,6 +129,7 @@ class Solved:
     columns: int
     cycle_seconds: float
     failure: str = ""
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ the records, the state is the one that their run was in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from foresail.distributions.point import Point
@@ -47,7 +47,6 @@ from foresail.record.lessons import (
 from foresail.record.plan_fold import PlanFold
 from foresail.record.records import (
     Corrected,
-    Counted,
     Decided,
     Drained,
     EventTaken,
@@ -55,7 +54,6 @@ from foresail.record.records import (
     Manifest,
     Predicted,
     Record,
-    Refused,
     Remembered,
     Reopened,
     ReservationAnswered,
@@ -98,6 +96,7 @@ class RunFold:
         self._lessons: dict[tuple[object, ...], Lesson] = {}
         self._recalled = 0
         self._state = State(cluster, starts_tasks=starts_tasks)
+        self._state.passages = []
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._believed: set[str] = set()  # of whom the state does not have the latest belief
@@ -180,26 +179,20 @@ class RunFold:
                 self._obey(instruction, now)
             case Corrected():
                 self._state.correct(unit_of(record), record.next_seconds, record.count)
-                self.counters.corrections += 1
             case Decided():
                 self.learned_of.clear()
                 self.has_news = record.starts != () or record.preemptions != ()
-                self.counters.passes += 1
-                self.counters.delayed_heads += record.head_delayed
             case ReservationAnswered(job_id=job_id, answer=answer):
                 self.reservations[job_id] = answer
                 if self._arriving is not None:
                     self._arriving = replace(self._arriving, reservation=answer)
-            case Refused():
-                self.counters.refusals += 1
             case Drained():
                 self.draining = True
             case Reopened():
                 self.draining, self.has_news = False, True
             case Remembered(memory=memory):
                 self.memory, self.remembered_on = memory, self._state.cluster
-            case Counted():
-                self.counters = Counters(**asdict(record))
+        self.counters.take(record)
         self.jobs.take(record)
         self.plan.take(record)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from foresail.model.allocation import Part, Unit
 from foresail.model.changing_nodes import changed
@@ -19,10 +19,12 @@ from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
+from foresail.model.due import Due
 from foresail.model.event import NodeDown, NodeEvent, NodeUp
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
 from foresail.model.view import PendingJob, RunningJob
@@ -86,6 +88,15 @@ class Withdrawn:
     predecessor_ended: EndedBecause
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What has become of a job, as a ``ReferenceSchedule`` is to be told of it."""
+
+    pending: PendingJob
+    what: Literal["entered", "started", "went_back", "left"]
+    now: float
+
+
 class State:
     """Everything that is true now. Only the methods named after transitions change it.
 
@@ -94,7 +105,8 @@ class State:
     empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
     order and its changes; ``stopping`` (what runs and was told to stop), ``estimates`` (current
     estimate of the runtime of what runs), ``ended``, ``capacity``, ``submissions`` (how many jobs
-    there have been: the next one's arrival number).
+    there have been: the next one's arrival number), ``passages`` (what has become of jobs since a
+    reference schedule was told; None: nothing is kept for one).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
     and wait at once, and waits as what of it may start now.
@@ -123,6 +135,7 @@ class State:
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._dependents: dict[str, list[str]] = {}
+        self.passages: list[Passage] | None = None
         self.submissions = 0
         self._starts = 0
         self._went_back: dict[Unit, int] = {}
@@ -145,6 +158,7 @@ class State:
         twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
+        twin.passages = None if self.passages is None else list(self.passages)
         return twin
 
     def _show_rosters(self) -> None:
@@ -217,8 +231,32 @@ class State:
             if self._could_hold(pending):
                 heapq.heappush(self._line, (pending.arrival, job.job_id))
             return self._settle_dependent(job.job_id, now)
-        self._queue(pending)
+        self._queue(pending, now)
         return []
+
+    def tell_passages(self, reference: ReferenceSchedule) -> None:
+        """Tell all that has become of jobs and was not told before."""
+        for passage in self.passages or ():
+            job_id = passage.pending.job.job_id
+            match passage.what:
+                case "entered":
+                    reference.entered(passage.pending, passage.now)
+                case "started":
+                    reference.started(job_id, passage.now)
+                case "went_back":
+                    reference.went_back(job_id, passage.now)
+                case "left":
+                    reference.left(job_id, passage.now)
+        self.passages = []
+
+    def falls_due(self, job_id: str, due: Due) -> bool:
+        """Note when a job is due; whether it waits and may start."""
+        if job_id in self._living:
+            self._living[job_id] = replace(self._living[job_id], due=due)
+        pending = self.startable.get(job_id)
+        if pending is not None:
+            self.startable_roster.put(job_id, replace(pending, due=due))
+        return pending is not None
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""
@@ -279,6 +317,7 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
+        self._pass(pending, "started", now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -309,7 +348,8 @@ class State:
             raise self._impossible(job_id, "requeue", now)
         self._release(job_id)
         self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
-        self._queue(self._living[job_id])
+        self._put(self._living[job_id])
+        self._pass(self._living[job_id], "went_back", now)
 
     def end(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
         """Running to ended; returns the jobs that will never run because of it."""
@@ -403,9 +443,24 @@ class State:
         if startable:
             first = self._living[job_id]
             belief = first.prediction if parts.belief is None else parts.belief
-            self._queue(replace(first, prediction=belief, startable=startable))
+            self._put(replace(first, prediction=belief, startable=startable))
 
-    def _queue(self, pending: PendingJob) -> None:
+    def _pass(
+        self,
+        pending: PendingJob,
+        what: Literal["entered", "started", "went_back", "left"],
+        now: float,
+    ) -> None:
+        if self.passages is not None:
+            self.passages.append(Passage(pending, what, now))
+
+    def _queue(self, pending: PendingJob, now: float) -> None:
+        """Let a job wait that has not before."""
+        self._put(pending)
+        if pending.job.job_id in self.startable:
+            self._pass(pending, "entered", now)
+
+    def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
         if self._could_hold(pending):
             self.startable_roster.put(job_id, pending)
@@ -432,7 +487,7 @@ class State:
                 roster.take(job_id)
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
-        del self._living[job_id]
+        self._pass(self._living.pop(job_id), "left", now)
         self._in_parts.pop(job_id, None)
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []
@@ -447,7 +502,7 @@ class State:
         unmet = self.unmet(pending.job)
         if unmet is None:
             self.waiting_for_roster.take(job_id)
-            self._queue(pending)
+            self._queue(pending, now)
             return []
         for predecessor in pending.job.after:
             end = self.ended.get(predecessor)

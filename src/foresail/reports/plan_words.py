@@ -43,9 +43,13 @@ def solver_words(solved: Solved | None) -> str:
         if math.isfinite(solved.bound)
         else "how much better the best one may be is not known"
     )
+    left_out = ""
+    if solved.left_out:
+        jobs = count(solved.left_out, "waiting job")
+        left_out = f" It left out {jobs}: plan and bound are about the others."
     return (
         f"The last plan is worth {number(solved.value)}; {bound}; {columns}; "
-        f"the cycle took {duration(solved.cycle_seconds)}."
+        f"the cycle took {duration(solved.cycle_seconds)}.{left_out}"
     )
 
 
@@ -69,7 +73,8 @@ def _running(view: PlanView) -> str:
     total = moment.cluster.total.cpus
     if not moment.running:
         return f"Nothing runs; all {total:g} cpus stand idle."
-    cpus = sum(each.job.cpus for each in moment.running)
+    cpus = sum(each.held.cpus for each in moment.running)
+    jobs = len({each.job.job_id for each in moment.running})
     used = np.array([bar.job.cpus for bar in view.running]) @ view.still_running
     middles = (view.times[:-1] + view.times[1:]) / 2
     later = (middles > moment.now) & (used < cpus / 2)
@@ -79,8 +84,8 @@ def _running(view: PlanView) -> str:
         else f"half of that is not expected to be free within "
         f"{duration(view.to_seconds - moment.now)}"
     )
-    verb = "runs" if len(moment.running) == 1 else "run"
-    return f"{count(len(moment.running), 'job')} {verb} on {cpus:g} of {total:g} cpus; {half}."
+    verb = "runs" if jobs == 1 else "run"
+    return f"{count(jobs, 'job')} {verb} on {cpus:g} of {total:g} cpus; {half}."
 
 
 def _waiting(view: PlanView) -> list[str]:

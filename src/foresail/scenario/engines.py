@@ -12,11 +12,12 @@ from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import NeedsTruth
 from foresail.scenario.scenario import Scenario
+from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
 
 
 class Need(StrEnum):
-    """What a scenario may need beyond gangs of a policy that learns, on one pool of processors."""
+    """What a scenario may need beyond a policy that learns, on one pool of processors."""
 
     COMMANDS = "real commands"
     WORKLOAD = "jobs of a log"
@@ -31,25 +32,44 @@ class Need(StrEnum):
     NODE_CHANGES = "nodes that come, change and go"
     CONVENTIONS = "conventions other than the standard"
     SHARED_NODES = "tasks that share nodes"
+    LIMITS = "limits that end jobs"
+    GANGS = "jobs whose tasks start together"
     TASKS = "tasks that start apart"
+    TASK_QUEUES = "queues of tasks"
+    TASK_BELIEFS = "predictors of tasks"
+    TASKS_OF_GANGS = "tasks made of jobs whose tasks are unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioEngine:
-    """An engine, and what it can do; all can gangs, and limits."""
+    """An engine, and what it can do."""
 
     name: str
     can: frozenset[Need]
 
 
 COMPILED_REPLAY: Final = ScenarioEngine(
-    "compiled-replay", frozenset({Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS})
+    "compiled-replay",
+    frozenset({Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS}),
 )
-EVENT_ENGINE: Final = ScenarioEngine("event-engine", frozenset(Need) - {Need.COMMANDS})
+_OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
+TASK_REPLAY: Final = ScenarioEngine(
+    "task-replay", frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE}) | _OF_TASKS
+)
+EVENT_ENGINE: Final = ScenarioEngine(
+    "event-engine",
+    frozenset(Need) - {Need.COMMANDS, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS},
+)
 LIVE: Final = ScenarioEngine(
-    "live", frozenset({Need.COMMANDS, Need.DEPENDENCIES, Need.ANY_POLICY, Need.LEARNED_BEFORE})
+    "live",
+    frozenset(
+        {
+            *(Need.GANGS, Need.LIMITS, Need.COMMANDS, Need.DEPENDENCIES),
+            *(Need.ANY_POLICY, Need.LEARNED_BEFORE),
+        }
+    ),
 )
-ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, EVENT_ENGINE, LIVE)}
+ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE, LIVE)}
 """The quickest first; those that simulate give the same schedule where they can give one."""
 
 
@@ -67,8 +87,11 @@ def engine_of(scenario: Scenario) -> ScenarioEngine:
     able = [engine for engine in ENGINES.values() if needs <= engine.can]
     if scenario.engine is not None and scenario.engine not in ENGINES:
         raise UnknownNameError("engine", scenario.engine, ENGINES)
-    if not able:  # only commands keep others out
+    if not able and Need.COMMANDS in needs:
         raise InputError(f"{Need.COMMANDS} cannot be run with {_words(needs - LIVE.can)}")
+    if not able:
+        words = _words(needs & _OF_TASKS), _words(needs - TASK_REPLAY.can)
+        raise InputError(f"{words[0]} cannot be simulated with {words[1]}")
     if scenario.engine is None:
         return able[0]
     engine = ENGINES[scenario.engine]
@@ -94,8 +117,9 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
-    if not is_compiled(scenario.policy):
-        yield Need.ANY_POLICY
+    yield from _needs_of_tasks(scenario)
+    if scenario.enforce_limits:
+        yield Need.LIMITS
     if scenario.event_log is not None:
         yield Need.EVENT_LOG
     if scenario.learned_before is not None:
@@ -113,8 +137,23 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.CONVENTIONS
     if conditions.share_nodes:
         yield Need.SHARED_NODES
-    if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
-        yield Need.TASKS
+
+
+def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
+    workload = scenario.workload
+    scheduler: object = scenario.policy.build()[0]
+    if not isinstance(scheduler, QueuesTasks):
+        yield Need.GANGS
+        if not is_compiled(scenario.policy):
+            yield Need.ANY_POLICY
+        if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
+            yield Need.TASKS
+        return
+    yield Need.TASK_QUEUES
+    if scheduler.compiled_tasks().asks_predictor:
+        yield Need.TASK_BELIEFS
+    if workload is not None:
+        yield Need.TASKS_OF_GANGS if workload.tasks is None else Need.TASKS
 
 
 def _words(needs: frozenset[Need]) -> str:

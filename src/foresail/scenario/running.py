@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from foresail.model.errors import InputError
 from foresail.model.watching import Watch
-from foresail.scenario.engines import COMPILED_REPLAY, engine_of
+from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, ScenarioEngine, engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
 from foresail.traces.schedule import Schedule
@@ -27,7 +28,10 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
         If there is no engine of this name, or a predictor looks at a column that a history does
         not have.
     """
-    if engine_of(scenario) is COMPILED_REPLAY:
+    engine = engine_of(scenario)
+    if engine is TASK_REPLAY:
+        return _named(_run_tasks(scenario, watch), engine)
+    if engine is COMPILED_REPLAY:
         schedule = replay(
             scenario.jobs,
             scenario.policy,
@@ -35,8 +39,27 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
             enforce_limits=scenario.enforce_limits,
             watch=watch,
         )
-        meta = replace(schedule.meta, engine=COMPILED_REPLAY.name)
-        return replace(schedule, meta=meta)
+        return _named(schedule, engine)
     from foresail.scenario.by_events import run_logged  # imported here: replays begin sooner
 
     return run_logged(scenario, watch)
+
+
+def _run_tasks(scenario: Scenario, watch: Watch | None) -> Schedule:
+    from foresail.scenario.learned_before import HistoryWorkload
+    from foresail.simulator.task_replay import replay_tasks
+
+    learned = scenario.learned_before
+    if learned is not None and not isinstance(learned, HistoryWorkload):
+        raise InputError(
+            "a replay of tasks learns from nothing else than jobs and their tasks",
+            field="learned_before",
+            value=type(learned).__name__,
+            expected="a log, or a workload folder",
+        )
+    history = None if learned is None else learned.workload
+    return replay_tasks(scenario.jobs, scenario.policy, history, watch)
+
+
+def _named(schedule: Schedule, engine: ScenarioEngine) -> Schedule:
+    return replace(schedule, meta=replace(schedule.meta, engine=engine.name))

@@ -20,9 +20,11 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMM
 from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
+    DUE,
     EXPECTED_END,
     HELD,
     HOLDER,
+    LATEST,
     PLANNED,
     QUEUE,
     RELEASE_COLUMNS,
@@ -144,6 +146,7 @@ class QueueTable:
         self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
         self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
         self._order = queue.blank_order(slots + 1)
+        self._dues = np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F")
         self._plan = np.zeros((slots, 2))
         self._plan_rows = self._plan.data
         self._starts = np.zeros(slots, np.int64)
@@ -160,6 +163,7 @@ class QueueTable:
                 self._specs,
                 self._beliefs,
                 self._order,
+                self._dues,
                 self._release,
                 self._kinds,
                 self._counters,
@@ -339,7 +343,16 @@ class QueueTable:
             math.inf if job.requested_seconds is None else job.requested_seconds,
             self._kind(job) if self._follows_probes else 0,
         )
+        self._fall_due(slot, pending)
         return True
+
+    def _fall_due(self, slot: int, pending: PendingJob) -> None:
+        """Write when a job is due, if that is known."""
+        if not self._numbers[queue.IS_GUARDED]:
+            self._jobs[slot, DUE] = pending.job.submit_seconds + self._numbers[queue.AGE_LIMIT]
+        elif pending.due is not None:
+            self._jobs[slot, DUE] = pending.due.due_seconds
+            self._jobs[slot, LATEST] = pending.due.latest_seconds
 
     def _leave(self, job_id: str) -> None:
         slot = self.slot_of.pop(job_id, None)
@@ -356,6 +369,9 @@ class QueueTable:
             if job_id in self.wide:
                 self.wide[job_id] = pending
             return
+        if pending.due is not self.jobs_by_slot[slot].due:
+            self._fall_due(slot, pending)
+            self._note(table.FALLS_DUE, slot)
         self.jobs_by_slot[slot] = pending
         self._beliefs[slot] = self._summaries.of(pending.prediction)
         self._note(table.BELIEVED, slot, pending.planned_seconds)
@@ -420,7 +436,9 @@ class QueueTable:
         self._changed = 0
         self._counters[:] = 0
         self._counters[queue.SLOTS] = len(fitting)
-        self._age_all(view.now, submitted)
+        for slot, each in enumerate(fitting):
+            self._fall_due(slot, each)
+        self._jobs[: len(fitting), queue.AGED] = self._jobs[: len(fitting), DUE] <= view.now
         table.fill_order(float(view.now), self._found())
         self._coded_version = -1
 
@@ -439,13 +457,6 @@ class QueueTable:
         jobs[:, WIDTH] = whole_grains(cpus)
         jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
         return submitted
-
-    def _age_all(self, now: float, submitted: Floats) -> None:
-        """Note who goes first for having waited long; the first to arrive is the oldest."""
-        waits = now - submitted
-        aged = waits >= self._numbers[queue.AGE_LIMIT]
-        aged[:1] |= waits[:1] >= self._numbers[queue.OLDEST_LIMIT]
-        self._jobs[: len(submitted), queue.AGED] = aged
 
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all who run."""

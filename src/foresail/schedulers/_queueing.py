@@ -19,14 +19,21 @@ import numpy as np
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
-from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.signatures import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import ChangedCodes, Passed, QueueTable, Summaries
-from foresail.schedulers.kernels.queue_table import BEHIND, NO_ROOM, STARTED, WOULD_DELAY
+from foresail.schedulers.kernels.queue_table import (
+    AMONG_FIRST,
+    BEHIND,
+    GOES_FIRST,
+    NO_ROOM,
+    STARTED,
+    WOULD_DELAY,
+)
 from foresail.schedulers.order_expression import compile_expression
 
 
@@ -39,7 +46,6 @@ class Orders:
     plan: str = "predicted"
     likely: str = "q50"
     age_limit_seconds: float = math.inf
-    oldest_limit_seconds: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("plan", "likely"):
@@ -52,19 +58,21 @@ class Orders:
                     value=text,
                     expected="an expression without now, wait and probe",
                 )
-        for name in ("age_limit_seconds", "oldest_limit_seconds"):
-            seconds = getattr(self, name)
-            if not seconds > 0:
-                raise InputError(
-                    "parameter out of range", field=name, value=seconds, expected="seconds above 0"
-                )
+        if not self.age_limit_seconds > 0:
+            raise InputError(
+                "parameter out of range",
+                field="age_limit_seconds",
+                value=self.age_limit_seconds,
+                expected="seconds above 0",
+            )
 
 
 class QueueScheduler:
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
     With ``keeps_plan`` each pass is handed the reservations of the one before. It makes at most
-    ``most_reserved`` of them: that many are looked for.
+    ``most_reserved`` of them: that many are looked for. With ``shares`` jobs are due by what EASY
+    would have done with them.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class QueueScheduler:
         *parameters: float,
         keeps_plan: bool = False,
         most_reserved: float = math.inf,
+        shares: Shares | None = None,
     ) -> None:
         self._keeps_plan = keeps_plan
         queue = compile_expression(orders.queue)
@@ -85,8 +94,8 @@ class QueueScheduler:
             compile_expression(orders.plan),
             compile_expression(orders.likely),
             orders.age_limit_seconds,
-            orders.oldest_limit_seconds,
             most_reserved,
+            shares,
         )
         self._forget()
 
@@ -168,7 +177,7 @@ class _PartitionQueue:
         table = self._table
         passed = table.pass_over(view, plan)
         jobs = table.jobs_by_slot
-        reasons = _Reasons(table, passed)
+        reasons = _Reasons(table, passed, view.now)
         self._reasons = weakref.ref(reasons)
         starts: list[Start] = []
         for slot in passed.starts:
@@ -195,9 +204,10 @@ def _no_reasons() -> None:
 class _Reasons(Mapping[str, Reason]):
     """Why jobs wait, put into words once they are asked for: few passes are asked about."""
 
-    __slots__ = ("__weakref__", "_in_common", "_passed", "_table", "_told", "_version")
+    __slots__ = ("__weakref__", "_in_common", "_now", "_passed", "_table", "_told", "_version")
 
-    def __init__(self, table: QueueTable, passed: Passed) -> None:
+    def __init__(self, table: QueueTable, passed: Passed, now: float) -> None:
+        self._now = now
         self._table = table
         self._passed = passed
         self._version = table.version
@@ -259,8 +269,15 @@ class _Reasons(Mapping[str, Reason]):
         if code == WOULD_DELAY:
             return AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)
         slots = [self._table.slot_of[job_id] for job_id in job_ids]
-        starts = {"start": tuple([self._passed.reserved[slot] for slot in slots])}
-        return AlikeReasons(ReasonCode.RESERVED, job_ids, by_job={"cpus": numbers, **starts})
+        by_job: dict[str, tuple[float, ...]] = {"cpus": numbers}
+        if code in (GOES_FIRST, AMONG_FIRST):
+            dues = [self._table.jobs_by_slot[slot].due for slot in slots]
+            by_job["turn"] = tuple([due.turn_seconds for due in dues if due is not None])
+        if code == AMONG_FIRST:
+            return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
+        by_job["start"] = tuple([self._passed.reserved[slot] for slot in slots])
+        goes_first = ReasonCode.GOES_FIRST if code == GOES_FIRST else ReasonCode.RESERVED
+        return AlikeReasons(goes_first, job_ids, by_job=by_job)
 
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
@@ -289,6 +306,12 @@ class _Reasons(Mapping[str, Reason]):
         """Why a job waits that does not just wait its turn."""
         common, reserved = self._common(), self._passed.reserved
         cpus = self._table.width(slot)
+        due = self._table.jobs_by_slot[slot].due
+        if due is not None and due.due_seconds <= self._now:
+            turn: dict[str, float | str] = {"cpus": cpus, "turn": due.turn_seconds}
+            if slot in reserved:
+                return Reason(ReasonCode.GOES_FIRST, turn | {"start": reserved[slot]})
+            return Reason(ReasonCode.AMONG_FIRST, turn)
         if slot in reserved:
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > common.free:

@@ -124,7 +124,7 @@ class Driver:
             alarm = heapq.heappop(self._alarms)[2]
             match alarm:
                 case _TickFor(time, job_id):
-                    if self._waits(job_id):
+                    if self._waits(job_id) and Tick(time) not in events:
                         events.append(Tick(time))
                 case EstimateExpired():
                     if unit_of(alarm) not in ended and not self._is_void(alarm):

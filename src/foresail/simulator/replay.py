@@ -135,7 +135,7 @@ def replay_arrays(
         correct=step_address(correct),
     )
     machine = _loop.machine_numbers(
-        workload.processors, addresses, conventions, correction_parameters
+        workload.processors, addresses, conventions, correction_parameters, compiled.shares
     )
     tables = _loop.idle(
         specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, compiled, machine, state

@@ -199,20 +199,12 @@ class SimulatedCluster:
         left = self._room.copy()
         lost = []
         for allocation, running in self._running.items():
-            held = _held(self._job_of(allocation.job_id), allocation)
+            held = self._job_of(allocation.job_id).held(allocation.stage, allocation.tasks)
             if left.has_room(held, running.placement):
                 left.take(held, running.placement)
             else:
                 lost.append(allocation)
         return lost
-
-
-def _held(job: Job, allocation: Allocation) -> Job:
-    """What an allocation holds: what its job does, or the part that it is of."""
-    if not allocation.stage:
-        return job
-    stage = job.stage(allocation.stage)
-    return job.part(stage, len(allocation.tasks) or stage.tasks)
 
 
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:

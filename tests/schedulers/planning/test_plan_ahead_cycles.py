@@ -12,6 +12,7 @@ from foresail.schedulers._planning import solving
 from foresail.schedulers._planning.carrying import carried_from, hint_from, moved_on
 from foresail.schedulers._planning.checking import require_numbers
 from foresail.schedulers._planning.problem import fitting, left_by, value_of
+from foresail.schedulers._planning.triage import Turn
 from planning_problems import built, crowd, job, racks, view_of, waiting
 
 SLOTS = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,cycle_seconds=600"
@@ -38,7 +39,7 @@ def test_hint_is_a_plan(seed):
     scheduler = built(f"3sigma({SLOTS},relative_gap=0)")
     demands = scheduler.demands(crowd(seed, 1.0))
     solved = scheduler.solved(demands)
-    carried = moved_on(carried_from(demands, solved, 1.0, 10.0), 8.0, 10.0)
+    carried = moved_on(carried_from(demands, solved, 1.0, 10.0, Turn()), 8.0, 10.0)
     later = scheduler.demands(crowd(seed, 8.0))
     problem = fitting(later.problem)
     hint = hint_from(carried, later, problem)
@@ -56,7 +57,8 @@ def test_prices_move_with_time():
     scheduler = built(f"3sigma({SLOTS})")
     demands = scheduler.demands(crowd(1))
     prices = np.arange(6.0) * np.ones((len(demands.rows), 1))
-    carried = carried_from(demands, replace(scheduler.solved(demands), prices=prices), 0.0, 10.0)
+    solved = replace(scheduler.solved(demands), prices=prices)
+    carried = carried_from(demands, solved, 0.0, 10.0, Turn())
     for moved in moved_on(carried, 15.0, 10.0).prices.values():
         assert moved == pytest.approx([1.5, 2.5, 3.5, 4.5, 5.0, 5.0])
 

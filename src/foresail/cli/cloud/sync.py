@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from foresail.cloud.synchronization.monte_carlo import DrawnCosts
     from foresail.cloud.synchronization.setting import BarrierProgram
     from foresail.model.distribution import Distribution
-    from foresail.model.short_form import Part
+    from foresail.model.short_form import PlugIn
 
 STANDARD: Final = (
     "on_demand",
@@ -207,7 +207,7 @@ def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple
 
 
 def _found(
-    parts: Sequence[Part],
+    parts: Sequence[PlugIn],
     setting: BarrierProgram,
     counts: NDArray[np.int64],
     speeds: Distribution | None,

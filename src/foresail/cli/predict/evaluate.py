@@ -18,7 +18,7 @@ from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from foresail.evaluation.replaying import Evaluation
-    from foresail.model.short_form import Part
+    from foresail.model.short_form import PlugIn
     from foresail.traces.workload import Workload
 
 STANDARD: Final = (
@@ -132,7 +132,9 @@ def command(
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
 
 
-def _parts(predictors: Sequence[str], quantity: str, plugins: Sequence[Path] | None) -> list[Part]:
+def _parts(
+    predictors: Sequence[str], quantity: str, plugins: Sequence[Path] | None
+) -> list[PlugIn]:
     """All that can be refused before a long log is read."""
     from foresail.model.registry import load_plugin
     from foresail.model.short_form import part_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foresail.cloud.synchronization.amounts import amount
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import Entry
-from foresail.model.short_form import Part, make_part, name_and_settings, said
+from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
 
 Whole = NDArray[np.int64]
 
@@ -174,7 +174,7 @@ _MODELS: Final[dict[str, type[Any]]] = {
 }
 
 
-def label(part: Part) -> str:
+def label(part: PlugIn) -> str:
     """What is modelled, defaults too: ``fsp(dropped=k-1)``; only no replicas are left out."""
     values = {each.name: getattr(part.parameters, each.name) for each in fields(part.parameters)}
     told = [
@@ -185,7 +185,7 @@ def label(part: Part) -> str:
     return f"{part.entry.name}({','.join(told)})" if told else part.entry.name
 
 
-def model_of(text: str) -> Part:
+def model_of(text: str) -> PlugIn:
     """The model that a short form names, such as ``fsp(dropped=k/2)``.
 
     Raises

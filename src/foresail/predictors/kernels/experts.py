@@ -87,7 +87,7 @@ def _clock(model: NDArray[np.float64], now: float) -> float:
 
 
 @part
-def _ask(
+def ask(
     model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.float64], now: float
 ) -> None:
     """Write what each expert says into the job's row, and which one to follow.
@@ -153,7 +153,7 @@ def predict(inputs: PredictorInputs) -> None:
     """Follow the best expert; without any, the limit or what stands for it."""
     model, job, spec = inputs.model, inputs.jobs[inputs.slot], inputs.specs[inputs.slot]
     summary = inputs.summaries[inputs.slot]
-    _ask(model, spec, job, _clock(model, inputs.now))
+    ask(model, spec, job, _clock(model, inputs.now))
     limit = belief_end(model, spec)
     if job[EXPERT] == NO_EXPERT:
         summarise_point(limit if math.isfinite(limit) else model[UNKNOWN], summary)

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _ROUNDING = 1e-7
+_MOST_COLUMNS = 20_000
+"""Of a program that says which cells jobs take; one of more is not solved within a second."""
 
 
 def placements(
@@ -79,8 +81,10 @@ def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:
         name = places.partitions[next(bits(part))]
         tasks_by_partition[name] = tasks_by_partition.get(name, 0) + 1
         left -= 1
-    for cell in sorted(bits(space.cells), key=lambda cell: -places.totals[cell]):
-        some = min(left, fitting[cell])
+    for cell in places.largest_first:
+        if not left:
+            break
+        some = min(left, fitting[cell]) if space.cells >> cell & 1 else 0
         if some:
             name = places.partitions[cell]
             tasks_by_partition[name] = tasks_by_partition.get(name, 0) + some
@@ -124,8 +128,9 @@ def _shares(
     for at, (_, _, cells) in enumerate(parts):
         allowed[at, list(bits(cells))] = True
     of_parts = _in_turn(each[job_of], tasks, allowed, free_cells)
-    if (of_parts.sum(axis=1) < tasks).any():
-        of_parts = _by_program(each[job_of], tasks, allowed, job_of, worth, free_cells)
+    if (of_parts.sum(axis=1) < tasks).any() and np.count_nonzero(allowed) <= _MOST_COLUMNS:
+        better = _by_program(each[job_of], tasks, allowed, job_of, worth, free_cells)
+        of_parts = of_parts if better is None else better
     shares = np.zeros((len(jobs), free_cells.shape[1]), np.int64)
     np.add.at(shares, job_of, of_parts)
     return shares
@@ -140,14 +145,17 @@ def _in_turn(
     wanted = allowed.T @ (each[:, 0] * tasks)
     for job in np.argsort(allowed.sum(axis=1), kind="stable").tolist():
         left = int(tasks[job])
-        for cell in np.argsort(wanted, kind="stable").tolist():
-            if allowed[job, cell] and left:
-                some = int(min(left, _fitting(free[:, cell], each[job])))
-                shares[job, cell] = some
-                free[:, cell] -= some * each[job]
-                left -= some
+        cells = np.argsort(wanted, kind="stable")
+        for cell in cells[allowed[job, cells]].tolist():
+            some = int(min(left, _fitting(free[:, cell], each[job])))
+            shares[job, cell] = some
+            free[:, cell] -= some * each[job]
+            left -= some
+            if not left:
+                break
         wanted -= allowed[job] * each[job, 0] * tasks[job]
         if left:
+            free += each[job][:, np.newaxis] * shares[job]
             shares[job] = 0
     return shares
 
@@ -165,8 +173,8 @@ def _by_program(
     job_of: Integers,
     worth: Floats,
     free_cells: Floats,
-) -> Integers:
-    """Tasks of every part of a job on every cell: all parts of it or none."""
+) -> Integers | None:
+    """Tasks of every part of a job on every cell: all parts of it or none; None if not found."""
     part, cell = np.nonzero(allowed)
     builder = ProgramBuilder()
     starts = builder.add_columns(0.0, np.ones(worth.size), True, worth)
@@ -178,7 +186,8 @@ def _by_program(
         room = builder.add_rows(-np.inf, np.maximum(free, 0.0))
         builder.add_entries(room[cell], placed, of_resource[part])
     found = find_solver("highs").solve(builder.build(), Limits(1.0))
+    if found.values is None:
+        return None
     shares = np.zeros(allowed.shape, np.int64)
-    if found.values is not None:
-        shares[part, cell] = np.round(found.values[placed]).astype(np.int64)
+    shares[part, cell] = np.round(found.values[placed]).astype(np.int64)
     return shares

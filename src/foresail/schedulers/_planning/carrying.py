@@ -13,6 +13,7 @@ from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.filling import densities, filled, improved
 from foresail.schedulers._planning.problem import PlanChoice, Problem
 from foresail.schedulers._planning.solving import Hint, SolvedChoice
+from foresail.schedulers._planning.triage import Turn
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +34,8 @@ class Carried:
         Worth of a unit of every row in every slot, by the row's name.
     gap
         How far a plan was from the bound when these prices were new.
+    turn
+        How far the round through a queue that is too long had come.
     """
 
     now: float
@@ -40,6 +43,7 @@ class Carried:
     stopped: frozenset[str]
     prices: Mapping[str, Floats]
     gap: float
+    turn: Turn
 
     def plain(self) -> dict[str, Any]:
         """Plain values that ``carried_of`` makes the same of."""
@@ -49,6 +53,7 @@ class Carried:
             "stopped": sorted(self.stopped),
             "prices": {row: prices.tolist() for row, prices in self.prices.items()},
             "gap": self.gap,
+            "turn": [self.turn.last, self.turn.until],
         }
 
 
@@ -60,11 +65,12 @@ def carried_of(plain: Mapping[str, Any]) -> Carried:
         frozenset(plain["stopped"]),
         {row: np.array(prices) for row, prices in plain["prices"].items()},
         plain["gap"],
+        Turn(*plain.get("turn", ())),  # logs of earlier versions have none
     )
 
 
 def carried_from(
-    demands: Demands, solved: SolvedChoice, now: float, slot_seconds: float
+    demands: Demands, solved: SolvedChoice, now: float, slot_seconds: float, turn: Turn
 ) -> Carried:
     """What a cycle hands on."""
     choice, prices = solved.choice, solved.prices
@@ -75,6 +81,7 @@ def carried_from(
         frozenset(demands.victims[at].job.job_id for at in np.flatnonzero(choice.stopped).tolist()),
         {} if prices is None else dict(zip(demands.rows, prices, strict=True)),
         solved.priced_gap,
+        turn,
     )
 
 

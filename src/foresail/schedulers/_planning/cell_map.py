@@ -6,7 +6,9 @@ cluster has of it for a cpu, so that numbers are of like size.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ AMOUNTS: Final = (attrgetter("cpus"), attrgetter("memory_bytes"), attrgetter("gp
 
 _MOST_REMEMBERED: Final = 10_000
 _MOST_UNIONS: Final = 256
-"""Beyond so many, unions are left out: the later part of a plan may then be too hopeful."""
+"""Beyond so many, sets and unions are left out: the later part of a plan may be too hopeful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class CellMap:
     """The cells of a cluster: nodes of one partition with the same attributes, of about one size.
 
     A partition without named nodes is one cell, and a gang stays within it. ``totals`` are the cpus
-    of every cell, ``amounts`` all that it has, in shape (resources, cells).
+    of every cell, ``amounts`` all that it has, in shape (resources, cells), ``largest_first`` the
+    cells in order of cpus.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -90,6 +93,7 @@ class CellMap:
             ]
         ).reshape(-1, 3).T  # fmt: skip
         self.totals: Final[Floats] = self.amounts[0]
+        self.largest_first: Final[Sequence[int]] = np.argsort(-self.totals, kind="stable").tolist()
         self._partition_totals: Final = {each.name: each.total for each in cluster.partitions}
         self._partition_cells: dict[str, int] = {}
         for cell, name in enumerate(self.partitions):
@@ -282,19 +286,37 @@ def bits(cells: int) -> Iterator[int]:
         cells ^= lowest
 
 
+def most_asked(sets: Sequence[int], asked: Sequence[float], totals: Floats) -> Sequence[int]:
+    """Some sets; of too many, those of which most is asked for what they have, and their union.
+
+    Parameters
+    ----------
+    sets, asked
+        Different sets, and how many cpus are asked of each.
+    totals
+        Cpus of every cell; shape (cells,).
+    """
+    if len(sets) <= _MOST_UNIONS:
+        return sets
+    has = membership(sets, totals.size) @ totals
+    pressed = np.argsort(-np.array(asked) / np.maximum(has, 1e-300), kind="stable")
+    everything = functools.reduce(operator.or_, sets)
+    few = [sets[at] for at in pressed[: _MOST_UNIONS - 1].tolist()]
+    return list(dict.fromkeys([everything, *few]))
+
+
 def unions_of(sets: Iterable[int]) -> list[int]:
     """The sets and the unions of those that overlap; of many, only the first few hundred.
 
     A union of sets that do not overlap holds no more than each of them: its row says nothing new.
     """
-    unions = list(dict.fromkeys(sets))
+    unions = list(sets)
     known = set(unions)
-    most = max(_MOST_UNIONS, len(unions))
     at = 0
     while at < len(unions):
         for other in range(at):
             both = unions[at] | unions[other]
-            if unions[at] & unions[other] and both not in known and len(unions) < most:
+            if unions[at] & unions[other] and both not in known and len(unions) < _MOST_UNIONS:
                 known.add(both)
                 unions.append(both)
         at += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,9 +13,9 @@ import numpy as np
 from foresail.milp.solver import find_solver
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, Withdraw
+from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
-from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import likely_placement
 from foresail.schedulers._planning.beliefs import longest_seconds
@@ -37,6 +38,7 @@ from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
 from foresail.schedulers._planning.scenarios import DrawnFutures, best_in_futures
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
 from foresail.schedulers._planning.starting import Starting, starting
+from foresail.schedulers._planning.triage import Turn, kind_in_order, triaged
 from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
 
@@ -110,20 +112,32 @@ class PlanAhead:
             return Decision()
         began = time.perf_counter()
         require_runtimes(view)
-        demands = self.demands(view)
+        self._look_at(view.cluster)
+        earlier = self._earlier(view.now)
+        factors = self._factors(view)
+        triage = triaged(
+            view,
+            self._places,
+            self.parameters,
+            factors,
+            {} if earlier is None else earlier.starts,
+            Turn() if earlier is None else earlier.turn,
+        )
+        whole, view = view, replace(view, pending=triage.considered)
+        demands = demands_of(view, self._places, self.parameters, factors)
         require_numbers(demands)
         built = time.perf_counter()
-        earlier = self._earlier(view.now)
         solved = self.solved(demands, self.carried(view.now))
         choice = solved.choice
-        carried = carried_from(demands, solved, view.now, self.parameters.slot_seconds)
+        slot_seconds = self.parameters.slot_seconds
+        carried = carried_from(demands, solved, view.now, slot_seconds, triage.turn)
         self._carried = (carried,) if earlier is None else (earlier, carried)
         if self.parameters.scenarios:
             futures = DrawnFutures(view, demands, self._places, self.parameters)
             choice = futures.choice(best_in_futures(demands, futures, choice))
         refill = self.parameters.overflow_risk is None
         begun = starting(view, demands, self._places, choice, refill)
-        decision = self._decision(view, demands, begun)
+        decision = self._decision(view, demands, begun, triage.left_out)
         if self.parameters.keeps_accounts:
             planned = {each.job.job_id: each for each in view.pending}
             for start in decision.starts:
@@ -131,7 +145,8 @@ class PlanAhead:
                 self._ledger.started(started.job, started.planned_seconds)
         self.last = CycleRecord(
             now=view.now,
-            pending=len(view.pending),
+            pending=len(whole.pending),
+            left_out=len(triage.left_out),
             running=len(view.running),
             options=int(np.count_nonzero(demands.problem.worth)),
             columns=solved.columns,
@@ -160,15 +175,21 @@ class PlanAhead:
         return None if earlier is None else moved_on(earlier, now, self.parameters.slot_seconds)
 
     def demands(self, view: ClusterView) -> Demands:
-        """The question that a view asks."""
-        if self._places.cluster is not view.cluster:
-            self._places = CellMap(view.cluster)
+        """The question that a view asks, about all who wait."""
+        self._look_at(view.cluster)
+        return demands_of(view, self._places, self.parameters, self._factors(view))
+
+    def _look_at(self, cluster: Cluster) -> None:
+        if self._places.cluster is not cluster:
+            self._places = CellMap(cluster)
             self._carried = ()
+
+    def _factors(self, view: ClusterView) -> Mapping[str, float]:
+        """What the worth of jobs is multiplied by for what their users have had."""
         if not self.parameters.keeps_accounts:
-            return demands_of(view, self._places, self.parameters)
+            return {}
         self._ledger.note(view)
-        factors = self._ledger.factors([each.job for each in view.pending])
-        return demands_of(view, self._places, self.parameters, factors)
+        return self._ledger.factors([each.job for each in view.pending])
 
     @property
     def effort(self) -> Effort:
@@ -176,7 +197,7 @@ class PlanAhead:
         parameters = self.parameters
         return Effort(
             parameters.solver,
-            parameters.cycle_seconds * parameters.solver_share,
+            parameters.work_seconds,
             parameters.relative_gap,
             parameters.most_options,
         )
@@ -200,7 +221,7 @@ class PlanAhead:
         Jobs that a deadline waits for go with those that have one.
         """
         queue = [
-            0 if claims else _queue(each)
+            kind_in_order(each, bool(claims))
             for each, claims in zip(demands.pending, demands.claims, strict=True)
         ]
         order = np.argsort(queue, kind="stable")
@@ -208,7 +229,13 @@ class PlanAhead:
         value = value_of(problem, choice)
         return SolvedChoice(choice, value, np.inf, value)
 
-    def _decision(self, view: ClusterView, demands: Demands, begun: Starting) -> Decision:
+    def _decision(
+        self,
+        view: ClusterView,
+        demands: Demands,
+        begun: Starting,
+        left_out: Sequence[PendingJob],
+    ) -> Decision:
         places, pending, choice = self._places, demands.pending, begun.choice
         starts = [
             (job, Start(pending[job].job.job_id, placement))
@@ -230,31 +257,52 @@ class PlanAhead:
         hopeless = demands.hopeless if self.parameters.hopeless_jobs == "drop" else []
         gone = {*started, *hopeless}
         waiting = [each for job, each in enumerate(pending) if job not in gone]
+        reasons = self._reasons(view, waiting, begins)
         return Decision(
             tuple(start for _, start in starts),
             tuple(Preempt(job_id) for job_id in begun.stopped),
             plan,
-            {each.job.job_id: self._reason(view, each, begins) for each in waiting},
+            reasons if not left_out else reasons | self._reasons_of_others(view, left_out),
             tuple(Withdraw(pending[job].job.job_id, _HOPELESS) for job in hopeless),
         )
 
-    def _reason(self, view: ClusterView, pending: PendingJob, begins: dict[str, float]) -> Reason:
-        job = pending.job
-        if job.job_id in begins:
-            numbers = {"cpus": job.cpus, "start": begins[job.job_id]}
-            return Reason(ReasonCode.RESERVED, numbers)
-        if not self._places.spaces(job, self.parameters.soft_constraints):
-            total = view.cluster.total.cpus
-            return Reason(ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})
+    def _reasons(
+        self, view: ClusterView, waiting: Sequence[PendingJob], begins: Mapping[str, float]
+    ) -> dict[str, Reason]:
+        """Why jobs wait that were looked at, by id."""
         free = sum(room.cpus for room in view.free.values())
-        if job.cpus > free:
-            return Reason(ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": free})
-        ahead = sum(other.arrival < pending.arrival for other in view.pending)
-        return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+        arrivals = np.sort([each.arrival for each in view.pending])
+        ahead = np.searchsorted(arrivals, [each.arrival for each in waiting]).tolist()
+        reasons: dict[str, Reason] = {}
+        for pending, before in zip(waiting, ahead, strict=True):
+            job = pending.job
+            if job.job_id in begins:
+                numbers = {"cpus": job.cpus, "start": begins[job.job_id]}
+                reason = Reason(ReasonCode.RESERVED, numbers)
+            elif not self._places.spaces(job, self.parameters.soft_constraints):
+                reason = self._too_wide(job)
+            elif job.cpus > free:
+                reason = Reason(ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": free})
+            else:
+                reason = Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(before)})
+            reasons[job.job_id] = reason
+        return reasons
 
+    def _reasons_of_others(
+        self, view: ClusterView, left_out: Sequence[PendingJob]
+    ) -> dict[str, Reason]:
+        """Why jobs wait that were not looked at, by id."""
+        considered = len(view.pending)
+        numbers = {"considered": considered, "waiting": considered + len(left_out)}
+        unseen = Reason(ReasonCode.LEFT_OUT, numbers)
+        soft = self.parameters.soft_constraints
+        return {
+            each.job.job_id: unseen
+            if self._places.spaces(each.job, soft)
+            else self._too_wide(each.job)
+            for each in left_out
+        }
 
-def _queue(pending: PendingJob) -> int:
-    """0 for jobs with a deadline, 1 for those of them that are promised nothing, 2 for others."""
-    if not isinstance(pending.job.value, DeadlineValue):
-        return 2
-    return 1 if isinstance(pending.reservation, Rejection) else 0
+    def _too_wide(self, job: Job) -> Reason:
+        total = self._places.cluster.total.cpus
+        return Reason(ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})

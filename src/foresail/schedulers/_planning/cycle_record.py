@@ -15,8 +15,8 @@ class CycleRecord:
     ----------
     now
         When it was made, in the time of the view.
-    pending, running
-        How many jobs waited and ran.
+    pending, left_out, running
+        How many jobs waited, how many of these it did not look at, and how many ran.
     options, columns, rows
         Starts that were worth something; and the size of the last program, 0 if none was needed.
     value, bound, greedy_value
@@ -32,6 +32,7 @@ class CycleRecord:
 
     now: float
     pending: int
+    left_out: int
     running: int
     options: int
     columns: int

@@ -26,6 +26,7 @@ from foresail.schedulers._planning.cell_map import (
     CellMap,
     Space,
     membership,
+    most_asked,
     unions_of,
 )
 from foresail.schedulers._planning.chains import ChainWorth, claimed_worth, claims_of
@@ -41,6 +42,7 @@ from foresail.schedulers._planning.valuing import (
     may_be_stopped,
     stopping_cost,
 )
+from foresail.schedulers._planning.work import credits_within
 
 Floats = NDArray[np.float64]
 
@@ -124,8 +126,12 @@ def demands_of(
         for space in each
     ]
     number = {kind: at for at, kind in enumerate(dict.fromkeys(kinds))}
-    sets = list(dict.fromkeys(part for parts, _ in number for part in parts))
-    unions = unions_of(sets)
+    asked: dict[int, float] = {}
+    for (parts, _), job in zip(kinds, group_job.tolist(), strict=True):
+        for part in parts:
+            asked[part] = asked.get(part, 0.0) + float(sizes[job]) / len(parts)
+    sets = list(asked)
+    unions = unions_of(most_asked(sets, list(asked.values()), places.totals))
     claimed = claims_of(view, parameters) if parameters.end_to_end else {}
     by_job = [factors.get(each.job.job_id, 1.0) for each in pending]
     falls = [
@@ -141,15 +147,21 @@ def demands_of(
     )
     rows = membership(unions, places.totals.size)
     inside = membership(sets, places.totals.size)
-    within = np.asarray((~inside[:, np.newaxis, :] | rows).all(axis=2))
+    within = inside.astype(np.float64) @ ~rows.T == 0.0
     of_sets = dict(zip(sets, within, strict=True))
     shares = [np.mean([of_sets[part] for part in parts], axis=0) for parts, _ in number]
     held, running_on = _running(view, places, resources, parameters)
     given_back = held.reshape(-1, free_cells.size).T @ (1.0 - running_on)
     capacity = free_cells[:, :, np.newaxis] + given_back.reshape(*free_cells.shape, -1)
-    at = _victims(view, claimed, parameters)
-    victims = [view.running[each] for each in at]
     of_rows = (held @ rows.T).reshape(len(view.running), len(resources) * len(unions))
+    at = _victims(view, claimed, parameters)
+    cost = stopping_cost([view.running[each] for each in at], view.now, parameters)
+    most = credits_within(parameters.work_seconds) // max(
+        of_rows.shape[1] * parameters.window_slots, 1
+    )
+    kept = _easiest(of_rows[at].sum(axis=1) * running_on[at].sum(axis=1), cost, most)
+    at, cost = at[kept], cost[kept]
+    victims = [view.running[each] for each in at]
     credit = of_rows[at][:, :, np.newaxis] * running_on[at][:, np.newaxis, :]
     if len(resources) > 1:
         jobs = [pending[job].job for job in group_job]
@@ -163,7 +175,7 @@ def demands_of(
         worth=worth,
         cover=_cover(np.array(shares), np.array([mix for _, mix in number]), len(of_rows.T)),
         capacity=(rows @ capacity).reshape(-1, parameters.window_slots),
-        victim_cost=stopping_cost(victims, view.now, parameters),
+        victim_cost=cost,
         victim_credit=credit,
     )
     return Demands(
@@ -354,3 +366,9 @@ def _victims(
         for each in view.running
     ]
     return np.flatnonzero(stoppable)
+
+
+def _easiest(gives_back: Floats, cost: Floats, most: int) -> NDArray[np.int64]:
+    """Places of so many victims that give back most for what stopping them costs, in order."""
+    easiest = np.argsort(-gives_back / np.maximum(cost, 1e-300), kind="stable")
+    return np.sort(easiest[:most])

@@ -104,9 +104,10 @@ def needed_now(problem: Problem, choice: PlanChoice) -> Booleans:
 def _needed(problem: Problem, left: Floats, stopped: Booleans) -> Booleans:
     """Who of the stopped must be, if the dearest are spared first; ``left`` counts all as gone."""
     needed = stopped.copy()
-    for victim in np.argsort(-problem.victim_cost, kind="stable"):
+    dearest = np.argsort(-problem.victim_cost, kind="stable")
+    for victim in dearest[stopped[dearest]]:
         without = left - problem.victim_credit[victim]
-        if needed[victim] and (without >= -_ROUNDING).all():
+        if (without >= -_ROUNDING).all():
             needed[victim], left = False, without
     return needed
 

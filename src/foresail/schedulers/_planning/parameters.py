@@ -144,6 +144,11 @@ class PlanAheadParameters:
         shares_by_name(self.shares)
 
     @property
+    def work_seconds(self) -> float:
+        """How much work a cycle may take."""
+        return self.cycle_seconds * self.solver_share
+
+    @property
     def keeps_accounts(self) -> bool:
         """Whether what users have had counts."""
         return self.fair_share > 0.0 or self.budget_cpu_hours is not None

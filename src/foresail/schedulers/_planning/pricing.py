@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from foresail.milp.solver import GrowingSolver, Relaxation, relative_gap
 from foresail.schedulers._planning.filling import best_of_groups
 from foresail.schedulers._planning.problem import PlanChoice, Problem
-from foresail.schedulers._planning.program import column_entries, program_of
+from foresail.schedulers._planning.program import column_entries, most_entries, program_of
 from foresail.schedulers._planning.work import (
     Budget,
     iterations_within,
+    of_building,
     of_pricing,
     of_solving,
 )
@@ -78,13 +79,17 @@ def prices(
     Returns
     -------
     Prices or None
-        None if that did not do for the first solve.
+        None if that did not do for the first program and its solve.
     """
     to_leave = (1.0 - _SHARE) * budget.left
     taken = np.zeros(problem.worth.shape, np.bool_)
     for plan in plans:
         taken[plan.group[plan.planned], plan.slot[plan.planned]] = True
     groups, slots = np.nonzero(taken)
+    building = of_building(most_entries(problem, groups, slots))
+    if building > budget.left - to_leave:
+        return None
+    budget.spend(building)
     program = program_of(problem, groups, slots)
     rows, entries = program.size.rows, program.size.entries
     relaxation = solver.relaxation(program)

@@ -37,6 +37,13 @@ def column_entries(
     return all_rows[order], all_columns[order], all_values[order]
 
 
+def most_entries(problem: Problem, groups: Integers, slots: Integers) -> int:
+    """No program of these options has more entries than this."""
+    rows = np.count_nonzero(problem.cover, axis=1)[problem.group_set[groups]]
+    of_options = int((1 + rows * (problem.slots - slots)).sum())
+    return of_options + int(np.count_nonzero(problem.victim_credit))
+
+
 def program_of(problem: Problem, groups: Integers, slots: Integers) -> Program:
     """The program of these options; columns of running jobs that may be stopped come first."""
     builder = ProgramBuilder()

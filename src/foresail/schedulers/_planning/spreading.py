@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.job import Job
+from foresail.model.preference import PreferenceKind
 from foresail.schedulers._planning.cell_map import CellMap, Space, bits
 
 _MOST_CHOICES: Final = 16
@@ -44,6 +45,14 @@ def spread_spaces(job: Job, places: CellMap, free_cells: NDArray[np.float64]) ->
         chosen = [*now, *later]
     distinct = dict.fromkeys(tuple(sorted(each)) for each in chosen)
     return [Space(sum(parts), 1.0, parts) for parts in distinct]
+
+
+def most_spaces(job: Job, places: CellMap, soft_constraints: bool) -> int:
+    """How many sets of places a job may have, of domains and others."""
+    anywhere = len(places.spaces(job, soft_constraints))
+    preference = job.preference
+    spreads = preference is not None and preference.kind is PreferenceKind.SPREAD
+    return anywhere + _MOST_CHOICES if spreads and soft_constraints else anywhere
 
 
 def _descending(amounts: Sequence[float]) -> Sequence[int]:

@@ -16,9 +16,17 @@ _PATIENCE: Final = 20.0
 """How many times longer than counted work may take before the clock ends it."""
 _LEAST_SECONDS: Final = 1.0
 """What the clock allows in any case."""
+_GROUP: Final = 2e-5
+_GROUP_SLOT: Final = 8e-7
+_LEAST_GROUPS: Final = 2500
+"""Any cycle looks at so many, if there are: few jobs are left out by no budget."""
+_CREDIT: Final = 1e-6
+_LEAST_CREDITS: Final = 250_000
+"""Any cycle knows so much of what victims give back: a victim, a row and a slot are one."""
 _LOOK: Final = 1e-8
 _PRICE: Final = 2.4e-7
 _ENTRY: Final = 8.5e-8
+_BUILT_ENTRY: Final = 4e-7
 _ITERATION_ROW: Final = 1e-8
 _CHANGE: Final = 5e-6
 _CHANGE_SLOT: Final = 5e-7
@@ -48,6 +56,20 @@ class Budget:
         return self.left <= 0.0 or self.guard_seconds <= 0.0
 
 
+def groups_within(seconds: float, slots: int) -> int:
+    """How many groups (jobs in sets of places) a cycle looks at.
+
+    That is what they cost from view to decision, but for linear programs and searches, which end
+    when a budget is spent.
+    """
+    return max(int(min(seconds / (_GROUP + _GROUP_SLOT * slots), 1e9)), _LEAST_GROUPS)
+
+
+def credits_within(seconds: float) -> int:
+    """Of how many victims, rows and slots a cycle knows what is given back."""
+    return max(int(min(seconds / _CREDIT, 1e9)), _LEAST_CREDITS)
+
+
 def of_looking(problem: Problem) -> float:
     """The work of looking at every option once."""
     return _LOOK * problem.worth.size
@@ -56,6 +78,11 @@ def of_looking(problem: Problem) -> float:
 def of_pricing(problem: Problem) -> float:
     """The work of saying what prices make of every option."""
     return _PRICE * problem.worth.size
+
+
+def of_building(entries: int) -> float:
+    """The work of making a linear program of so many entries."""
+    return _BUILT_ENTRY * entries
 
 
 def of_solving(entries: int, rows: int, iterations: int) -> float:

@@ -25,22 +25,24 @@ from foresail.kernels.compile import bare_kernel, merged_part, part
 from foresail.kernels.grains import PER_CPU
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
-    CANDIDATE_KEY,
+    DUE,
     EXPECTED_END,
     LIKELY,
     PLANNED,
     QUEUE,
-    QUEUE_KEY,
     RESERVATION,
     SUBMITTED,
     WIDTH,
+    enter,
     hold,
     let_go,
+    place_after,
 )
 from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
     INFORMS,
+    IS_GUARDED,
     KIND,
     LIKELY_PROGRAM,
     MOST_RESERVED,
@@ -51,6 +53,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     begin_to_wait,
     bring_into_order,
     count_running,
+    fall_due,
     give_up_place,
     run_pass,
     sort_all,
@@ -70,6 +73,7 @@ HOLDS: Final = 3.0
 LETS_GO: Final = 4.0
 RUNS: Final = 5.0
 RUNS_NO_MORE: Final = 6.0
+FALLS_DUE: Final = 7.0
 
 WHAT: Final = 0
 WHO: Final = 1
@@ -82,10 +86,10 @@ LIMIT: Final = 5
 OF_KIND: Final = 6
 CHANGE_COLUMNS: Final = 7
 """A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
-another one), the holder of a running one, or the kind of one (RUNS, RUNS_NO_MORE); expected end
-(seconds) and cpus of a running job, or the runtime planned with (seconds) and cpus of a waiting
-one. Of one that enters: when it was submitted, its limit (seconds), its kind. A holder is a
-negative number, so that no slot is one."""
+another one; FALLS_DUE: it is known now when it is due), the holder of a running one, or the kind of
+one (RUNS, RUNS_NO_MORE); expected end (seconds) and cpus of a running job, or the runtime planned
+with (seconds) and cpus of a waiting one. Of one that enters: when it was submitted, its limit
+(seconds), its kind. A holder is a negative number, so that no slot is one."""
 
 RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
@@ -97,7 +101,10 @@ RESERVED_LATER: Final = 1
 NO_ROOM: Final = 2
 WOULD_DELAY: Final = 3
 BEHIND: Final = 4
-"""Why a job waits, as far as that may differ from pass to pass."""
+GOES_FIRST: Final = 5
+AMONG_FIRST: Final = 6
+"""Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
+due by what EASY would have done: GOES_FIRST has a reservation."""
 
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
@@ -116,11 +123,12 @@ def _queue_at(places: Floats) -> WaitingQueue:
         float_rows_at(places, PLACE),
         float_rows_at(places, 2 * PLACE),
         float_columns_at(places, 3 * PLACE),
-        float_rows_at(places, 4 * PLACE),
-        integer_rows_at(places, 5 * PLACE),
-        integers_at(places, 6 * PLACE),
-        floats_at(places, 7 * PLACE),
-        integers_at(places, 8 * PLACE),
+        float_columns_at(places, 4 * PLACE),
+        float_rows_at(places, 5 * PLACE),
+        integer_rows_at(places, 6 * PLACE),
+        integers_at(places, 7 * PLACE),
+        floats_at(places, 8 * PLACE),
+        integers_at(places, 9 * PLACE),
     )
 
 
@@ -159,6 +167,8 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     if what == ENTERS:
         begin_to_wait(jobs, kinds, counters, who)
         counters[SLOTS] = max(counters[SLOTS], who + 1)
+    if what == FALLS_DUE or (what == ENTERS and jobs[who, DUE] != math.inf):
+        fall_due(jobs, at.dues, counters, who)
     elif what == LEAVES:
         wait_no_more(jobs, kinds, counters, who)
     elif what == HOLDS:
@@ -224,10 +234,13 @@ def fill_order(now: float, places: Floats) -> None:
         _hope(at, slot, now)
         begin_to_wait(jobs, at.kinds, counters, slot)
         if jobs[slot, AGED] != 0.0:
-            order[counters[WAITING], QUEUE] = order[counters[WAITING], CANDIDATE] = slot
-            order[counters[WAITING], QUEUE_KEY] = -math.inf
-            order[counters[WAITING], CANDIDATE_KEY] = -math.inf
+            due, waiting = jobs[slot, DUE], counters[WAITING]
+            place = place_after(order, QUEUE, 0, waiting, due, slot)
+            enter(order, QUEUE, waiting, place, due, slot)
+            enter(order, CANDIDATE, waiting, place, due, slot)
             counters[WAITING] += 1
+        elif jobs[slot, DUE] != math.inf:
+            fall_due(jobs, at.dues, counters, slot)
     counters[AGED_FIRST] = counters[WAITING]
     for slot in range(counters[SLOTS]):
         if jobs[slot, AGED] == 0.0:
@@ -284,6 +297,8 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             code = STARTED if jobs[slot, RESERVATION] == -math.inf else RESERVED_LATER
             gone += code == STARTED
             jobs[slot, RESERVATION] = math.nan
+        if at.numbers[IS_GUARDED] != 0.0 and jobs[slot, AGED] != 0.0 and code != STARTED:
+            code = GOES_FIRST if code == RESERVED_LATER else AMONG_FIRST
         if codes[slot] != code:
             codes[slot] = code
             changed[found, 0] = slot

@@ -20,12 +20,14 @@ from foresail.kernels.expression import STACK_DEPTH, evaluate
 from foresail.kernels.signatures import CompiledScheduler, PassInputs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
+    DUE,
     HOLDER,
+    LATEST,
     ORDER_COLUMNS,
     PASS_COLUMNS,
     QUEUE,
+    QUEUE_KEY,
     RESERVATION,
-    SUBMITTED,
     advance,
     enter,
     leave,
@@ -44,8 +46,8 @@ NEXT_OF_KIND: Final = PASS_COLUMNS + 4
 QUEUE_RANK: Final = PASS_COLUMNS + 5
 CANDIDATE_RANK: Final = PASS_COLUMNS + 6
 JOB_COLUMNS: Final = PASS_COLUMNS + 7
-"""A job's row, behind what a pass needs: 1 while it waits; 1 for one that goes first because of its
-age; how many waiting jobs it would inform; its kind, and the next slot of the same kind; its keys
+"""A job's row, behind what a pass needs: 1 while it waits; 1 for one that goes first because it is
+due; how many waiting jobs it would inform; its kind, and the next slot of the same kind; its keys
 in the orders. Further columns are the engine's."""
 
 OF_KIND_WAITING: Final = 0
@@ -64,18 +66,22 @@ WAITING: Final = 0
 RELEASES: Final = 1
 SLOTS: Final = 2
 AGED_FIRST: Final = 3
-OLDEST: Final = 4
-TOUCHED: Final = 5
-GONE: Final = 6
-COUNTERS: Final = 7
-"""How many wait, hold cpus, and have ever come; how many of those who wait go first because of
-their age; no job of a slot before OLDEST is still to age; how many kinds are to be looked at again;
-how many that hold cpus are expected to have ended. Further counters are the engine's."""
+DUE_FROM: Final = 4
+DUE_UNTIL: Final = 5
+TOUCHED: Final = 6
+GONE: Final = 7
+COUNTERS: Final = 8
+"""How many wait, hold cpus, and have ever come; how many of those who wait go first because they
+are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
+many that hold cpus are expected to have ended. Further counters are the engine's."""
+
+DUE_COLUMNS: Final = 2
+"""A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
 
 PASS: Final = 0
 ONE_ORDER: Final = 1
 AGE_LIMIT: Final = 2
-OLDEST_LIMIT: Final = 3
+IS_GUARDED: Final = 3
 QUEUE_MOVES: Final = 4
 CANDIDATES_MOVE: Final = 5
 QUEUE_FOLLOWS: Final = 6
@@ -92,10 +98,11 @@ PLAN_PROGRAM: Final = PARTS + 4
 LIKELY_PROGRAM: Final = PARTS + 6
 PASS_PARAMETERS: Final = PARTS + 8
 NUMBERS: Final = PARTS + 10
-"""The vector of numbers: the pass's address; whether candidates are in queue order; limits
-(seconds); whether orders change with time, or with who waits and runs; how many reservations a pass
-makes at most; addresses of QUEUE_STEPs (0 for those that the policy does not need); the time; room
-for ``evaluate``; where in the vector programs and parameters begin and end."""
+"""The vector of numbers: the pass's address; whether candidates are in queue order; the limit of
+age (seconds); whether jobs are due by what EASY would have done; whether orders change with time,
+or with who waits and runs; how many reservations a pass makes at most; addresses of QUEUE_STEPs (0
+for those that the policy does not need); the time; room for ``evaluate``; where in the vector
+programs and parameters begin and end."""
 
 
 class WaitingQueue(NamedTuple):
@@ -109,6 +116,7 @@ class WaitingQueue(NamedTuple):
     specs: Floats
     summaries: Floats
     order: Floats
+    dues: Floats
     release: Floats
     kinds: Integers
     counters: Integers
@@ -120,7 +128,7 @@ _M = types.float64[:, ::1]
 _T = types.float64[::1, :]
 _I = types.int64[::1]
 WAITING_QUEUE = types.NamedTuple(
-    (_T, _M, _M, _T, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
+    (_T, _M, _M, _T, _T, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
 )
 QUEUE_STEP = types.void(WAITING_QUEUE)
 """What only some policies need of a queue, compiled when one of these is used."""
@@ -162,7 +170,7 @@ def _take(jobs: Floats, order: Floats, counters: Integers, column: int, slot: in
     """Take a job out of its place."""
     aged = counters[AGED_FIRST]
     if jobs[slot, AGED] != 0.0:
-        place = place_after(order, column, 0, aged, -math.inf, slot)
+        place = place_after(order, column, 0, aged, jobs[slot, DUE], slot)
     else:
         key = jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK]
         place = place_after(order, column, aged, counters[WAITING], key, slot)
@@ -336,24 +344,45 @@ def sort_moving(at: WaitingQueue) -> None:
 
 
 @part
-def _grow_old(
-    jobs: Floats, order: Floats, kinds: Integers, counters: Integers, numbers: Floats, now: float
-) -> None:
-    """Jobs past the age limit go first, in order of arrival; the oldest of all goes earlier."""
-    while counters[OLDEST] < counters[SLOTS]:
-        slot = counters[OLDEST]
+def fall_due(jobs: Floats, dues: Floats, counters: Integers, slot: int) -> None:
+    """Enter a waiting job among those that will be due."""
+    due, until = jobs[slot, DUE], counters[DUE_UNTIL]
+    place = place_after(dues, QUEUE, counters[DUE_FROM], until, due, slot)
+    enter(dues, QUEUE, until, place, due, slot)
+    counters[DUE_UNTIL] += 1
+
+
+@part
+def next_due(jobs: Floats, dues: Floats, counters: Integers) -> int:
+    """The slot that is due next of those that wait, or -1; others are passed over for ever.
+
+    A job may have two rows: it came and fell due between two passes.
+    """
+    while counters[DUE_FROM] < counters[DUE_UNTIL]:
+        slot = int(dues[counters[DUE_FROM], QUEUE])
         if jobs[slot, WAITS] != 0.0 and jobs[slot, AGED] == 0.0:
-            wait = now - jobs[slot, SUBMITTED]
-            oldest = counters[AGED_FIRST] == 0 and wait >= numbers[OLDEST_LIMIT]
-            if wait < numbers[AGE_LIMIT] and not oldest:
-                break
-            advance(order, QUEUE, counters[AGED_FIRST], slot)
-            if numbers[ONE_ORDER] == 0.0:
-                advance(order, CANDIDATE, counters[AGED_FIRST], slot)
-            jobs[slot, AGED] = 1.0
-            counters[AGED_FIRST] += 1
-            touch(kinds, counters, int(jobs[slot, KIND]))
-        counters[OLDEST] += 1
+            return slot
+        counters[DUE_FROM] += 1
+    return -1
+
+
+@part
+def take_due(at: WaitingQueue, now: float) -> None:
+    """Jobs that are due by now go first, in order of due times."""
+    jobs, counters = at.jobs, at.counters
+    while True:
+        slot = next_due(jobs, at.dues, counters)
+        if slot < 0 or at.dues[counters[DUE_FROM], QUEUE_KEY] > now:
+            return
+        counters[DUE_FROM] += 1
+        due, aged = jobs[slot, DUE], counters[AGED_FIRST]
+        place = place_after(at.order, QUEUE, 0, aged, due, slot)
+        advance(at.order, QUEUE, place, due, slot)
+        if at.numbers[ONE_ORDER] == 0.0:
+            advance(at.order, CANDIDATE, place, due, slot)
+        jobs[slot, AGED] = 1.0
+        counters[AGED_FIRST] += 1
+        touch(at.kinds, counters, int(jobs[slot, KIND]))
 
 
 @merged_part
@@ -361,7 +390,7 @@ def bring_into_order(at: WaitingQueue, now: float) -> None:
     """Bring ages, probes and orders up to now."""
     numbers = at.numbers
     numbers[NOW] = now
-    _grow_old(at.jobs, at.order, at.kinds, at.counters, numbers, now)
+    take_due(at, now)
     if numbers[FOLLOW_PROBES] != 0.0:
         _call_queue_step(numbers[FOLLOW_PROBES], at)
     if numbers[SORT_MOVING] != 0.0:
@@ -372,6 +401,9 @@ def bring_into_order(at: WaitingQueue, now: float) -> None:
 def run_pass(at: WaitingQueue, now: float, free: float) -> int:
     """Let the scheduler decide about ``free`` cpus; returns how many slots ``starts`` holds."""
     numbers, gone = at.numbers, at.counters[GONE]
+    guarded = -1
+    if numbers[IS_GUARDED] != 0.0:
+        guarded = next_due(at.jobs, at.dues, at.counters)
     inputs = PassInputs(
         now,
         free,
@@ -379,6 +411,8 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
         at.counters[RELEASES] - gone,
         at.order,
         QUEUE if numbers[ONE_ORDER] != 0.0 else CANDIDATE,
+        at.counters[AGED_FIRST],
+        guarded,
         at.jobs,
         at.release[gone:],
         numbers[int(numbers[PASS_PARAMETERS]) : int(numbers[PASS_PARAMETERS + 1])],
@@ -418,7 +452,7 @@ def policy_numbers(scheduler: CompiledScheduler) -> Floats:
     numbers[PASS] = step_address(scheduler.one_pass)
     numbers[ONE_ORDER] = scheduler.candidates is scheduler.queue
     numbers[AGE_LIMIT] = scheduler.age_limit_seconds
-    numbers[OLDEST_LIMIT] = scheduler.oldest_limit_seconds
+    numbers[IS_GUARDED] = scheduler.shares is not None
     numbers[QUEUE_MOVES] = scheduler.queue.changes_with_time
     numbers[CANDIDATES_MOVE] = scheduler.candidates.changes_with_time
     numbers[QUEUE_FOLLOWS] = scheduler.queue.follows_probes
@@ -440,6 +474,7 @@ def blank_jobs(slots: int, columns: int = JOB_COLUMNS) -> Floats:
     """Rows of jobs that are still to come."""
     jobs = np.zeros((slots, columns), order="F")
     jobs[:, RESERVATION] = math.nan
+    jobs[:, [DUE, LATEST]] = math.inf
     jobs[:, NEXT_OF_KIND] = -1.0
     jobs[:, INFORMS] = 1.0
     return jobs

@@ -19,22 +19,26 @@ from foresail.kernels.calling import (
     step_address,
     step_caller,
 )
-from foresail.kernels.columns import REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
+from foresail.kernels.columns import PREDICTED, REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
 from foresail.kernels.signatures import (
     CompiledScheduler,
     CorrectionInputs,
     PredictorInputs,
     PredictorState,
+    Shares,
 )
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
+    DUE,
     EXPECTED_END,
     HELD,
     HOLDER,
+    LATEST,
     LIKELY,
     PLANNED,
     QUEUE,
+    QUEUE_KEY,
     RELEASE_COLUMNS,
     RESERVATION,
     SUBMITTED,
@@ -44,11 +48,22 @@ from foresail.kernels.waiting_jobs import (
     let_go,
 )
 from foresail.model.conventions import Conventions
+from foresail.schedulers.kernels import reference as easy
+from foresail.schedulers.kernels.reference import (
+    REFERENCE,
+    ReferenceTables,
+    blank_reference,
+    settle,
+)
 from foresail.schedulers.kernels.waiting_queue import (
+    AGE_LIMIT,
     AGED,
     AGED_FIRST,
+    DUE_COLUMNS,
+    DUE_FROM,
     GONE,
     INFORMS,
+    IS_GUARDED,
     KIND,
     LIKELY_PROGRAM,
     NOW,
@@ -66,7 +81,9 @@ from foresail.schedulers.kernels.waiting_queue import (
     blank_order,
     bring_into_order,
     count_running,
+    fall_due,
     give_up_place,
+    next_due,
     policy_numbers,
     run_pass,
     sort_all,
@@ -105,7 +122,9 @@ LEARNED: Final = QUEUE_COUNTERS + 7
 PHASE: Final = QUEUE_COUNTERS + 8
 PASS_DUE: Final = QUEUE_COUNTERS + 9
 STARTED_BEFORE: Final = QUEUE_COUNTERS + 10
-COUNTERS: Final = QUEUE_COUNTERS + 11
+TICK: Final = QUEUE_COUNTERS + 11
+COUNTERS: Final = QUEUE_COUNTERS + 12
+"""TICK: whether a pass is to be the last of all at this instant, because a job is due now."""
 
 ENDS: Final = 0
 EXPIRATIONS: Final = 1
@@ -124,13 +143,14 @@ PASS_PER_EVENT: Final = 6
 SUBMISSIONS_FIRST: Final = 7
 EXPECTED_IS_FREE: Final = 8
 REFRESH_ALL: Final = 9
-CORRECTION_PARAMETERS: Final = 10
+FOLLOW_REFERENCE: Final = 10
+CORRECTION_PARAMETERS: Final = 11
 """The vector of the machine: free cpus; addresses of steps (REFRESH: 0 for none); the conventions
 (PASS_PER_EVENT: a pass follows every event, otherwise one all events of an instant.
 SUBMISSIONS_FIRST: the order at equal times is expired estimates, submissions, ends; otherwise ends,
 expired estimates, submissions. EXPECTED_IS_FREE: a job whose expected end is now counts as gone);
-the address of the REPLAY_STEP that makes beliefs anew (0 if none does); from there on the
-parameters of the correction."""
+the addresses of the REPLAY_STEPs that make beliefs anew and find out who is due (0 if none does);
+from there on the parameters of the correction."""
 
 FEW: Final = 8
 """As many waiting jobs are put into their new places one by one; more are sorted again."""
@@ -146,6 +166,7 @@ class Replay(NamedTuple):
     queue: WaitingQueue
     machine: Floats
     ends: Floats
+    reference: ReferenceTables
     learned: Integers
     submitted: Floats
     model: Floats
@@ -155,7 +176,9 @@ class Replay(NamedTuple):
 
 _M = types.float64[:, ::1]
 _F = types.float64[::1]
-REPLAY = types.NamedTuple((WAITING_QUEUE, _F, _M, types.int64[::1], _M, _F, _M, _M), Replay)
+REPLAY = types.NamedTuple(
+    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M), Replay
+)
 REPLAY_STEP = types.void(REPLAY)
 """What only some policies need of the loop, compiled when one of these is replayed."""
 
@@ -213,6 +236,35 @@ def refresh_predictions(at: Replay) -> None:
             take_place(queue, slot, now)
     if not few:
         sort_all(queue, now)
+
+
+@bare_step(REPLAY_STEP)
+def follow_reference(at: Replay) -> None:
+    """Find out whose turn would have come by now under EASY, and when they are due."""
+    queue, reference = at.queue, at.reference
+    settle(reference, queue.numbers[NOW])
+    for i in range(reference.counters[easy.FOUND]):
+        slot = int(reference.found[i])
+        if queue.jobs[slot, WAITS] != 0.0:
+            queue.jobs[slot, DUE] = reference.jobs[slot, easy.DUE_SECONDS]
+            queue.jobs[slot, LATEST] = reference.jobs[slot, easy.LATEST_SECONDS]
+            fall_due(queue.jobs, queue.dues, queue.counters, slot)
+    reference.counters[easy.FOUND] = 0
+
+
+@part
+def _enter_reference(
+    reference: ReferenceTables, job: Floats, spec: Floats, summary: Floats
+) -> None:
+    """Tell the reference of a submission."""
+    number = reference.counters[easy.ENTERED]
+    row, requested = reference.jobs[number], spec[REQUESTED]
+    row[easy.CPUS_HELD] = job[WIDTH]
+    row[easy.SINCE] = spec[SUBMIT]
+    row[easy.REQUEST] = job[PLANNED] if requested == math.inf else requested
+    row[easy.LIKELY_SECONDS] = summary[PREDICTED]
+    easy.note(reference, spec[SUBMIT], easy.ENTERS, number)
+    reference.counters[easy.ENTERED] += 1
 
 
 @part
@@ -280,6 +332,8 @@ def _schedule(at: Replay, now: float) -> None:
     counters[PASSES] += 1
     if machine[EXPECTED_IS_FREE] != 0.0:
         counters[GONE] = _expected_gone(queue.release, counters, now)
+    if machine[FOLLOW_REFERENCE] != 0.0:
+        _call_replay_step(machine[FOLLOW_REFERENCE], at)
     if counters[LEARNED] > 0:
         _call_replay_step(machine[REFRESH_ALL], at)
     bring_into_order(queue, now)
@@ -297,6 +351,8 @@ def _schedule(at: Replay, now: float) -> None:
             machine[FREE] -= jobs[slot, WIDTH]
             _book_start(jobs, at.ends, queue.kinds, counters, slot, now)
             _tell(at, NOTE_START, slot, now, math.nan)
+            if machine[FOLLOW_REFERENCE] != 0.0:
+                at.reference.jobs[slot, easy.STARTED] = now
         _drop_started(jobs, queue.order, counters, queue.numbers)
         counters[WAITING] -= count
     _note_plan(jobs, queue.order, counters, last_head, last_reservation)
@@ -319,6 +375,11 @@ def _submit(at: Replay, now: float) -> None:
     job[INITIAL] = planned
     job[LIKELY] = value_of(numbers, LIKELY_PROGRAM, spec, summary, now, 1.0)
     begin_to_wait(jobs, queue.kinds, queue.counters, slot)
+    if at.machine[FOLLOW_REFERENCE] != 0.0:
+        _enter_reference(at.reference, job, spec, summary)
+    elif numbers[AGE_LIMIT] != math.inf:
+        job[DUE] = job[SUBMITTED] + numbers[AGE_LIMIT]
+        fall_due(jobs, queue.dues, queue.counters, slot)
     take_place(queue, slot, now)
 
 
@@ -349,6 +410,8 @@ def _finish(at: Replay, now: float) -> None:
         queue.jobs, queue.release, at.ends, queue.kinds, queue.counters, at.machine
     )
     _tell(at, OBSERVE, slot, now, queue.jobs[slot, RUNTIME])
+    if at.machine[FOLLOW_REFERENCE] != 0.0:
+        easy.note(at.reference, now, easy.LEAVES, slot)
     if at.machine[REFRESH] != 0.0:
         at.learned[int(queue.specs[slot, USER]) + 1] = 1
         queue.counters[LEARNED] += 1
@@ -405,8 +468,16 @@ def _submits(specs: Floats, counters: Integers, now: float) -> bool:
 
 
 @part
+def _next_due_seconds(queue: WaitingQueue) -> float:
+    """When a waiting job is due next (seconds), if that is known; infinite if none is."""
+    if queue.numbers[IS_GUARDED] == 0.0 or next_due(queue.jobs, queue.dues, queue.counters) < 0:
+        return math.inf
+    return float(queue.dues[queue.counters[DUE_FROM], QUEUE_KEY])
+
+
+@part
 def _next_event(specs: Floats, ends: Floats, release: Floats, counters: Integers) -> float:
-    """When something happens next (seconds); infinite at the end."""
+    """When something happens to a job next (seconds); infinite at the end."""
     now = math.inf
     if counters[SLOTS] < specs.shape[0]:
         now = specs[counters[SLOTS], SUBMIT]
@@ -432,13 +503,22 @@ def _next_action(
     counters: Integers,
     numbers: Floats,
     machine: Floats,
+    due: float,
 ) -> int:
-    """What is to be done next, at the time that NOW then says; PAST: nothing more."""
+    """What is to be done next, at the time that NOW then says; PAST: nothing more.
+
+    A waiting job is due at ``due``: there is a pass then.
+    """
     while True:
         what = _phase_of(machine, counters)
         now = numbers[NOW]
         if counters[PASS_DUE] != 0 and (what == PASSING or machine[PASS_PER_EVENT] != 0.0):
             counters[PASS_DUE] = 0
+            if machine[PASS_PER_EVENT] == 0.0:
+                counters[TICK] = 0
+            return PASSING
+        if counters[TICK] != 0 and what == PAST:
+            counters[TICK] = 0
             return PASSING
         if what == ENDS and _ends(ends, counters, now):
             counters[PASS_DUE] = 1
@@ -450,9 +530,10 @@ def _next_action(
         if what == EXPIRATIONS:
             return EXPIRATIONS
         if what == PAST:
-            numbers[NOW] = _next_event(specs, ends, release, counters)
+            numbers[NOW] = min(_next_event(specs, ends, release, counters), due)
             counters[PHASE] = 0
             counters[STARTED_BEFORE] = counters[STARTED]
+            counters[TICK] = numbers[NOW] == due and due < math.inf
             if numbers[NOW] == math.inf:
                 return PAST
 
@@ -462,8 +543,9 @@ def replay_loop(at: Replay) -> None:
     """Run all jobs to their end; the results are in the tables."""
     queue = at.queue
     while True:
+        due = _next_due_seconds(queue)
         action = _next_action(
-            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine
+            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine, due
         )
         now = queue.numbers[NOW]
         if action == PASSING:
@@ -493,12 +575,17 @@ def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Step, ...]
     return (
         replay_loop,
         *([refresh_predictions] if refreshes else []),
+        *([] if scheduler.shares is None else [follow_reference]),
         *steps_for(scheduler),
     )
 
 
 def machine_numbers(
-    free: float, steps: Steps, conventions: Conventions, correction_parameters: Floats
+    free: float,
+    steps: Steps,
+    conventions: Conventions,
+    correction_parameters: Floats,
+    shares: Shares | None,
 ) -> Floats:
     """The vector of an empty machine of ``free`` cpus."""
     machine = np.zeros(CORRECTION_PARAMETERS + correction_parameters.size)
@@ -509,6 +596,8 @@ def machine_numbers(
     machine[EXPECTED_IS_FREE] = conventions.free == "expected"
     if steps.refresh:
         machine[REFRESH_ALL] = step_address(refresh_predictions)
+    if shares is not None:
+        machine[FOLLOW_REFERENCE] = step_address(follow_reference)
     machine[CORRECTION_PARAMETERS:] = correction_parameters
     return machine
 
@@ -554,6 +643,7 @@ def idle(
         specs=specs,
         summaries=summaries,
         order=blank_order(count + 1),
+        dues=np.empty((count + 1, DUE_COLUMNS), order="F"),
         release=np.empty((count + 1, RELEASE_COLUMNS)),
         kinds=blank_kinds(int(kinds.max(initial=0)) + 1),
         counters=counters,
@@ -564,9 +654,17 @@ def idle(
         queue=queue,
         machine=machine,
         ends=np.empty((count + 1, HEAP_COLUMNS)),
+        reference=_blank_reference(count, machine[FREE], scheduler.shares),
         learned=np.zeros(int(specs[:, USER].max(initial=-1.0)) + 2, np.int64),
         submitted=np.empty_like(summaries) if machine[REFRESH] else summaries,
         model=state.model,
         users=state.users,
         predictions=state.jobs,
     )
+
+
+def _blank_reference(count: int, cpus: float, shares: Shares | None) -> ReferenceTables:
+    """The tables of the schedule that a policy compares with; next to none where it does not."""
+    if shares is None:
+        return blank_reference(1, 1, cpus, Shares(0.0, 0.0))
+    return blank_reference(count, 2 * count, cpus, shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from foresail.model.errors import InputError
 
@@ -29,6 +30,15 @@ def require_share(record: object, *names: str) -> None:
         value = getattr(record, name)
         if not 0.0 <= value <= 1.0:
             raise InputError("not a share", field=name, value=value, expected="0 to 1")
+
+
+def require_choice(record: object, **choices: Iterable[str]) -> None:
+    """Raise ``InputError`` unless these fields are each one of its choices."""
+    for name, known in choices.items():
+        value = getattr(record, name)
+        if value not in known:
+            expected = " or ".join(known)
+            raise InputError("unknown choice", field=name, value=value, expected=expected)
 
 
 def require_slacks(record: object, name: str) -> None:

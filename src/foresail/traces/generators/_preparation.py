@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError
 from foresail.traces.folder import load_workload
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_at_least, require_positive
+from foresail.traces.generators._limits import require_at_least, require_choice, require_positive
 from foresail.traces.generators._population import jobs_of_log
 from foresail.traces.generators._task_jobs import TaskJobs, window_loads
 from foresail.traces.generators._task_population import (
@@ -69,19 +69,9 @@ class PreparationParameters:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
         require_positive(self, "load")
-        choices = (
-            ("calibration", tuple(CALIBRATIONS)),
-            ("part", ("run", "history")),
-            ("wide", ("drop", "compress")),
+        require_choice(
+            self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
         )
-        for name, known in choices:
-            if getattr(self, name) not in known:
-                raise InputError(
-                    "unknown choice",
-                    field=name,
-                    value=getattr(self, name),
-                    expected=" or ".join(known),
-                )
 
 
 @dataclass(frozen=True, slots=True)

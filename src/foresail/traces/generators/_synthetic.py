@@ -24,6 +24,7 @@ from foresail.traces.generators._demands import (
 )
 from foresail.traces.generators._limits import (
     require_at_least,
+    require_choice,
     require_positive,
     require_racks,
     require_share,
@@ -98,14 +99,7 @@ class SyntheticParameters:
         require_at_least(self, 0, "preferred_racks")
         require_share(self, "slo_load_share")
         require_racks(self.nodes, self.racks)
-        for name, known in (("part", ("run", "history")), ("fit", ("log_normal", "empirical"))):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    "unknown choice",
-                    field=name,
-                    value=getattr(self, name),
-                    expected=" or ".join(known),
-                )
+        require_choice(self, part=("run", "history"), fit=("log_normal", "empirical"))
 
     @property
     def seconds(self) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.generators import _lublin_model as model
+from foresail.traces.generators._limits import require_at_least, require_choice, require_share
 from foresail.traces.generators._requests import draw_requests
 from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -71,11 +72,8 @@ class LublinParameters:
     longest_share: float = 0.15
 
     def __post_init__(self) -> None:
-        for name, least in (("jobs", 1), ("processors", 1), ("users", 0)):
-            if getattr(self, name) < least:
-                raise InputError(
-                    "too small", field=name, value=getattr(self, name), expected=f">= {least}"
-                )
+        require_at_least(self, 1, "jobs", "processors")
+        require_at_least(self, 0, "users")
         if self.widest is not None and not 1 <= self.widest <= self.processors:
             raise InputError(
                 "not on this machine",
@@ -88,18 +86,8 @@ class LublinParameters:
         for name in ("activity_exponent", "runtime_log_deviation"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise InputError("negative", field=name, value=getattr(self, name), expected=">= 0")
-        if not 0.0 <= self.longest_share <= 1.0:
-            raise InputError(
-                "not a share", field="longest_share", value=self.longest_share, expected="0 to 1"
-            )
-        for name, known in (("classes", tuple(CLASSES)), ("requests", ("modal", "none"))):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    "unknown choice",
-                    field=name,
-                    value=getattr(self, name),
-                    expected=" or ".join(known),
-                )
+        require_share(self, "longest_share")
+        require_choice(self, classes=CLASSES, requests=("modal", "none"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from foresail.traces.generators._demands import (
 )
 from foresail.traces.generators._limits import (
     require_at_least,
+    require_choice,
     require_positive,
     require_racks,
     require_share,
@@ -90,14 +91,7 @@ class SegmentParameters:
         require_share(self, "slo_load_share")
         require_slacks(self, "slack_percents")
         require_racks(self.nodes, self.racks)
-        for name, known in (("part", ("run", "history")), ("scale", ("time", "thin"))):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    "unknown choice",
-                    field=name,
-                    value=getattr(self, name),
-                    expected=" or ".join(known),
-                )
+        require_choice(self, part=("run", "history"), scale=("time", "thin"))
 
 
 @register("generator", "segment", parameters=SegmentParameters)

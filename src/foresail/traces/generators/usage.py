@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._limits import require_share
 from foresail.traces.generators._usage_series import (
     PERIOD_SECONDS,
     MeasuredTasks,
@@ -125,13 +126,11 @@ class UsageParameters:
                 raise InputError(
                     "out of range", field=name, value=value, expected=f"{lowest:g} or more"
                 )
-        for name in (
+        require_share(
+            self,
             *("service_share", "single_task_share", "unsuccessful_share", "corrupt_share"),
             *("daily_swing", "burst_share"),
-        ):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise InputError("not a share", field=name, value=value, expected="0 to 1")
+        )
 
     @property
     def seconds(self) -> float:

@@ -8,6 +8,7 @@ import pytest
 
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
+from foresail.live.twin import ImpossibleReport, differences
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
@@ -18,7 +19,6 @@ from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
 from foresail.record.state import ImpossibleTransition
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.recorded import differences
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
 
 JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]
@@ -59,7 +59,10 @@ def test_a_drained_run_repeats_drained():
 
 
 def test_another_policy_shows_its_differences():
-    """A log of EASY repeated under FCFS differs first where EASY let a job overtake."""
+    """A log of EASY repeated under FCFS differs where EASY let a job overtake, and where it starts.
+
+    The recorded cluster goes its own way then: the job runs as long as it did, only later.
+    """
     log = MemoryLog(manifest("easy"))
     simulate_events(
         tiny_workload([(0, 3, 9, 9), (1, 2, 9, 9), (2, 1, 5, 5)]),
@@ -70,18 +73,28 @@ def test_another_policy_shows_its_differences():
     assert (found[0].session, found[0].step, found[0].time) == (0, 2, 2.0)
     assert [each.job_id for each in found[0].recorded if isinstance(each, Start)] == ["3"]
     assert found[0].repeated == ()
-    assert len(found) == 1
+    assert found[1].time == 9.0
+    assert [each.job_id for each in found[1].repeated if isinstance(each, Start)] == ["2", "3"]
+    assert len(found) == 2
 
 
 def test_a_log_whose_events_cannot_be_is_an_error():
-    """A job that ends twice raises: no decision explains it."""
+    """A job that ends twice, or that ends before it starts: no decision explains it."""
     log = MemoryLog(manifest("easy"))
     simulate_events(tiny_workload(JOBS), build(log.records[0], log), "easy")
     end = next(
         each for each in log.records if isinstance(each, EventTaken) and type(each.event) is Ended
     )
-    with pytest.raises(ImpossibleTransition):
+    with pytest.raises(ImpossibleReport, match=r"job '.' cannot have ended at .* s \(step"):
         list(differences([*log.records, replace(end, step=999)], build))
+    first = replace(end, step=0, time=0.0, event=replace(end.event, time=0.0))
+    moved = [first if each is end else each for each in log.records]
+    with pytest.raises(ImpossibleReport, match=r"cannot have ended at 0 s \(step 0\)"):
+        list(differences(moved, build))
+    submitted = log.records[1]
+    assert isinstance(submitted.event, Submitted)
+    with pytest.raises(ImpossibleTransition):
+        list(differences([*log.records, replace(submitted, step=999)], build))
 
 
 def test_a_changed_log_is_noticed():

@@ -1,0 +1,154 @@
+"""What EASY would have done with the jobs of a run, told of each passage as it happens."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from foresail.kernels.grains import whole_grain
+from foresail.kernels.signatures import Shares
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.due import Due
+from foresail.model.view import PendingJob
+from foresail.schedulers.kernels import reference as tables
+
+_FEW = 64
+
+
+class EasyReference:
+    """A ``foresail.model.protocols.ReferenceSchedule``: EASY with requested times, per partition.
+
+    A job that asks for no partition, or for one that there is not, is for the first. Where no time
+    was requested the runtime counts that is planned with.
+    """
+
+    def __init__(self, cluster: Cluster, shares: Shares) -> None:
+        self._parts = [_PartitionReference(each, shares) for each in cluster.partitions]
+        self._by_name = {
+            each.name: part for each, part in zip(cluster.partitions, self._parts, strict=True)
+        }
+        self._home: dict[str, _PartitionReference] = {}
+
+    def entered(self, pending: PendingJob, now: float) -> None:
+        """A job may start from now on."""
+        part = self._by_name.get(pending.job.partition or "", self._parts[0])
+        if part.enter(pending, now):
+            self._home[pending.job.job_id] = part
+
+    def started(self, job_id: str, now: float) -> None:
+        """An attempt of the job starts."""
+        if job_id in self._home:
+            self._home[job_id].start(job_id, now)
+
+    def went_back(self, job_id: str, now: float) -> None:
+        """The attempt was stopped or lost, and the job waits again."""
+        if job_id in self._home:
+            self._home[job_id].stop(job_id, now)
+
+    def left(self, job_id: str, now: float) -> None:
+        """The job has ended, or will never run."""
+        if job_id in self._home:
+            self._home.pop(job_id).note(now, tables.LEAVES, job_id)
+
+    def found(self, now: float) -> Sequence[tuple[str, Due]]:
+        """Whose turn came there before now, and was not told before; by the time of their turn."""
+        if len(self._parts) == 1:
+            return self._parts[0].found(now)
+        dues = [each for part in self._parts for each in part.found(now)]
+        return sorted(dues, key=lambda each: each[1].turn_seconds)
+
+    def copy(self) -> EasyReference:
+        """Another one that goes on from here by itself."""
+        return copy.deepcopy(self)
+
+
+class _PartitionReference:
+    """The schedule of one partition: rows of tables by job id."""
+
+    def __init__(self, partition: Partition, shares: Shares) -> None:
+        self._cpus = whole_grain(partition.total.cpus)
+        self._at = tables.blank_reference(_FEW, 4 * _FEW, self._cpus, shares)
+        self._job_ids: list[str] = []
+        self._number_of: dict[str, int] = {}
+
+    def enter(self, pending: PendingJob, now: float) -> bool:
+        """Take a job that may start; whether it fits at all."""
+        job = pending.job
+        cpus = whole_grain(job.cpus)
+        if cpus > self._cpus:
+            return False
+        number = len(self._job_ids)
+        if number == len(self._at.jobs):
+            self._grow()
+        self._job_ids.append(job.job_id)
+        self._number_of[job.job_id] = number
+        requested = job.requested_seconds
+        row = self._at.jobs[number]
+        row[tables.CPUS_HELD] = cpus
+        row[tables.SINCE] = now
+        row[tables.REQUEST] = pending.planned_seconds if requested is None else requested
+        row[tables.LIKELY_SECONDS] = pending.prediction.mean()
+        self.note(now, tables.ENTERS, job.job_id)
+        return True
+
+    def start(self, job_id: str, now: float) -> None:
+        """Note that a job runs from now on."""
+        self._at.jobs[self._number_of[job_id], tables.STARTED] = now
+
+    def stop(self, job_id: str, now: float) -> None:
+        """Note that a job runs no more, and waits again."""
+        tables.settle_before(self._at, now)
+        self._at.jobs[self._number_of[job_id], tables.STARTED] = math.nan
+
+    def note(self, now: float, what: float, job_id: str) -> None:
+        """Note that a job enters or leaves."""
+        at = self._at
+        if at.counters[tables.PASSAGES] == len(at.passages):
+            tables.settle_before(at, now)
+            self._drop_taken()
+            at = self._at
+        at.passages[at.counters[tables.PASSAGES]] = now, what, self._number_of[job_id]
+        at.counters[tables.PASSAGES] += 1
+
+    def found(self, now: float) -> list[tuple[str, Due]]:
+        """Whose turn came before now, and was not told before."""
+        at = self._at
+        tables.settle_before(at, now)
+        self._drop_taken()
+        found = at.found[: at.counters[tables.FOUND]]
+        told = int(np.searchsorted(at.jobs[found, tables.TURN], now))
+        numbers = found[:told].tolist()
+        found[: len(found) - told] = found[told:].copy()
+        at.counters[tables.FOUND] -= told
+        rows = at.jobs[numbers, tables.TURN : tables.LATEST_SECONDS + 1].tolist()
+        return [
+            (self._job_ids[number], Due(*row)) for number, row in zip(numbers, rows, strict=True)
+        ]
+
+    def _drop_taken(self) -> None:
+        """Make room for passages; those of the present instant are still to be taken."""
+        at = self._at
+        taken, passages = at.counters[tables.TAKEN], at.counters[tables.PASSAGES]
+        left = at.passages[taken:passages].copy()
+        if 2 * len(left) > len(at.passages):
+            longer = np.zeros((4 * len(left), tables.PASSAGE_COLUMNS))
+            self._at = at = at._replace(passages=longer)
+        at.passages[: len(left)] = left
+        at.counters[tables.TAKEN], at.counters[tables.PASSAGES] = 0, len(left)
+
+    def _grow(self) -> None:
+        """Twice the rows."""
+        at = self._at
+        count = len(at.jobs)
+        jobs = tables.blank_rows(2 * count)
+        jobs[:count] = at.jobs
+        self._at = at._replace(
+            jobs=jobs,
+            queue=np.resize(at.queue, 2 * count),
+            found=np.resize(at.found, 2 * count),
+            releases=np.resize(at.releases, (2 * count + 1, at.releases.shape[1])),
+            ends=np.resize(at.ends, (2 * count + 1, at.ends.shape[1])),
+        )

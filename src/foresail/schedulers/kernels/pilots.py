@@ -1,0 +1,315 @@
+"""What a job's first tasks tell of the others: how many are pilots, which, and what follows.
+
+Source: spec slearn, sections 3.2, 3.3 (the figure corrected as in 11.1 to 11.5), 5 and 6.1; golden
+values 10.2 and 10.4. The drawn order and the statistics other than the mean are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, part
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FLOOR: Final = 0
+CEIL: Final = 1
+ROUND: Final = 2
+"""What becomes of a number of pilots that is not whole."""
+
+MEAN: Final = 0
+MEDIAN: Final = 1
+BOOTSTRAP: Final = 2
+POSTERIOR: Final = 3
+"""What stands for a task of the job: the mean of the pilots, their median, a quantile of the means
+of samples drawn from them with replacement, or the mean of the belief that joins history with
+them."""
+
+PERCENT: Final = 0
+ROUNDING: Final = 1
+STATISTIC: Final = 2
+LEVEL: Final = 3
+SEED: Final = 4
+TRIALS: Final = 5
+MARGIN: Final = 6
+ASKED: Final = 7
+VARIATION: Final = 8
+VARIATION_JOBS: Final = 9
+CHOOSES: Final = 10
+PILOT_NUMBERS: Final = 11
+"""The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
+and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
+ratios is tried with, and the factor by which one must be better before the next is tried; what was
+learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
+jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled."""
+
+RATIOS: Final = 5
+FILLED: Final = 0
+NEXT: Final = 1
+SCORE: Final = 2
+FIRST_OUTCOME: Final = 3
+"""A row of the scores, for the ratio of as many percent as its number: how many outcomes it holds,
+where the next one goes, their mean, and from there on the outcomes."""
+
+_BEGINNING: Final = (3, 2, 4)
+_USUAL: Final = 3
+_RESAMPLES: Final = 200
+_RESAMPLING: Final = 2**40
+_SHIFT_30: Final = np.uint64(30)
+_SHIFT_27: Final = np.uint64(27)
+_SHIFT_31: Final = np.uint64(31)
+_SHIFT_11: Final = np.uint64(11)
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_FACTOR: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND_FACTOR: Final = np.uint64(0x94D049BB133111EB)
+_UNIT: Final = 2.0**-53
+
+
+class Pilots(NamedTuple):
+    """Rules and memory of sampling: ``numbers`` as above, and ``scores``, a row per ratio from 0.
+
+    Shapes (PILOT_NUMBERS,) and (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
+    """
+
+    numbers: Floats
+    scores: Floats
+
+
+PILOTS = types.NamedTuple((types.float64[::1], types.float64[:, ::1]), Pilots)
+
+
+def no_outcomes(kept: int) -> Floats:
+    """Scores before any job has ended."""
+    return np.zeros((RATIOS + 1, FIRST_OUTCOME + kept))
+
+
+@bare_kernel
+def drawn(seed: int, stream: int, number: int) -> float:
+    """A number between 0 and 1 that nothing but its three names tells (SplitMix64)."""
+    bits = np.uint64(seed) * _SECOND_FACTOR + np.uint64(stream) * _FIRST_FACTOR
+    bits += (np.uint64(number) + np.uint64(1)) * _STEP
+    for _ in range(2):
+        bits = (bits ^ (bits >> _SHIFT_30)) * _FIRST_FACTOR
+        bits = (bits ^ (bits >> _SHIFT_27)) * _SECOND_FACTOR
+        bits = bits ^ (bits >> _SHIFT_31)
+    return float(bits >> _SHIFT_11) * _UNIT
+
+
+@bare_kernel
+def draw_pilots(order: Integers, tasks: int, pilots: int, seed: int, job: int) -> None:
+    """Bring so many of the first ``tasks`` of an order to its front, each as likely.
+
+    ``job`` counts the jobs in order of submission.
+    """
+    for i in range(pilots):
+        other = i + int(drawn(seed, job, i) * (tasks - i))
+        kept = order[i]
+        order[i] = order[other]
+        order[other] = kept
+
+
+@bare_kernel
+def ratio_percent(numbers: Floats, scores: Floats) -> int:
+    """The share of the next job's tasks that are to be pilots, by the outcomes of the last jobs."""
+    asked = int(numbers[ASKED])
+    numbers[ASKED] += 1.0
+    trials = numbers[TRIALS]
+    for i in range(len(_BEGINNING)):
+        if asked < (i + 1) * trials:
+            return _BEGINNING[i]
+    best = 0
+    for ratio in range(1, RATIOS + 1):
+        if scores[ratio, FILLED] > 0.0:
+            score = scores[ratio, SCORE]
+            equal = best > 0 and score == scores[best, SCORE]
+            if best == 0 or score < scores[best, SCORE] or (equal and ratio == _USUAL):
+                best = ratio
+    if best == 0:
+        return _USUAL
+    if scores[_USUAL, FILLED] > 0.0:
+        better = numbers[MARGIN] * scores[best, SCORE] < scores[_USUAL, SCORE]
+        if best == _USUAL - 1 and better:
+            return 1
+        if best == _USUAL + 1 and better:
+            return RATIOS
+    return best
+
+
+@bare_kernel
+def learn_ratio(scores: Floats, ratio: int, outcome: float) -> None:
+    """Add a job's completion time over its size to the last outcomes of its ratio."""
+    row = scores[ratio]
+    kept = row.size - FIRST_OUTCOME
+    row[FIRST_OUTCOME + int(row[NEXT])] = outcome
+    row[NEXT] = (row[NEXT] + 1.0) % kept
+    row[FILLED] = min(row[FILLED] + 1.0, float(kept))
+    total = 0.0
+    for i in range(int(row[FILLED])):
+        total += row[FIRST_OUTCOME + i]
+    row[SCORE] = total / row[FILLED]
+
+
+@bare_kernel
+def pilot_count(percent: float, rounding: float, tasks: int) -> int:
+    """How many of so many tasks are pilots: one at least, all at most."""
+    share = percent * tasks / 100.0
+    if rounding == CEIL:
+        whole = math.ceil(share)
+    elif rounding == ROUND:
+        whole = math.floor(share + 0.5)
+    else:
+        whole = math.floor(share)
+    return min(max(int(whole), 1), tasks)
+
+
+@part
+def _mean(values: Floats) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total / values.size
+
+
+@part
+def _place_in_order(values: Floats, level: float) -> float:
+    """The quantile of a few values at a level, in linear time; they are left in order."""
+    for i in range(1, values.size):
+        value, at = values[i], i
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+    place = level * (values.size - 1)
+    low = math.floor(place)
+    high = min(low + 1, values.size - 1)
+    return float(values[low] + (place - low) * (values[high] - values[low]))
+
+
+@bare_kernel
+def posterior_mean(
+    pilots: Floats, task_variance: float, prior: float, prior_variance: float
+) -> float:
+    """Mean of the belief after the pilots, all normal (spec section 6.1).
+
+    Parameters
+    ----------
+    pilots
+        Seconds of each.
+    task_variance
+        Of tasks about their job's mean.
+    prior, prior_variance
+        The belief about the job's mean before; an infinite variance: none.
+    """
+    if not (math.isfinite(prior) and math.isfinite(prior_variance)):
+        return _mean(pilots)
+    if prior_variance == 0.0:
+        return prior
+    if task_variance == 0.0:
+        return _mean(pilots)
+    weight = pilots.size / task_variance
+    mean = (weight * _mean(pilots) + prior / prior_variance) / (weight + 1.0 / prior_variance)
+    return float(mean)
+
+
+@bare_kernel
+def history_is_surer(numbers: Floats, prior: float, prior_variance: float, pilots: int) -> bool:
+    """Whether a belief about the mean of a job's tasks errs less than so many pilots would.
+
+    Their mean has the variance of tasks, as other jobs have shown it, over their number (spec slearn
+    section 6.1). False as long as no other job has.
+    """
+    jobs = numbers[VARIATION_JOBS]
+    if jobs == 0.0 or not (math.isfinite(prior) and math.isfinite(prior_variance)):
+        return False
+    return bool(prior_variance * pilots < numbers[VARIATION] / jobs * prior * prior)
+
+
+@part
+def _task_variance(numbers: Floats, pilots: Floats) -> float:
+    """Variance of tasks within the job: its own pilots', joined with what other jobs' was."""
+    mean = _mean(pilots)
+    squares = 0.0
+    for value in pilots:
+        squares += (value - mean) ** 2
+    jobs = numbers[VARIATION_JOBS]
+    if jobs == 0.0:
+        return squares / max(pilots.size - 1, 1)
+    usual = numbers[VARIATION] / jobs * mean * mean
+    return float((squares + usual) / pilots.size)
+
+
+@bare_kernel
+def task_seconds(
+    numbers: Floats, pilots: Floats, room: Floats, prior: float, prior_variance: float, job: int
+) -> float:
+    """What a task of the job is expected to take, by its pilots.
+
+    Parameters
+    ----------
+    numbers
+        Shape (PILOT_NUMBERS,).
+    pilots
+        Seconds of each.
+    room
+        To work in, as long as the longer of the pilots and of 200.
+    prior, prior_variance
+        Belief about the mean of the job's tasks before (nan: none).
+    job
+        Counts the jobs in order of submission.
+    """
+    statistic = numbers[STATISTIC]
+    count = pilots.size
+    if statistic == MEDIAN:
+        for i in range(count):
+            room[i] = pilots[i]
+        return _place_in_order(room[:count], 0.5)
+    if statistic == BOOTSTRAP:
+        seed = int(numbers[SEED])
+        for sample in range(_RESAMPLES):
+            total = 0.0
+            for i in range(count):
+                total += pilots[int(drawn(seed, job, _RESAMPLING + sample * count + i) * count)]
+            room[sample] = total / count
+        return _place_in_order(room[:_RESAMPLES], numbers[LEVEL])
+    if statistic == POSTERIOR:
+        return posterior_mean(pilots, _task_variance(numbers, pilots), prior, prior_variance)
+    return _mean(pilots)
+
+
+@bare_kernel
+def total_seconds(sampled: float, predicted: float, others: float, share: float) -> float:
+    """All stages of a job, whose first one was sampled.
+
+    Parameters
+    ----------
+    sampled, predicted
+        Seconds of the first stage's tasks as sampled, and as history has it.
+    others
+        Seconds of the other stages' tasks as history has them; nan if unknown.
+    share
+        How many times as many tasks as the first the other stages have.
+
+    Source: spec slearn section 5; golden value 10.4.
+    """
+    if share == 0.0:
+        return sampled
+    if not math.isfinite(others):
+        return sampled * (1.0 + share)
+    ratio = sampled / predicted if predicted > 0.0 and math.isfinite(predicted) else 1.0
+    return sampled + ratio * others
+
+
+@bare_kernel
+def learn_variation(numbers: Floats, tasks: float, seconds: float, squares: float) -> None:
+    """Add how the tasks of a job that has ended vary, by their sum and their sum of squares."""
+    if tasks >= 2.0 and seconds > 0.0:
+        mean = seconds / tasks
+        variance = max(squares - tasks * mean * mean, 0.0) / (tasks - 1.0)
+        numbers[VARIATION] += variance / (mean * mean)
+        numbers[VARIATION_JOBS] += 1.0

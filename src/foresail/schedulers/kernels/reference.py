@@ -1,0 +1,288 @@
+"""What EASY would have done with the same jobs, as far as that can be known while they run.
+
+A schedule by itself, of first come, first served with EASY backfilling and requested times, over a
+count of cpus. It takes each job when that may start, and learns its runtime when it has ended in
+the run itself. A job that starts here before that runs until its likely end; if it runs in the run
+by then, it is expected to run on as long as it has run there, as often as needed, but not beyond
+its request. One whose runtime becomes known afterwards ends at once: what is past stays as it was.
+
+Times before a moment are settled by what happened before it, so that neither the order of things
+within an instant nor when it is asked makes a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.signatures import Shares
+from foresail.kernels.waiting_jobs import (
+    EXPECTED_END,
+    HOLDER,
+    RELEASE_COLUMNS,
+    hold,
+    let_go,
+)
+from foresail.schedulers.kernels.easy import shadow_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+CPUS_HELD: Final = 0
+SINCE: Final = 1
+REQUEST: Final = 2
+LIKELY_SECONDS: Final = 3
+STARTED: Final = 4
+RUNTIME: Final = 5
+BEGUN: Final = 6
+ENDS: Final = 7
+TURN: Final = 8
+DUE_SECONDS: Final = 9
+LATEST_SECONDS: Final = 10
+COLUMNS: Final = 11
+"""A job's row. In the run: cpus; when it could start; the runtime planned with and the likely one;
+when it started, and what it took (nan as long as these are not known; -1 for one that left without
+having run). Here: when it starts and is to end (nan before, inf once it has); when it is its turn,
+when it is due, and beyond when it should not be put off (nan before)."""
+
+TIME: Final = 0
+WHAT: Final = 1
+NUMBER: Final = 2
+PASSAGE_COLUMNS: Final = 3
+ENTERS: Final = 0.0
+LEAVES: Final = 1.0
+"""A row of the passages that are still to be taken: when (seconds), one of these, and which row."""
+
+FREE: Final = 0
+LONGEST: Final = 1
+PATIENCE: Final = 2
+BOUND: Final = 3
+NUMBERS: Final = 4
+"""Free cpus; the longest wait of those that have started (seconds); the shares of it."""
+
+PASSAGES: Final = 0
+TAKEN: Final = 1
+WAITING: Final = 2
+RUNNING: Final = 3
+FOUND: Final = 4
+ENTERED: Final = 5
+COUNTERS: Final = 6
+"""How many passages there are and how many of them are taken; how many wait and run here; how many
+have had their turn; how many have entered, where rows are numbered so."""
+
+
+class ReferenceTables(NamedTuple):
+    """The tables of the schedule.
+
+    ``queue`` has the rows of those that wait here, in order; ``releases`` and ``ends`` are those
+    that run here (columns of ``foresail.kernels.waiting_jobs``), by request and by likely end;
+    ``found`` lists the rows whose turn has come.
+    """
+
+    jobs: Floats
+    passages: Floats
+    queue: Integers
+    releases: Floats
+    ends: Floats
+    found: Integers
+    numbers: Floats
+    counters: Integers
+
+
+_M = types.float64[:, ::1]
+_T = types.float64[::1, :]
+_I = types.int64[::1]
+REFERENCE = types.NamedTuple((_T, _M, _I, _M, _M, _I, types.float64[::1], _I), ReferenceTables)
+
+
+@merged_part
+def note(at: ReferenceTables, now: float, what: float, number: int) -> None:
+    """Note what happens now; times ascend."""
+    row = at.passages[at.counters[PASSAGES]]
+    row[TIME] = now
+    row[WHAT] = what
+    row[NUMBER] = number
+    at.counters[PASSAGES] += 1
+
+
+@part
+def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
+    """Note that it is a job's turn, and until when it may be passed over."""
+    job, longest = at.jobs[number], at.numbers[LONGEST]
+    if not math.isnan(job[TURN]):
+        return
+    job[TURN] = now
+    job[DUE_SECONDS] = math.floor(max(now, job[SINCE] + at.numbers[PATIENCE] * longest)) + 1.0
+    job[LATEST_SECONDS] = max(job[DUE_SECONDS], job[SINCE] + at.numbers[BOUND] * longest)
+    at.found[at.counters[FOUND]] = number
+    at.counters[FOUND] += 1
+
+
+@part
+def _start(at: ReferenceTables, number: int, now: float) -> None:
+    job, running = at.jobs[number], at.counters[RUNNING]
+    _take_turn(at, number, now)
+    at.numbers[FREE] -= job[CPUS_HELD]
+    at.numbers[LONGEST] = max(at.numbers[LONGEST], now - job[SINCE])
+    seconds = job[RUNTIME]
+    if math.isnan(seconds):
+        seconds = min(job[REQUEST], job[LIKELY_SECONDS])
+    job[BEGUN] = now
+    job[ENDS] = now + seconds
+    hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
+    hold(at.ends, running, job[ENDS], job[CPUS_HELD], number)
+    at.counters[RUNNING] += 1
+
+
+@part
+def _move_end(at: ReferenceTables, number: int, end: float) -> None:
+    """Let a running job end at another time."""
+    running, job = at.counters[RUNNING], at.jobs[number]
+    let_go(at.ends, running, job[ENDS], number)
+    hold(at.ends, running - 1, end, job[CPUS_HELD], number)
+    job[ENDS] = end
+
+
+@part
+def _leave(at: ReferenceTables, number: int, now: float) -> None:
+    """Learn a runtime; one that never ran waits here no more either."""
+    job = at.jobs[number]
+    gone = math.isnan(job[STARTED])
+    job[RUNTIME] = -1.0 if gone else now - job[STARTED]
+    if not math.isnan(job[BEGUN]):
+        if job[ENDS] != math.inf:
+            _move_end(at, number, max(now, job[BEGUN] + job[RUNTIME]))
+    elif gone:
+        kept = 0
+        for i in range(at.counters[WAITING]):
+            if at.queue[i] != number:
+                at.queue[kept] = at.queue[i]
+                kept += 1
+        at.counters[WAITING] = kept
+
+
+@part
+def _expect_longer(job: Floats, now: float) -> float:
+    """When a job that was likely to end now is to end."""
+    if not math.isnan(job[RUNTIME]) or math.isnan(job[STARTED]) or job[STARTED] > now:
+        return now
+    seconds = max(2.0 * (now - job[STARTED]), 1.1 * (now - job[BEGUN]), 60.0)
+    return float(max(now, min(job[BEGUN] + job[REQUEST], job[BEGUN] + seconds)))
+
+
+@part
+def _end_jobs(at: ReferenceTables, now: float) -> bool:
+    """Free what jobs hold that end by now; whether there are any."""
+    any_ends = False
+    while at.counters[RUNNING] > 0 and at.ends[0, EXPECTED_END] <= now:
+        number = int(at.ends[0, HOLDER])
+        job, running = at.jobs[number], at.counters[RUNNING]
+        longer = _expect_longer(job, now)
+        if longer > now:
+            _move_end(at, number, longer)
+            continue
+        let_go(at.ends, running, job[ENDS], number)
+        let_go(at.releases, running, job[BEGUN] + job[REQUEST], number)
+        at.counters[RUNNING] -= 1
+        at.numbers[FREE] += job[CPUS_HELD]
+        job[ENDS] = math.inf
+        any_ends = True
+    return any_ends
+
+
+@part
+def _pass(at: ReferenceTables, now: float) -> None:
+    """Start in order; reserve for the head; start others that do not delay it."""
+    queue, jobs, waiting = at.queue, at.jobs, at.counters[WAITING]
+    kept, head = 0, -1
+    shadow, extra = math.inf, 0.0
+    for i in range(waiting):
+        number = queue[i]
+        needed = jobs[number, CPUS_HELD]
+        fits = needed <= at.numbers[FREE]
+        if head < 0 and not fits:
+            head = number
+            _take_turn(at, number, now)
+            shadow, extra = shadow_of(at.numbers[FREE], needed, at.releases, at.counters[RUNNING])
+            shadow = max(shadow, now + 1.0)  # whatever runs on is about to end
+        elif fits and head >= 0 and now + jobs[number, REQUEST] > shadow:
+            fits = needed <= extra
+            if fits:
+                extra -= needed
+        if fits:
+            _start(at, number, now)
+            continue
+        if at.numbers[FREE] <= 0.0 and kept == i:
+            return
+        queue[kept] = number
+        kept += 1
+    at.counters[WAITING] = kept
+
+
+@part
+def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
+    """Take the passages of one kind until now; returns the first that is later."""
+    row = int(at.counters[TAKEN])
+    while row < at.counters[PASSAGES] and at.passages[row, TIME] <= now:
+        if at.passages[row, WHAT] == what:
+            number = int(at.passages[row, NUMBER])
+            if what == LEAVES:
+                _leave(at, number, now)
+            else:
+                at.queue[at.counters[WAITING]] = number
+                at.counters[WAITING] += 1
+        row += 1
+    return row
+
+
+@part
+def settle(at: ReferenceTables, now: float) -> None:
+    """Settle all that lies before now."""
+    counters = at.counters
+    while True:
+        time = math.inf
+        if counters[TAKEN] < counters[PASSAGES]:
+            time = at.passages[counters[TAKEN], TIME]
+        if counters[RUNNING] > 0:
+            time = min(time, at.ends[0, EXPECTED_END])
+        if not time < now:
+            return
+        waited = counters[WAITING]
+        _take_passages(at, LEAVES, time)
+        has_room = _end_jobs(at, time)
+        counters[TAKEN] = _take_passages(at, ENTERS, time)
+        if has_room or counters[WAITING] != waited:
+            _pass(at, time)
+
+
+@bare_kernel
+def settle_before(at: ReferenceTables, now: float) -> None:
+    """As ``settle``, for Python."""
+    settle(at, now)
+
+
+def blank_rows(jobs: int) -> Floats:
+    """Rows of so many jobs of which nothing is known; a table of one row has no order of axes."""
+    return np.full((max(jobs, 2), COLUMNS), math.nan, order="F")
+
+
+def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> ReferenceTables:
+    """A machine of so many cpus without jobs, with room for so many, and for so many passages."""
+    numbers = np.zeros(NUMBERS)
+    numbers[FREE] = cpus
+    numbers[PATIENCE : BOUND + 1] = shares
+    return ReferenceTables(
+        jobs=blank_rows(jobs),
+        passages=np.zeros((passages, PASSAGE_COLUMNS)),
+        queue=np.zeros(jobs, np.int64),
+        releases=np.zeros((jobs + 1, RELEASE_COLUMNS)),
+        ends=np.zeros((jobs + 1, RELEASE_COLUMNS)),
+        found=np.zeros(jobs, np.int64),
+        numbers=numbers,
+        counters=np.zeros(COUNTERS, np.int64),
+    )

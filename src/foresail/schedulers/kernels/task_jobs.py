@@ -1,0 +1,274 @@
+"""The life of a job whose tasks start apart, as its scheduler sees it; who calls keeps the clock.
+
+Who simulates or runs tasks says that a job was submitted, that a stage of it may start, that a task
+has ended, and asks which task starts in a free slot. Everything else is decided here: the queue of
+a new job, how many pilots it gets, what they tell, and the queue that follows.
+
+Source: spec slearn, sections 3.1, 4 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.columns import PREDICTED, Q10, Q90
+from foresail.kernels.compile import part
+from foresail.schedulers.kernels.pilots import (
+    ASKED,
+    CHOOSES,
+    PERCENT,
+    PILOTS,
+    ROUNDING,
+    SEED,
+    Pilots,
+    draw_pilots,
+    history_is_surer,
+    learn_ratio,
+    learn_variation,
+    pilot_count,
+    ratio_percent,
+    task_seconds,
+    total_seconds,
+)
+from foresail.schedulers.kernels.task_queues import (
+    QUEUE_COLUMNS,
+    SAMPLING_QUEUE,
+    TASK_QUEUES,
+    TaskQueues,
+    end_sampling,
+    end_task,
+    make_ready,
+    queue_of,
+    submit,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ARRIVAL_ORDER: Final = 0
+PREDICTION: Final = 1
+SAMPLING: Final = 2
+"""What a job's queue follows from: nothing (all begin in the first), the predictor's belief about
+its tasks, or its pilots."""
+
+SOURCE: Final = 0
+THIN_BELOW: Final = 1
+WAY_NUMBERS: Final = 2
+"""The way: one of the three, and the number of tasks from which on it is taken; jobs of fewer go to
+the first queue."""
+
+TASKS: Final = QUEUE_COLUMNS
+PILOTS_OF_JOB: Final = QUEUE_COLUMNS + 1
+TOLD: Final = QUEUE_COLUMNS + 2
+RATIO: Final = QUEUE_COLUMNS + 3
+ESTIMATE: Final = QUEUE_COLUMNS + 4
+ESTIMATED: Final = QUEUE_COLUMNS + 5
+FIRST_TASKS: Final = QUEUE_COLUMNS + 6
+PRIOR: Final = QUEUE_COLUMNS + 7
+PRIOR_VARIANCE: Final = QUEUE_COLUMNS + 8
+OTHERS: Final = QUEUE_COLUMNS + 9
+ENDED_TASKS: Final = QUEUE_COLUMNS + 10
+SECONDS: Final = QUEUE_COLUMNS + 11
+FIRST_SECONDS: Final = QUEUE_COLUMNS + 12
+FIRST_SQUARES: Final = QUEUE_COLUMNS + 13
+ORDINAL: Final = QUEUE_COLUMNS + 14
+JOB_COLUMNS: Final = QUEUE_COLUMNS + 15
+"""A job's row, behind what the queues need: its tasks; its pilots, and how many of these have
+ended; the ratio that it was given to learn about (0: none); the seconds of all its tasks as
+estimated (nan: not) and when; the tasks of its first stage, the belief about their mean and its
+variance, and the predicted seconds of all other stages' tasks (nan: unknown); tasks that have
+ended, their seconds, and those of the first stage with their squares; how many jobs came before."""
+
+_TENTHS_APART: Final = 2.0 * 1.2815515655446004
+"""Standard deviations between the 10 % and the 90 % quantile of a normal distribution."""
+
+
+class TaskJobs(NamedTuple):
+    """Queues with the jobs in them, and how these are estimated.
+
+    ``queues.jobs`` has JOB_COLUMNS columns; ``way`` has the shape (WAY_NUMBERS,); ``work`` is room
+    to work in.
+    """
+
+    queues: TaskQueues
+    pilots: Pilots
+    way: Floats
+    work: Floats
+
+
+TASK_JOBS = types.NamedTuple(
+    (TASK_QUEUES, PILOTS, types.float64[::1], types.float64[::1]), TaskJobs
+)
+
+
+@part
+def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
+    """Write what a predictor believes of a job's stages into its row.
+
+    Parameters
+    ----------
+    row
+        Of the job.
+    summaries
+        Beliefs about the mean of each stage's tasks (``foresail.kernels.columns``), a row a stage.
+    widths
+        Tasks of each stage.
+    """
+    row[PRIOR] = summaries[0, PREDICTED]
+    spread = (summaries[0, Q90] - summaries[0, Q10]) / _TENTHS_APART
+    row[PRIOR_VARIANCE] = spread * spread
+    others = 0.0
+    for stage in range(1, widths.size):
+        others += summaries[stage, PREDICTED] * widths[stage]
+    row[OTHERS] = others
+
+
+@part
+def _sample(at: TaskJobs, job: int) -> int:
+    """How many pilots a job gets."""
+    row, numbers = at.queues.jobs[job], at.pilots.numbers
+    width = int(row[FIRST_TASKS])
+    percent = numbers[PERCENT]
+    if percent == 0.0:
+        row[RATIO] = ratio_percent(numbers, at.pilots.scores)
+        percent = row[RATIO]
+    else:
+        numbers[ASKED] += 1.0
+    return pilot_count(percent, numbers[ROUNDING], width)
+
+
+@part
+def submit_job(
+    at: TaskJobs, job: int, ordinal: int, first_order: Integers, tasks: int, now: float
+) -> None:
+    """A job comes, of whose stages the predictor's belief is in its row (or nan).
+
+    Parameters
+    ----------
+    at
+        What is changed.
+    job
+        Its row.
+    ordinal
+        How many jobs came before.
+    first_order
+        The numbers of the first stage's tasks, in the order in which they are to start; the pilots
+        are brought to the front.
+    tasks
+        Of all stages.
+    now
+        Seconds.
+    """
+    queues, way = at.queues, at.way
+    row = queues.jobs[job]
+    row[TASKS] = tasks
+    row[FIRST_TASKS] = first_order.size
+    row[ORDINAL] = ordinal
+    for column in (PILOTS_OF_JOB, TOLD, RATIO, ENDED_TASKS, SECONDS, FIRST_SECONDS, FIRST_SQUARES):
+        row[column] = 0.0
+    row[ESTIMATE] = math.nan
+    row[ESTIMATED] = math.nan
+    source = way[SOURCE]
+    pilots = 0
+    if source == SAMPLING and tasks >= way[THIN_BELOW]:
+        pilots = _sample(at, job)
+        numbers = at.pilots.numbers
+        if numbers[CHOOSES] != 0.0 and history_is_surer(
+            numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots
+        ):
+            source = PREDICTION
+            row[RATIO] = 0.0
+    if source == SAMPLING and pilots > 0:
+        row[PILOTS_OF_JOB] = pilots
+        draw_pilots(first_order, first_order.size, pilots, int(at.pilots.numbers[SEED]), ordinal)
+        submit(queues, job, int(queues.rules[SAMPLING_QUEUE]), float(pilots), now)
+        return
+    queue = 0
+    if source == PREDICTION:
+        row[ESTIMATE] = row[PRIOR] * row[FIRST_TASKS] + row[OTHERS]
+        row[ESTIMATED] = now
+        if tasks >= way[THIN_BELOW]:
+            queue = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
+    submit(queues, job, queue, math.inf, now)
+
+
+@part
+def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
+    """So many more tasks of a job may start."""
+    make_ready(at.queues, job, tasks)
+
+
+@part
+def end_task_of_job(
+    at: TaskJobs,
+    job: int,
+    place: int,
+    queue: int,
+    start: float,
+    now: float,
+    told: Floats,
+) -> bool:
+    """A task of a job has ended; returns whether it was the last pilot.
+
+    Parameters
+    ----------
+    at
+        What is changed.
+    job
+        Its row.
+    place
+        The how manieth of the job's tasks it was to start, from 0.
+    queue
+        To which it was charged.
+    start, now
+        Seconds.
+    told
+        What the job's pilots have told, seconds each; as long as the first stage has tasks.
+    """
+    queues = at.queues
+    row = queues.jobs[job]
+    end_task(queues, job, queue, start, now)
+    seconds = now - start
+    row[ENDED_TASKS] += 1.0
+    row[SECONDS] += seconds
+    if place < row[FIRST_TASKS]:
+        row[FIRST_SECONDS] += seconds
+        row[FIRST_SQUARES] += seconds * seconds
+    if place >= row[PILOTS_OF_JOB]:
+        return False
+    told[int(row[TOLD])] = seconds
+    row[TOLD] += 1.0
+    return bool(row[TOLD] == row[PILOTS_OF_JOB])
+
+
+@part
+def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
+    """All pilots of a job have ended, as ``told``: it goes to the queue that follows from them."""
+    row = at.queues.jobs[job]
+    each = task_seconds(
+        at.pilots.numbers,
+        told[: int(row[PILOTS_OF_JOB])],
+        at.work,
+        row[PRIOR],
+        row[PRIOR_VARIANCE],
+        int(row[ORDINAL]),
+    )
+    first = row[FIRST_TASKS]
+    share = (row[TASKS] - first) / first
+    row[ESTIMATE] = total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
+    row[ESTIMATED] = now
+    end_sampling(at.queues, job, row[ESTIMATE], now)
+
+
+@part
+def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
+    """All tasks of a job have ended: its ratio of pilots is judged."""
+    row = at.queues.jobs[job]
+    learn_variation(at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES])
+    if row[RATIO] > 0.0 and row[SECONDS] > 0.0:
+        learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])

@@ -1,0 +1,325 @@
+"""Queues of jobs whose tasks start apart: which job's task starts next in a slot that is free.
+
+Queues have thresholds that grow exponentially, and share the slots by weights. Within a queue the
+first job that has a task to start gets all that the queue is offered. A job's queue follows from
+the seconds that its tasks take together: as estimated before (``enter``), or as it has got so far
+(``demote``). While a job is being sampled only its first tasks, the pilots, may start, unless slots
+would be idle.
+
+Each call takes logarithmic time in the jobs and linear time in the (few) queues.
+
+Source: spec slearn, sections 2, 3.1, 3.4 and 4; golden values 10.1, 10.5 and 10.6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import bare_kernel, part
+from foresail.schedulers.kernels.job_heap import drop_job, put_job
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FIRST_THRESHOLD: Final = 0
+GROWTH: Final = 1
+AHEAD: Final = 2
+SAMPLING_QUEUE: Final = 3
+SKIPS_SAMPLING_QUEUE: Final = 4
+BY_ARRIVAL: Final = 5
+CONSERVES: Final = 6
+BY_SERVICE: Final = 7
+RULE_NUMBERS: Final = 8
+"""The rules: seconds at which the first queue ends; how many times longer the next one reaches; 1
+to count the slot that is offered as used (rule ``after``; 0: ``before``); which queue has the jobs
+that are sampled, and 1 if no others are to be there; 1 for the order of arrival within a queue (0:
+that of entering it); 1 if sampled jobs may have slots that nothing else wants; 1 if queues follow
+from the service that jobs have got."""
+
+SUBMITTED: Final = 0
+KEY: Final = 1
+QUEUE: Final = 2
+HEAP: Final = 3
+PLACE: Final = 4
+READY: Final = 5
+LAUNCHED: Final = 6
+OPEN: Final = 7
+RUNNING: Final = 8
+STARTS: Final = 9
+SERVED: Final = 10
+CROSSES: Final = 11
+CROSSING_PLACE: Final = 12
+QUEUE_COLUMNS: Final = 13
+"""A job's row: when it came; what orders it in its queue, which that is, which heap it is in
+(``NOWHERE``, a queue's, or the last one, of sampled jobs with tasks beyond the pilots) and where;
+how many of its tasks may start as far as its stages go, how many have started, and how many may
+before it has been sampled (infinite: all); how many run, the sum of their starts, and the seconds
+of those that have ended; when its service will be too much for its queue, and its place among those
+of whom that is expected (``NOWHERE``: it is not)."""
+
+NOWHERE: Final = -1
+_ROUNDING: Final = 1e-9
+"""So many seconds per second too early, the service of jobs is looked at."""
+
+
+class TaskQueues(NamedTuple):
+    """The queues, and the jobs in them.
+
+    Parameters
+    ----------
+    rules
+        Shape (RULE_NUMBERS,).
+    costs
+        What a slot costs each queue, the inverse of its weight; shape (queues,).
+    used
+        How many slots are charged to each queue; shape (queues,).
+    waiting
+        How many jobs each heap has: one per queue, one of sampled jobs with tasks beyond the
+        pilots, one of jobs that are going to have had too much service; shape (queues + 2,).
+    heaps
+        Shape (queues + 2, jobs).
+    jobs
+        Shape (jobs, at least QUEUE_COLUMNS).
+    """
+
+    rules: Floats
+    costs: Floats
+    used: Integers
+    waiting: Integers
+    heaps: Integers
+    jobs: Floats
+
+
+TASK_QUEUES = types.NamedTuple(
+    (
+        types.float64[::1],
+        types.float64[::1],
+        types.int64[::1],
+        types.int64[::1],
+        types.int64[:, ::1],
+        types.float64[:, ::1],
+    ),
+    TaskQueues,
+)
+
+
+def empty_queues(rules: Floats, costs: Floats, jobs: Floats) -> TaskQueues:
+    """Queues without jobs, for as many as ``jobs`` has rows."""
+    heaps = costs.size + 2
+    return TaskQueues(
+        rules,
+        costs,
+        np.zeros(costs.size, dtype=np.int64),
+        np.zeros(heaps, dtype=np.int64),
+        np.zeros((heaps, len(jobs)), dtype=np.int64),
+        jobs,
+    )
+
+
+@bare_kernel
+def queue_of(rules: Floats, queues: int, seconds: float) -> int:
+    """The queue for so many seconds of tasks; the first if they are unknown (nan).
+
+    A queue reaches from its lower threshold, included, to the next one's.
+    """
+    queue = 0
+    threshold = rules[FIRST_THRESHOLD]
+    skips = rules[SKIPS_SAMPLING_QUEUE] != 0.0
+    while seconds >= threshold and queue < queues - 1:
+        threshold *= rules[GROWTH]
+        queue += 1
+        if skips and queue == rules[SAMPLING_QUEUE] and queue < queues - 1:
+            queue += 1
+    return queue
+
+
+@part
+def _leave(at: TaskQueues, job: int) -> None:
+    heap = int(at.jobs[job, HEAP])
+    if heap == NOWHERE:
+        return
+    key = KEY if heap < at.costs.size else SUBMITTED
+    drop_job(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
+    at.waiting[heap] -= 1
+    at.jobs[job, HEAP] = NOWHERE
+
+
+@part
+def _settle(at: TaskQueues, job: int) -> None:
+    """Let a job be in the heap that it belongs to now."""
+    row = at.jobs[job]
+    heap = NOWHERE
+    if row[LAUNCHED] < min(row[READY], row[OPEN]):
+        heap = int(row[QUEUE])
+    elif row[LAUNCHED] < row[READY] and at.rules[CONSERVES] != 0.0:
+        heap = at.costs.size
+    if heap == int(row[HEAP]):
+        return
+    _leave(at, job)
+    if heap != NOWHERE:
+        key = KEY if heap < at.costs.size else SUBMITTED
+        put_job(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
+        at.waiting[heap] += 1
+        row[HEAP] = heap
+
+
+@part
+def enter(at: TaskQueues, job: int, queue: int, now: float) -> None:
+    """Let a job wait at the end of a queue (or by its arrival), whatever queue it was in."""
+    _leave(at, job)
+    row = at.jobs[job]
+    row[QUEUE] = queue
+    row[KEY] = row[SUBMITTED] if at.rules[BY_ARRIVAL] != 0.0 else now
+    _settle(at, job)
+
+
+@part
+def submit(at: TaskQueues, job: int, queue: int, opened: float, now: float) -> None:
+    """A job without tasks yet comes into a queue; ``opened`` tasks may start for the time being."""
+    row = at.jobs[job]
+    for column in range(QUEUE_COLUMNS):
+        row[column] = 0.0
+    row[SUBMITTED] = now
+    row[HEAP] = NOWHERE
+    row[CROSSES] = math.inf
+    row[CROSSING_PLACE] = NOWHERE
+    row[OPEN] = opened
+    enter(at, job, queue, now)
+
+
+@part
+def make_ready(at: TaskQueues, job: int, tasks: int) -> None:
+    """So many more tasks of a job may start as far as its stages go."""
+    at.jobs[job, READY] += tasks
+    _settle(at, job)
+
+
+@part
+def end_sampling(at: TaskQueues, job: int, estimate: float, now: float) -> None:
+    """All tasks of a job may start, from the queue for its estimated seconds."""
+    at.jobs[job, OPEN] = math.inf
+    enter(at, job, queue_of(at.rules, at.costs.size, estimate), now)
+
+
+@part
+def _best_queue(at: TaskQueues) -> int:
+    """The queue that a free slot is offered to; NOWHERE if none has a task to start."""
+    best = NOWHERE
+    least = math.inf
+    for queue in range(at.costs.size):
+        if at.waiting[queue] > 0:
+            share = (at.used[queue] + at.rules[AHEAD]) * at.costs[queue]
+            if best == NOWHERE or share < least:
+                best, least = queue, share
+    return best
+
+
+@part
+def offered(at: TaskQueues) -> tuple[int, int]:
+    """The job whose next task is to start in a free slot, and the queue it would be charged to.
+
+    NOWHERE, twice, if no task may start.
+    """
+    queue = _best_queue(at)
+    if queue != NOWHERE:
+        return at.heaps[queue, 0], queue
+    beyond = at.costs.size
+    if at.waiting[beyond] == 0:
+        return NOWHERE, NOWHERE
+    return at.heaps[beyond, 0], int(at.rules[SAMPLING_QUEUE])
+
+
+@part
+def launch(at: TaskQueues, job: int, queue: int, now: float) -> int:
+    """Start the next task of a job, charged to a queue; the how manieth of the job's it is."""
+    row = at.jobs[job]
+    place = int(row[LAUNCHED])
+    row[LAUNCHED] += 1.0
+    row[RUNNING] += 1.0
+    row[STARTS] += now
+    at.used[queue] += 1
+    _settle(at, job)
+    if at.rules[BY_SERVICE] != 0.0:
+        _expect(at, job, now)
+    return place
+
+
+@part
+def end_task(at: TaskQueues, job: int, queue: int, start: float, now: float) -> None:
+    """A task of a job has ended that was charged to a queue."""
+    at.used[queue] -= 1
+    row = at.jobs[job]
+    row[RUNNING] -= 1.0
+    row[STARTS] = row[STARTS] - start if row[RUNNING] > 0.0 else 0.0
+    row[SERVED] += now - start
+    if at.rules[BY_SERVICE] != 0.0:
+        _expect(at, job, now)
+
+
+@part
+def _service(row: Floats, now: float) -> float:
+    """Seconds that a job's tasks have run, those that still run included."""
+    return float(row[SERVED] + (row[RUNNING] * now - row[STARTS]))
+
+
+@part
+def _expect(at: TaskQueues, job: int, now: float) -> None:
+    """Note when a job will have had too much service for its queue."""
+    row = at.jobs[job]
+    expected = at.costs.size + 1
+    if row[CROSSING_PLACE] != NOWHERE:
+        drop_job(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
+        at.waiting[expected] -= 1
+        row[CROSSING_PLACE] = NOWHERE
+    queue = int(row[QUEUE])
+    if queue == at.costs.size - 1:
+        return
+    limit = at.rules[FIRST_THRESHOLD]
+    for _ in range(queue):
+        limit *= at.rules[GROWTH]
+    if _service(row, now) >= limit:
+        row[CROSSES] = now
+    elif row[RUNNING] > 0.0:
+        row[CROSSES] = (limit - row[SERVED] + row[STARTS]) / row[RUNNING]
+    else:
+        return
+    put_job(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
+    at.waiting[expected] += 1
+
+
+@part
+def demote(at: TaskQueues, now: float) -> None:
+    """Let every job that has had too much service for its queue wait in the one for it.
+
+    Only if a task waits: what happens when there is nothing to decide changes no order.
+    """
+    expected = at.costs.size + 1
+    if at.rules[BY_SERVICE] == 0.0 or _best_queue(at) == NOWHERE:
+        return
+    soon = now + _ROUNDING * max(1.0, abs(now))
+    while at.waiting[expected] > 0:
+        job = at.heaps[expected, 0]
+        if at.jobs[job, CROSSES] > soon:
+            return
+        queue = queue_of(at.rules, at.costs.size, _service(at.jobs[job], now))
+        if queue > at.jobs[job, QUEUE]:
+            enter(at, job, queue, now)
+            _expect(at, job, now)
+        else:  # rounding: looked at again at the next instant after this one
+            drop_job(
+                at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job
+            )
+            at.jobs[job, CROSSES] = np.nextafter(soon, math.inf)
+            put_job(
+                at.heaps[expected],
+                at.waiting[expected] - 1,
+                at.jobs,
+                CROSSES,
+                CROSSING_PLACE,
+                job,
+            )

@@ -1,0 +1,143 @@
+"""What the schedulers of tasks share: the parameters of their queues, and their compiled form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.model.errors import InputError
+from foresail.schedulers.kernels import pilots, task_queues
+from foresail.schedulers.kernels.task_jobs import (
+    ARRIVAL_ORDER,
+    JOB_COLUMNS,
+    SOURCE,
+    THIN_BELOW,
+    WAY_NUMBERS,
+    TaskJobs,
+)
+
+Floats = NDArray[np.float64]
+
+RESAMPLES: Final = 200
+"""Room that a bootstrap takes (``pilots.task_seconds``)."""
+_MOST_QUEUES: Final = 100
+
+
+def require(holds: bool, field: str, value: object, expected: str) -> None:
+    """Refuse a parameter's value.
+
+    Raises
+    ------
+    InputError
+        Unless ``holds``.
+    """
+    if not holds:
+        raise InputError("parameter out of range", field=field, value=value, expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueParameters:
+    """Queues with exponential thresholds (spec slearn, section 2).
+
+    Parameters
+    ----------
+    queues
+        How many.
+    first_threshold_seconds, growth
+        Seconds of tasks from which on a job is not in the first queue; how many times more each
+        further queue takes.
+    weight_ratio
+        How many times larger a queue's share of the slots is than the next one's.
+    rule
+        Whether the slot that is offered counts as used: ``before``, it does not, and every queue
+        that waits gets one slot at least; ``after``, it does.
+    within
+        What orders the jobs in a queue: ``entering`` it, or their ``arrival``.
+    """
+
+    queues: int = 10
+    first_threshold_seconds: float = 1000.0
+    growth: float = 10.0
+    weight_ratio: float = 10.0
+    rule: Literal["before", "after"] = "before"
+    within: Literal["entering", "arrival"] = "entering"
+
+    def __post_init__(self) -> None:
+        require(1 <= self.queues <= _MOST_QUEUES, "queues", self.queues, "from 1 to 100")
+        first = self.first_threshold_seconds
+        require(0.0 < first < math.inf, "first_threshold_seconds", first, "seconds above 0")
+        require(1.0 < self.growth < math.inf, "growth", self.growth, "more than 1")
+        require(1.0 <= self.weight_ratio < math.inf, "weight_ratio", self.weight_ratio, "1 or more")
+
+    def rules(self) -> Floats:
+        """The rules for ``kernels.task_queues``."""
+        rules = np.zeros(task_queues.RULE_NUMBERS)
+        rules[task_queues.FIRST_THRESHOLD] = self.first_threshold_seconds
+        rules[task_queues.GROWTH] = self.growth
+        rules[task_queues.AHEAD] = self.rule == "after"
+        rules[task_queues.BY_ARRIVAL] = self.within == "arrival"
+        return rules
+
+    def costs(self) -> Floats:
+        """What a slot costs each queue."""
+        return self.weight_ratio ** np.arange(self.queues, dtype=np.float64)
+
+
+class CompiledTaskScheduler(NamedTuple):
+    """A scheduler of tasks as the numbers of ``foresail.schedulers.kernels.task_jobs``.
+
+    ``asks_predictor``: whether it goes by what the predictor believes of tasks.
+    """
+
+    rules: Floats
+    costs: Floats
+    way: Floats
+    pilots: Floats
+    outcomes_kept: int
+    asks_predictor: bool
+
+    def without_jobs(self, rows: int, widest: int) -> TaskJobs:
+        """Queues with room for so many jobs, of which the widest has so many tasks."""
+        return TaskJobs(
+            task_queues.empty_queues(
+                self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
+            ),
+            pilots.Pilots(self.pilots.copy(), pilots.no_outcomes(self.outcomes_kept)),
+            self.way.copy(),
+            np.zeros(max(widest, RESAMPLES)),
+        )
+
+
+def way(source: int, thin_below: int) -> Floats:
+    """What queues follow from, and the tasks from which on that is so."""
+    numbers = np.zeros(WAY_NUMBERS)
+    numbers[SOURCE] = source
+    numbers[THIN_BELOW] = thin_below
+    return numbers
+
+
+def without_pilots(
+    rules: Floats, costs: Floats, source: int, thin_below: int = 0
+) -> CompiledTaskScheduler:
+    """A scheduler that samples nothing."""
+    return CompiledTaskScheduler(
+        rules,
+        costs,
+        way(source, thin_below),
+        np.zeros(pilots.PILOT_NUMBERS),
+        1,
+        asks_predictor=source != ARRIVAL_ORDER,
+    )
+
+
+@runtime_checkable
+class QueuesTasks(Protocol):
+    """A scheduler of tasks that start apart whose queues are those of the kernels."""
+
+    def compiled_tasks(self) -> CompiledTaskScheduler:
+        """The numbers of the kernels that decide."""
+        ...

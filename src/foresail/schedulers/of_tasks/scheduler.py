@@ -1,0 +1,233 @@
+"""The kernels of tasks as the object that the controller asks.
+
+It keeps the kernels' tables from one event to the next: what jobs have come, what of them runs,
+and what their pilots have told. The compiled replay (``foresail.simulator.task_replay``) calls the
+same kernels; both give the same schedule, task by task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Start
+from foresail.model.job import Job, Stage
+from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.task_numbers import TaskNumbers
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._placing import FreeRoom, NodesByPreference
+from foresail.schedulers.kernels import task_calls
+from foresail.schedulers.of_tasks.queueing import RESAMPLES, CompiledTaskScheduler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_FIRST_ROWS: Final = 64
+
+
+@dataclass
+class _Known:
+    """A job that has come and has not ended.
+
+    ``order`` are its tasks, counted through all stages, as they start; ``begins`` where each
+    stage's are; ``left`` how many of each have not ended; ``again`` those that were lost, with
+    their places and queues.
+    """
+
+    row: int
+    job: Job
+    stages: tuple[Stage, ...]
+    begins: Integers
+    order: Integers
+    told: Floats
+    ready: int
+    left: list[int]
+    again: list[tuple[str, int, int, int]] = field(default_factory=list)
+
+    def task(self, place: int) -> tuple[Stage, int]:
+        """Stage and number of the task that is the ``place``-th to start."""
+        task = int(self.order[place])
+        stage = int(np.searchsorted(self.begins, task, side="right")) - 1
+        return self.stages[stage], task - int(self.begins[stage])
+
+
+class TaskScheduler:
+    """A scheduler whose jobs' tasks start apart, each as soon as there is a place for it."""
+
+    starts_tasks: Literal[True] = True
+
+    def __init__(self, compiled: CompiledTaskScheduler) -> None:
+        self._compiled = compiled
+        self._places = NodesByPreference(Cluster(()))
+        self._tables = compiled.without_jobs(_FIRST_ROWS, RESAMPLES)
+        self._rows: list[str] = []
+        self._known: dict[str, _Known] = {}
+        self._running: dict[tuple[str, str, int], tuple[int, int]] = {}
+
+    def compiled_tasks(self) -> CompiledTaskScheduler:
+        """The numbers of the kernels that decide."""
+        return self._compiled
+
+    def part_ended(self, job: Job, outcome: Outcome) -> None:
+        """A task has ended: maybe a pilot, the last of its stage, or of its job."""
+        known = self._known.get(job.job_id)
+        if known is None:
+            return
+        for task in outcome.tasks:
+            place, queue = self._running.pop((job.job_id, outcome.stage, task))
+            if outcome.ended_because in GOES_BACK:
+                known.again.append((outcome.stage, task, place, queue))
+            else:
+                self._end(known, outcome, place, queue)
+
+    def _end(self, known: _Known, outcome: Outcome, place: int, queue: int) -> None:
+        now = outcome.end_seconds
+        task_calls.note_end(
+            self._tables, known.row, place, queue, outcome.start_seconds, now, known.told
+        )
+        at = next(i for i, each in enumerate(known.stages) if each.name == outcome.stage)
+        known.left[at] -= 1
+        if known.left[at] == 0:
+            self._open_after(known, outcome.stage)
+        if not any(known.left):
+            task_calls.note_job_end(self._tables, known.row, now)
+            del self._known[known.job.job_id]
+
+    def _open_after(self, known: _Known, ended: str) -> None:
+        """Let the stages start that have waited for this one last."""
+        done = {each.name for each, left in zip(known.stages, known.left, strict=True) if not left}
+        for at, stage in enumerate(known.stages):
+            if ended in stage.after and done.issuperset(stage.after):
+                self._open(known, at)
+
+    def _open(self, known: _Known, at: int) -> None:
+        count = known.stages[at].tasks
+        first = int(known.begins[at])
+        known.order[known.ready : known.ready + count] = np.arange(first, first + count)
+        known.ready += count
+        task_calls.open_tasks(self._tables, known.row, count)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start what the queues offer, until there is no place for it."""
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        shown = {pending.job.job_id: pending for pending in view.pending}
+        for job_id, pending in shown.items():
+            if job_id not in self._known:
+                self._submit(pending, view.now)
+        task_calls.demote_all(self._tables, view.now)
+        room = FreeRoom(view, self._places)
+        starts: list[Start] = []
+        for job_id in [each for each in shown if self._known[each].again]:
+            if not self._start_again(self._known[job_id], room, starts):
+                return _waits(starts, self._known[job_id].job, room)
+        while True:
+            row, queue, place = task_calls.next_task(self._tables)
+            if row < 0:
+                return Decision(tuple(starts))
+            known = self._known.get(self._rows[row])
+            at = None if known is None else known.task(place)
+            if known is None or at is None or not _may_start(shown, known, *at):
+                task_calls.withdraw_rest(self._tables, row)
+                continue
+            if not self._start(known, *at, place, queue, room, starts):
+                return _waits(starts, known.job, room)
+            task_calls.start_task(self._tables, row, queue, view.now)
+
+    def _start_again(self, known: _Known, room: FreeRoom, starts: list[Start]) -> bool:
+        while known.again:
+            name, task, place, queue = known.again[0]
+            stage = known.job.stage(name)
+            if not self._start(known, stage, task, place, queue, room, starts):
+                return False
+            del known.again[0]
+        return True
+
+    def _start(
+        self,
+        known: _Known,
+        stage: Stage,
+        task: int,
+        place: int,
+        queue: int,
+        room: FreeRoom,
+        starts: list[Start],
+    ) -> bool:
+        """Start a task if there is a place for it."""
+        held = known.job.part(stage, 1)
+        placement = room.placement(held)
+        if placement is None:
+            return False
+        room.take(held, placement)
+        job_id = known.job.job_id
+        starts.append(Start(job_id, placement, stage=stage.name, tasks=(task,)))
+        self._running[job_id, stage.name, task] = (place, queue)
+        return True
+
+    def _submit(self, pending: PendingJob, now: float) -> None:
+        job = pending.job
+        stages = _by_level(job.stages)
+        widths = np.array([stage.tasks for stage in stages], dtype=np.int64)
+        tasks = int(widths.sum())
+        row = len(self._rows)
+        self._make_room(row + 1, int(widths[0]))
+        self._rows.append(job.job_id)
+        known = self._known[job.job_id] = _Known(
+            row,
+            job,
+            stages,
+            np.cumsum(widths) - widths,
+            np.arange(tasks, dtype=np.int64),
+            np.zeros(int(widths[0])),
+            int(widths[0]),
+            widths.tolist(),
+        )
+        first = known.order[: widths[0]]
+        task_calls.submit_unbelieved(self._tables, row, first, tasks, now)
+        for at, stage in enumerate(stages):
+            if at and not stage.after:
+                self._open(known, at)
+
+    def _make_room(self, rows: int, widest: int) -> None:
+        """Longer tables, where they are too short."""
+        tables = self._tables
+        queues = tables.queues
+        if widest > tables.work.size:
+            tables = tables._replace(work=np.zeros(2 * widest))
+        if rows > len(queues.jobs):
+            jobs = np.zeros((2 * len(queues.jobs), queues.jobs.shape[1]))
+            jobs[: len(queues.jobs)] = queues.jobs
+            heaps = np.zeros((len(queues.heaps), len(jobs)), dtype=np.int64)
+            heaps[:, : queues.heaps.shape[1]] = queues.heaps
+            tables = tables._replace(queues=queues._replace(jobs=jobs, heaps=heaps))
+        self._tables = tables
+
+
+def _by_level(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Stages in order of how many must have ended one after the other before them."""
+    level: dict[str, int] = {}
+    for stage in stages:
+        level[stage.name] = max((level[name] + 1 for name in stage.after), default=0)
+    return tuple(sorted(stages, key=lambda each: level[each.name]))
+
+
+def _may_start(shown: Mapping[str, PendingJob], known: _Known, stage: Stage, task: int) -> bool:
+    """Whether the controller lets this task start."""
+    pending = shown.get(known.job.job_id)
+    if pending is None:
+        return False
+    tasks = next(
+        (each.tasks for each in pending.startable if each.stage.name == stage.name), TaskNumbers()
+    )
+    return task in tasks
+
+
+def _waits(starts: list[Start], job: Job, room: FreeRoom) -> Decision:
+    numbers = {"cpus": job.stages[0].request.cpus, "free": max(room.cpus, 0.0)}
+    return Decision(tuple(starts), reasons={job.job_id: Reason(ReasonCode.NO_ROOM, numbers)})

@@ -1,0 +1,129 @@
+"""SLearn: a job's first tasks tell how long the others will take (paper 002, section 5.1.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from foresail.model.registry import register
+from foresail.schedulers.kernels import pilots, task_queues
+from foresail.schedulers.kernels.task_jobs import SAMPLING
+from foresail.schedulers.of_tasks.queueing import (
+    CompiledTaskScheduler,
+    QueueParameters,
+    require,
+    way,
+)
+from foresail.schedulers.of_tasks.scheduler import TaskScheduler
+
+_ROUNDINGS: Final = {"floor": pilots.FLOOR, "ceil": pilots.CEIL, "round": pilots.ROUND}
+_STATISTICS: Final = {
+    "mean": pilots.MEAN,
+    "median": pilots.MEDIAN,
+    "bootstrap": pilots.BOOTSTRAP,
+    "posterior": pilots.POSTERIOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SLearnParameters(QueueParameters):
+    """Parameters of ``slearn``.
+
+    Parameters
+    ----------
+    source
+        What a job is estimated from: its ``pilots``, or whichever is expected to err less
+        (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
+        history if its variance is below that of tasks over the number of pilots).
+    pilot_percent
+        Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
+        given.
+    rounding
+        What becomes of a number of pilots that is not whole; one at least is a pilot.
+    statistic
+        What stands for all tasks: the ``mean`` of the pilots, their ``median``, a quantile of
+        ``bootstrap`` means, or the mean of the ``posterior`` that joins the predictor's belief with
+        them.
+    bootstrap_level
+        Which quantile that is.
+    later_stages
+        What the stages after the first are taken to last: each task as long as those of the first
+        (``sampled``), or as the predictor says, corrected by how wrong it was of the first
+        (``history``; so too with the posterior).
+    thin_below
+        Jobs of fewer tasks go to the first queue, without being sampled.
+    dedicated_sampling_queue
+        Whether jobs with an estimate never are in the queue of those that are being sampled.
+    work_conserving
+        Whether other tasks of a job that is being sampled may have slots that nothing else wants.
+    trials
+        Of the learned ratio: jobs that each of the first ratios is tried with, and outcomes of a
+        ratio that count.
+    seed
+        Of the draw of pilots.
+    """
+
+    source: Literal["pilots", "surer"] = "pilots"
+    pilot_percent: float | None = None
+    rounding: Literal["floor", "ceil", "round"] = "floor"
+    statistic: Literal["mean", "median", "bootstrap", "posterior"] = "mean"
+    bootstrap_level: float = 0.5
+    later_stages: Literal["sampled", "history"] = "sampled"
+    thin_below: int = 3
+    dedicated_sampling_queue: bool = False
+    work_conserving: bool = True
+    trials: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        QueueParameters.__post_init__(self)
+        percent, level = self.pilot_percent, self.bootstrap_level
+        require(self.queues >= 2, "queues", self.queues, "2 or more, for one has the pilots")
+        require(
+            percent is None or 0.0 < percent <= 100.0, "pilot_percent", percent, "above 0, to 100"
+        )
+        require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
+        require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
+        require(self.trials >= 1, "trials", self.trials, "1 or more")
+        require(0 <= self.seed < 2**32, "seed", self.seed, "from 0 to 2^32 - 1")
+
+
+_SAMPLING_QUEUE: Final = 1
+_MARGIN: Final = 1.1
+
+
+@register("task_scheduler", "slearn", parameters=SLearnParameters)
+class SLearn(TaskScheduler):
+    """Runs some tasks of a job first, and puts it into the queue that follows from them."""
+
+    def __init__(self, parameters: SLearnParameters) -> None:
+        rules = parameters.rules()
+        rules[task_queues.SAMPLING_QUEUE] = _SAMPLING_QUEUE
+        rules[task_queues.SKIPS_SAMPLING_QUEUE] = parameters.dedicated_sampling_queue
+        rules[task_queues.CONSERVES] = parameters.work_conserving
+        numbers = np.zeros(pilots.PILOT_NUMBERS)
+        numbers[pilots.PERCENT] = parameters.pilot_percent or 0.0
+        numbers[pilots.ROUNDING] = _ROUNDINGS[parameters.rounding]
+        numbers[pilots.STATISTIC] = _STATISTICS[parameters.statistic]
+        numbers[pilots.LEVEL] = parameters.bootstrap_level
+        numbers[pilots.SEED] = parameters.seed
+        numbers[pilots.TRIALS] = parameters.trials
+        numbers[pilots.MARGIN] = _MARGIN
+        numbers[pilots.CHOOSES] = parameters.source == "surer"
+        asks = (
+            parameters.statistic == "posterior"
+            or parameters.later_stages == "history"
+            or parameters.source == "surer"
+        )
+        super().__init__(
+            CompiledTaskScheduler(
+                rules,
+                parameters.costs(),
+                way(SAMPLING, parameters.thin_below),
+                numbers,
+                parameters.trials,
+                asks_predictor=asks,
+            )
+        )

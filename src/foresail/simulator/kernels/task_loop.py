@@ -1,0 +1,312 @@
+"""The loop of the replay of tasks: submissions, ends of tasks, and offers of free slots.
+
+Every decision is taken by ``foresail.schedulers.kernels.task_jobs``; the predictor's steps are
+called by their addresses. At the same instant ends come first, in order of start, then submissions,
+then one pass that fills the slots.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.calling import call_predictor_step
+from foresail.kernels.compile import entry, merged_part, part
+from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
+from foresail.schedulers.kernels.task_jobs import (
+    ENDED_TASKS,
+    OTHERS,
+    PRIOR,
+    PRIOR_VARIANCE,
+    TASK_JOBS,
+    TASKS,
+    TaskJobs,
+    believe,
+    end_job,
+    end_task_of_job,
+    estimate_job,
+    open_stage,
+    submit_job,
+)
+from foresail.schedulers.kernels.task_queues import READY, demote, launch, offered
+from foresail.simulator.kernels.event_heap import TIME, heap_pop, heap_push
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ARRIVED: Final = 0
+RUNNING: Final = 1
+STARTED: Final = 2
+ENDED: Final = 3
+COUNTERS: Final = 4
+"""Jobs submitted, tasks that run, tasks started and ended so far."""
+
+PREDICT: Final = 0
+NOTE_START: Final = 1
+OBSERVE: Final = 2
+STEPS: Final = 3
+"""Addresses of the predictor's steps; all 0 where none is asked."""
+
+JOB: Final = 0
+PLACE: Final = 1
+QUEUE: Final = 2
+TASK_COLUMNS: Final = 3
+"""A task's row once it has started: its job, the how manieth of it, and the queue charged."""
+
+FIRST_TASK: Final = 0
+STAGE_JOB: Final = 1
+WAITS: Final = 2
+LEFT: Final = 3
+FIRST_AFTER: Final = 4
+STAGE_COLUMNS: Final = 5
+"""A stage's row: where its tasks begin, its job, the stages it waits for that have not ended, its
+tasks that have not ended, and where the stages that wait for it begin in ``after``. A last row
+behind all has where tasks and ``after`` end."""
+
+
+class TaskReplay(NamedTuple):
+    """All that a replay works on.
+
+    Parameters
+    ----------
+    scheduler
+        Queues, jobs and estimates.
+    slots
+        How many tasks run at once; shape (1,).
+    submit
+        Seconds, not descending; shape (jobs,).
+    first_stage
+        Where each job's stages begin; shape (jobs + 1,).
+    stages
+        Shape (stages + 1, STAGE_COLUMNS).
+    after
+        Stages that wait for others, stage by stage.
+    stage_of
+        The stage of each task; shape (tasks,).
+    runtime, start
+        Seconds; shape (tasks,). The start is nan before.
+    order
+        Tasks of each job in the order in which they start; shape (tasks,).
+    tasks
+        Shape (tasks, TASK_COLUMNS).
+    told
+        What pilots have told, seconds, from each job's first task on; shape (tasks,).
+    end
+        Of each job, seconds; nan before; shape (jobs,).
+    ends
+        The heap of ends; shape (slots, HEAP_COLUMNS).
+    counters
+        Shape (COUNTERS,).
+    steps
+        Shape (STEPS,).
+    predictor
+        What its steps read and write, a slot per stage.
+    """
+
+    scheduler: TaskJobs
+    slots: Integers
+    submit: Floats
+    first_stage: Integers
+    stages: Integers
+    after: Integers
+    stage_of: Integers
+    runtime: Floats
+    start: Floats
+    order: Integers
+    tasks: Integers
+    told: Floats
+    end: Floats
+    ends: Floats
+    counters: Integers
+    steps: Floats
+    predictor: PredictorInputs
+
+
+_F = types.float64[::1]
+_I = types.int64[::1]
+_ROWS = types.int64[:, ::1]
+TASK_REPLAY = types.NamedTuple(
+    (
+        *(TASK_JOBS, _I, _F, _I, _ROWS, _I, _I, _F, _F, _I, _ROWS, _F, _F),
+        *(types.float64[:, ::1], _I, _F, PREDICTOR_INPUTS),
+    ),
+    TaskReplay,
+)
+
+
+@part
+def _tell(step: float, inputs: PredictorInputs, stage: int, now: float, seconds: float) -> None:
+    """Let the predictor take one of its steps about a stage."""
+    told = PredictorInputs(
+        stage,
+        now,
+        seconds,
+        inputs.specs,
+        inputs.model,
+        inputs.users,
+        inputs.jobs,
+        inputs.summaries,
+    )
+    call_predictor_step(step, told)
+
+
+@merged_part
+def _predict(at: TaskReplay, job: int, now: float) -> None:
+    """Ask what the job's stages are believed to take."""
+    row = at.scheduler.queues.jobs[job]
+    row[PRIOR] = math.nan
+    row[PRIOR_VARIANCE] = math.nan
+    row[OTHERS] = math.nan
+    if at.steps[PREDICT] == 0.0:
+        return
+    first, last = at.first_stage[job], at.first_stage[job + 1]
+    for stage in range(first, last):
+        _tell(at.steps[PREDICT], at.predictor, stage, now, math.nan)
+    believe(row, at.predictor.summaries[first:last], at.stages[first:last, LEFT])
+
+
+@part
+def _open(scheduler: TaskJobs, stages: Integers, order: Integers, begin: int, stage: int) -> None:
+    """Let the tasks of a stage follow those of its job that may start; ``begin`` is its first."""
+    job = stages[stage, STAGE_JOB]
+    first = stages[stage, FIRST_TASK]
+    count = stages[stage + 1, FIRST_TASK] - first
+    place = begin + int(scheduler.queues.jobs[job, READY])
+    for i in range(count):
+        order[place + i] = first + i
+    open_stage(scheduler, job, count)
+
+
+@merged_part
+def _submit(at: TaskReplay, now: float) -> None:
+    job = at.counters[ARRIVED]
+    at.counters[ARRIVED] += 1
+    _predict(at, job, now)
+    first, last = at.first_stage[job], at.first_stage[job + 1]
+    begin, end = at.stages[first, FIRST_TASK], at.stages[last, FIRST_TASK]
+    width = at.stages[first + 1, FIRST_TASK] - begin
+    for task in range(begin, begin + width):
+        at.order[task] = task
+    first_order = at.order[begin : begin + width]
+    submit_job(at.scheduler, job, job, first_order, end - begin, now)
+    open_stage(at.scheduler, job, width)
+    for stage in range(first + 1, last):
+        if at.stages[stage, WAITS] == 0:
+            _open(at.scheduler, at.stages, at.order, begin, stage)
+
+
+@part
+def _observe(
+    steps: Floats,
+    predictor: PredictorInputs,
+    stages: Integers,
+    runtime: Floats,
+    stage: int,
+    now: float,
+) -> None:
+    """Let the predictor learn the mean runtime of a stage's tasks."""
+    if steps[OBSERVE] == 0.0:
+        return
+    first, last = stages[stage, FIRST_TASK], stages[stage + 1, FIRST_TASK]
+    total = 0.0
+    for task in range(first, last):
+        total += runtime[task]
+    _tell(steps[OBSERVE], predictor, stage, now, total / (last - first))
+
+
+@merged_part
+def _end_stage(at: TaskReplay, stage: int, begin: int, now: float) -> None:
+    """Let the stages start that have waited for this one alone."""
+    _observe(at.steps, at.predictor, at.stages, at.runtime, stage, now)
+    for i in range(at.stages[stage, FIRST_AFTER], at.stages[stage + 1, FIRST_AFTER]):
+        later = at.after[i]
+        at.stages[later, WAITS] -= 1
+        if at.stages[later, WAITS] == 0:
+            _open(at.scheduler, at.stages, at.order, begin, later)
+
+
+@merged_part
+def _end(at: TaskReplay, now: float) -> None:
+    """The earliest end of a task."""
+    task = heap_pop(at.ends, at.counters[RUNNING])
+    at.counters[RUNNING] -= 1
+    at.counters[ENDED] += 1
+    job, place = at.tasks[task, JOB], at.tasks[task, PLACE]
+    stage = at.stage_of[task]
+    begin = at.stages[at.first_stage[job], FIRST_TASK]
+    told = at.told[begin : at.stages[at.first_stage[job] + 1, FIRST_TASK]]
+    last_pilot = end_task_of_job(
+        at.scheduler, job, place, at.tasks[task, QUEUE], at.start[task], now, told
+    )
+    at.stages[stage, LEFT] -= 1
+    if at.stages[stage, LEFT] == 0:
+        _end_stage(at, stage, begin, now)
+    if last_pilot:
+        estimate_job(at.scheduler, job, told, now)
+    row = at.scheduler.queues.jobs[job]
+    if row[ENDED_TASKS] == row[TASKS]:
+        at.end[job] = now
+        end_job(at.scheduler, job, at.submit[job], now)
+
+
+@merged_part
+def _fill_slots(at: TaskReplay, now: float) -> None:
+    """Offer free slots until none is left, or no task may start."""
+    queues = at.scheduler.queues
+    demote(queues, now)
+    while at.counters[RUNNING] < at.slots[0]:
+        job, queue = offered(queues)
+        if job < 0:
+            return
+        place = launch(queues, job, queue, now)
+        first = at.first_stage[job]
+        task = at.order[at.stages[first, FIRST_TASK] + place]
+        at.start[task] = now
+        at.tasks[task, JOB] = job
+        at.tasks[task, PLACE] = place
+        at.tasks[task, QUEUE] = queue
+        heap_push(at.ends, at.counters[RUNNING], now + at.runtime[task], at.counters[STARTED], task)
+        at.counters[RUNNING] += 1
+        at.counters[STARTED] += 1
+        if at.steps[NOTE_START] != 0.0 and place == 0:
+            _tell(at.steps[NOTE_START], at.predictor, first, now, math.nan)
+
+
+@entry(types.void(TASK_REPLAY))
+def task_loop(at: TaskReplay) -> None:
+    """Run all jobs to their ends."""
+    jobs, counters = at.submit.size, at.counters
+    while counters[ARRIVED] < jobs or counters[RUNNING] > 0:
+        now = math.inf
+        if counters[ARRIVED] < jobs:
+            now = at.submit[counters[ARRIVED]]
+        if counters[RUNNING] > 0:
+            now = min(now, at.ends[0, TIME])
+        while counters[RUNNING] > 0 and at.ends[0, TIME] <= now:
+            _end(at, now)
+        while counters[ARRIVED] < jobs and at.submit[counters[ARRIVED]] <= now:
+            _submit(at, now)
+        _fill_slots(at, now)
+
+
+@entry(types.void(_F, PREDICTOR_INPUTS, _I, _F, _F))
+def teach_loop(
+    steps: Floats, predictor: PredictorInputs, slots: Integers, times: Floats, seconds: Floats
+) -> None:
+    """Let a predictor learn what happened before.
+
+    Parameters
+    ----------
+    steps, predictor
+        As in ``TaskReplay``.
+    slots, times, seconds
+        What happened, in order: to which slot, when, and the mean runtime of its tasks; nan where
+        it was submitted.
+    """
+    for i in range(slots.size):
+        step = PREDICT if math.isnan(seconds[i]) else OBSERVE
+        _tell(steps[step], predictor, slots[i], times[i], seconds[i])

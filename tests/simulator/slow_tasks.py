@@ -1,0 +1,240 @@
+"""The slow, obvious simulator of tasks on slots: lists, looked through from the beginning."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+from foresail.schedulers.kernels.pilots import drawn
+
+
+@dataclass(frozen=True)
+class SlowStage:
+    """Runtimes of the tasks, and the numbers of the job's stages that must have ended before."""
+
+    runtimes: tuple[float, ...]
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SlowRules:
+    """What is done; the names are those of the schedulers' parameters."""
+
+    source: str  # "arrival", "service", "truth" or "pilots"
+    queues: int = 10
+    first_threshold_seconds: float = 1000.0
+    rule: str = "before"
+    within: str = "entering"
+    pilot_percent: float | None = 3.0
+    statistic: str = "mean"
+    thin_below: int = 3
+    dedicated: bool = False
+    work_conserving: bool = True
+    trials: int = 100
+    seed: int = 0
+
+
+@dataclass
+class _Job:
+    number: int
+    submit: float
+    stages: tuple[SlowStage, ...]
+    queue: int = 0
+    entered: float = 0.0
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # stage, task: may start
+    pilots: set[tuple[int, int]] = field(default_factory=set)
+    told: list[float] = field(default_factory=list)
+    sampling: bool = False
+    ratio: int = 0
+    estimate: float = math.nan
+    done: set[tuple[int, int]] = field(default_factory=set)
+    opened: set[int] = field(default_factory=set)
+    running: dict[tuple[int, int], float] = field(default_factory=dict)
+    served: float = 0.0
+
+    @property
+    def size(self) -> float:
+        return sum(sum(stage.runtimes) for stage in self.stages)
+
+    @property
+    def tasks(self) -> int:
+        return sum(len(stage.runtimes) for stage in self.stages)
+
+    def may_start(self) -> list[tuple[int, int]]:
+        return [task for task in self.waiting if not self.sampling or task in self.pilots]
+
+
+@dataclass(frozen=True)
+class SlowResult:
+    """Starts by job, stage and task, queues charged, estimates, pilots and ends of jobs."""
+
+    starts: dict[tuple[int, int, int], float]
+    queues: dict[tuple[int, int, int], int]
+    estimates: list[float]
+    pilots: list[set[tuple[int, int]]]
+    ends: list[float]
+
+
+def slow_tasks(
+    jobs: list[tuple[float, tuple[SlowStage, ...]]], slots: int, rules: SlowRules
+) -> SlowResult:
+    """Run jobs (submission and stages, in order of submission) to their ends."""
+    every = [_Job(number, submit, stages) for number, (submit, stages) in enumerate(jobs)]
+    run = _Run(rules, slots, every)
+    while any(len(job.done) < job.tasks for job in every):
+        run.step()
+    return SlowResult(
+        run.starts,
+        run.charged,
+        [job.estimate for job in every],
+        [job.pilots for job in every],
+        run.ends,
+    )
+
+
+class _Run:
+    def __init__(self, rules: SlowRules, slots: int, jobs: list[_Job]) -> None:
+        self.rules = rules
+        self.slots = slots
+        self.jobs = jobs
+        self.coming = list(jobs)
+        self.present: list[_Job] = []
+        self.active: list[tuple[float, int, _Job, tuple[int, int]]] = []  # end, turn, job, task
+        self.starts: dict[tuple[int, int, int], float] = {}
+        self.charged: dict[tuple[int, int, int], int] = {}
+        self.ends = [math.nan] * len(jobs)
+        self.asked = 0
+        self.outcomes: dict[int, list[float]] = {}
+
+    def step(self) -> None:
+        times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
+        now = min(times)
+        while self.active and min(self.active, key=lambda each: each[:2])[0] <= now:
+            ended = min(self.active, key=lambda each: each[:2])
+            self.active.remove(ended)
+            self.end(ended[2], ended[3], now)
+        while self.coming and self.coming[0].submit <= now:
+            self.submit(self.coming.pop(0), now)
+        if self.rules.source == "service" and any(job.waiting for job in self.present):
+            for job in self.present:
+                served = job.served + sum(now - start for start in job.running.values())
+                if self.queue_of(served) > job.queue:
+                    job.queue, job.entered = self.queue_of(served), now
+        while len(self.active) < self.slots and self.start_one(now):
+            pass
+
+    def queue_of(self, seconds: float) -> int:
+        if math.isnan(seconds):
+            return 0
+        queue = 0
+        while (
+            queue < self.rules.queues - 1
+            and seconds >= self.rules.first_threshold_seconds * 10.0**queue
+        ):
+            queue += 1
+        if self.rules.source == "pilots" and self.rules.dedicated and queue >= 1:
+            queue = min(queue + 1, self.rules.queues - 1)
+        return queue
+
+    def ratio(self) -> int:
+        asked, trials = self.asked, self.rules.trials
+        self.asked += 1
+        if asked < 3 * trials:
+            return (3, 2, 4)[asked // trials]
+        scores = {ratio: fmean(last) for ratio, last in self.outcomes.items()}
+        if not scores:
+            return 3
+        best = min(scores, key=lambda ratio: (scores[ratio], ratio != 3, ratio))
+        if best == 2 and 3 in scores and 1.1 * scores[2] < scores[3]:
+            return 1
+        if best == 4 and 3 in scores and 1.1 * scores[4] < scores[3]:
+            return 5
+        return best
+
+    def submit(self, job: _Job, now: float) -> None:
+        rules = self.rules
+        self.present.append(job)
+        job.entered = now
+        first = [(0, task) for task in range(len(job.stages[0].runtimes))]
+        if rules.source == "truth":
+            job.estimate = job.size
+            if job.tasks >= rules.thin_below:
+                job.queue = self.queue_of(job.size)
+        elif rules.source == "pilots" and job.tasks >= rules.thin_below:
+            percent = rules.pilot_percent
+            if percent is None:
+                percent = job.ratio = self.ratio()
+            pilots = max(1, math.floor(percent * len(first) / 100))
+            for i in range(pilots):
+                other = i + int(drawn(rules.seed, job.number, i) * (len(first) - i))
+                first[i], first[other] = first[other], first[i]
+            job.pilots = set(first[:pilots])
+            job.sampling = True
+            job.queue = 1
+        job.waiting = first
+        job.opened.add(0)
+        self.open_stages(job)
+
+    def open_stages(self, job: _Job) -> None:
+        for number, stage in enumerate(job.stages):
+            ended = all(
+                (before, task) in job.done
+                for before in stage.after
+                for task in range(len(job.stages[before].runtimes))
+            )
+            if number not in job.opened and ended:
+                job.opened.add(number)
+                job.waiting += [(number, task) for task in range(len(stage.runtimes))]
+
+    def end(self, job: _Job, task: tuple[int, int], now: float) -> None:
+        job.done.add(task)
+        job.served += now - job.running.pop(task)
+        self.open_stages(job)
+        if task in job.pilots:
+            job.told.append(job.stages[task[0]].runtimes[task[1]])
+            if len(job.told) == len(job.pilots):
+                each = (fmean if self.rules.statistic == "mean" else median)(job.told)
+                first = len(job.stages[0].runtimes)
+                job.estimate = each * first * (1 + (job.tasks - first) / first)
+                job.sampling = False
+                job.queue, job.entered = self.queue_of(job.estimate), now
+        if len(job.done) == job.tasks:
+            self.ends[job.number] = now
+            if job.ratio and job.size > 0:
+                last = self.outcomes.setdefault(job.ratio, [])
+                last.append((now - job.submit) / job.size)
+                del last[: -self.rules.trials]
+
+    def start_one(self, now: float) -> bool:
+        by_arrival = self.rules.within == "arrival"
+        heads: dict[int, _Job] = {}
+        for job in sorted(
+            self.present,
+            key=lambda each: (each.submit if by_arrival else each.entered, each.number),
+        ):
+            if job.may_start():
+                heads.setdefault(job.queue, job)
+        if heads:
+            used = dict.fromkeys(heads, 0)
+            for _, _, job, task in self.active:
+                queue = self.charged[job.number, *task]
+                if queue in used:
+                    used[queue] += 1
+            ahead = 1 if self.rules.rule == "after" else 0
+            queue = min(heads, key=lambda each: ((used[each] + ahead) * 10**each, each))
+            self.launch(heads[queue], heads[queue].may_start()[0], queue, now)
+            return True
+        for job in self.present:
+            if job.sampling and job.waiting and self.rules.work_conserving:
+                self.launch(job, job.waiting[0], 1, now)
+                return True
+        return False
+
+    def launch(self, job: _Job, task: tuple[int, int], queue: int, now: float) -> None:
+        job.waiting.remove(task)
+        job.running[task] = now
+        self.starts[job.number, *task] = now
+        self.charged[job.number, *task] = queue
+        runtime = job.stages[task[0]].runtimes[task[1]]
+        self.active.append((now + runtime, len(self.starts), job, task))

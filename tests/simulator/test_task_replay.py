@@ -1,0 +1,288 @@
+"""The compiled replay of tasks: published examples, and the slow simulator event for event."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.control.policy import parse_policy
+from foresail.model.errors import InputError
+from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays, replay_tasks
+from foresail.traces import schema
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from slow_tasks import SlowRules, SlowStage, slow_tasks
+
+Jobs = list[tuple[float, tuple[SlowStage, ...]]]
+
+
+def workload_of(jobs: Jobs, slots: int) -> Workload:
+    rows = [
+        (
+            f"job{number}",
+            f"stage{at}",
+            ",".join(f"stage{before}" for before in stage.after) or None,
+            task,
+            runtime,
+            1.0,
+            None,
+        )
+        for number, (_, stages) in enumerate(jobs)
+        for at, stage in enumerate(stages)
+        for task, runtime in enumerate(stage.runtimes)
+    ]
+    table = jobs_table(
+        {
+            "job_id": [f"job{number}" for number in range(len(jobs))],
+            "submit_seconds": [submit for submit, _ in jobs],
+            "runtime_seconds": [sum(max(stage.runtimes) for stage in stages) for _, stages in jobs],
+            "tasks": [max(len(stage.runtimes) for stage in stages) for _, stages in jobs],
+        }
+    )
+    tasks = pl.DataFrame(rows, schema=schema.TASKS, orient="row")
+    return Workload(table, WorkloadMeta("made", "made", processors=slots), None, tasks)
+
+
+def one_stage(*jobs: tuple[float, tuple[float, ...]]) -> Jobs:
+    return [(submit, (SlowStage(runtimes),)) for submit, runtimes in jobs]
+
+
+GOLDEN = one_stage((0.0, (400.0,) * 4), (10.0, (100.0,) * 2), (20.0, (50.0,) * 3))
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("slearn(pilot_percent=3)", (1100, 590, 680)),
+        ("slearn(pilot_percent=3,rule=after)", (1050, 490, 630)),
+        ("slearn(pilot_percent=3,work_conserving=no)", (1200, 200, 340)),
+        ("predicted_queues,clairvoyant", (1150, 590, 730)),
+        ("predicted_queues(rule=after),clairvoyant", (1000, 490, 580)),
+        ("task_fifo", (800, 890, 980)),
+    ],
+)
+def test_golden_10_5(policy: str, expected: tuple[float, ...]) -> None:
+    """Spec slearn, golden example 10.5: completion times of three jobs on two slots."""
+    result = replay_task_arrays(workload_of(GOLDEN, 2), parse_policy(policy))
+    np.testing.assert_array_equal(result.job_end - result.submit, expected)
+
+
+def test_golden_10_5_step_by_step() -> None:
+    """Every start, its queue, and the estimates of 10.5."""
+    result = replay_task_arrays(workload_of(GOLDEN, 2), parse_policy("slearn(pilot_percent=3)"))
+    names = np.repeat(["A", "B", "C"], [4, 2, 3])
+    seen = sorted(zip(result.start.tolist(), result.queue.tolist(), names.tolist(), strict=True))
+    assert seen == sorted(
+        [
+            *((0.0, 1, "A"), (0.0, 1, "A"), (400.0, 0, "B"), (400.0, 1, "C"), (450.0, 1, "A")),
+            *((500.0, 0, "B"), (600.0, 0, "C"), (650.0, 0, "C"), (700.0, 1, "A")),
+        ]
+    )
+    np.testing.assert_array_equal(result.estimate, [1600.0, np.nan, 150.0])
+    np.testing.assert_array_equal(result.pilots, [1, 0, 1])
+
+
+def _first_pilot_is_first(jobs: Jobs, slots: int) -> int:
+    """A seed that draws the first task of each wide job as its pilot."""
+    for seed in range(1000):
+        policy = parse_policy(f"slearn(pilot_percent=3,seed={seed})")
+        result = replay_task_arrays(workload_of(jobs, slots), policy)
+        begins = result.stages.first_task[:-1]
+        wide = result.pilots > 0
+        if result.pilot[begins[wide]].all():
+            return seed
+    raise AssertionError("no such seed")
+
+
+@pytest.mark.parametrize("rule", ["before", "after"])
+def test_golden_10_6(rule: str) -> None:
+    """Spec slearn, golden example 10.6, in which each job's first task is its pilot."""
+    jobs = one_stage((0.0, (600.0, 500.0, 700.0, 600.0)), (5.0, (30.0,) * 5), (5.0, (200.0,)))
+    seed = _first_pilot_is_first(jobs, 3)
+    policy = f"slearn(pilot_percent=3,rule={rule},seed={seed})"
+    result = replay_task_arrays(workload_of(jobs, 3), parse_policy(policy))
+    np.testing.assert_array_equal(result.job_end - result.submit, [1300, 725, 695])
+    np.testing.assert_array_equal(result.estimate, [2400.0, 150.0, np.nan])
+    for other, expected in (
+        ("task_fifo", (1100, 725, 915)),
+        (f"predicted_queues(rule={rule}),clairvoyant", (1230, 625, 815)),
+    ):
+        result = replay_task_arrays(workload_of(jobs, 3), parse_policy(other))
+        np.testing.assert_array_equal(result.job_end - result.submit, expected)
+
+
+CHAIN_BEFORE = (
+    SlowStage((20.0,) * 4),
+    SlowStage((50.0,) * 4, (0,)),
+    SlowStage((50.0,), (1,)),
+)
+CHAIN_NOW = (SlowStage((30.0,) * 4), SlowStage((70.0,) * 4, (0,)), SlowStage((90.0,), (1,)))
+BY_STAGE = "history_point(features=[stage],utility=mean)"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (f"slearn(later_stages=history),{BY_STAGE}", 495.0),
+        (f"predicted_queues,{BY_STAGE}", 330.0),
+        ("predicted_queues,clairvoyant", 490.0),
+        ("slearn", 270.0),
+    ],
+)
+def test_golden_10_4(policy: str, expected: float) -> None:
+    """Spec slearn 10.4: a chain whose first stage is sampled, or not, after one like it."""
+    before = workload_of([(0.0, CHAIN_BEFORE)], 4)
+    now = workload_of([(100.0, CHAIN_NOW)], 4)
+    result = replay_task_arrays(now, parse_policy(policy), before)
+    assert result.estimate.tolist() == [expected]
+
+
+def test_history_is_what_jobs_alike_took() -> None:
+    """Spec slearn 10.3, by three jobs that ended before: the mean runtime of their tasks counts."""
+    before = workload_of(one_stage((0.0, (50.0, 150.0)), (0.0, (200.0,)), (9.0, (400.0,) * 3)), 4)
+    now = workload_of(one_stage((5.0, (1.0,) * 10)), 4)
+    policy = parse_policy("predicted_queues,history_point(features=[stage])")
+    assert replay_task_arrays(now, policy, before).estimate[0] == pytest.approx(1511.857892)
+    assert replay_task_arrays(now, policy).estimate[0] > 1e5
+
+
+def test_a_run_teaches_its_later_jobs() -> None:
+    """What a job's tasks took is known when they have ended, not before."""
+    policy = parse_policy("predicted_queues,history_point(features=[stage])")
+    jobs = one_stage((0.0, (10.0,) * 4), (9.0, (10.0,) * 4), (10.0, (10.0,) * 4))
+    estimates = replay_task_arrays(workload_of(jobs, 4), policy).estimate
+    assert estimates[1] == estimates[0] > 1e5
+    assert estimates[2] == pytest.approx(40.0)
+
+
+def test_what_history_knows_better_is_not_sampled() -> None:
+    """Jobs alike that all take the same, of tasks that do not: the second is not sampled any more.
+
+    The first one is, since nobody knows yet how tasks vary.
+    """
+    tasks = (5.0, 15.0, 5.0, 15.0)
+    before = workload_of(one_stage(*((0.0, tasks),) * 9), 40)
+    now = workload_of(one_stage((0.0, tasks), (100.0, tasks)), 4)
+    policy = "slearn(source=surer),history(features=[stage])"
+    result = replay_task_arrays(now, parse_policy(policy), before)
+    assert result.pilots.tolist() == [1, 0]
+    assert result.estimate[1] == pytest.approx(40.0)
+    assert result.estimated[1] == 100.0
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> tuple[SlowStage, ...]:
+    made = []
+    for number in range(draw(st.sampled_from([1, 1, 1, 2, 3, 4]))):
+        runtimes = draw(st.lists(st.integers(0, 12), min_size=1, max_size=6))
+        after = draw(st.sets(st.integers(0, number - 1), max_size=2)) if number else set()
+        made.append(SlowStage(tuple(map(float, runtimes)), tuple(sorted(after))))
+    return tuple(made)
+
+
+@st.composite
+def jobs_in_order(draw: st.DrawFn) -> Jobs:
+    gaps = draw(st.lists(st.integers(0, 8), min_size=1, max_size=12))
+    return [(float(submit), draw(stages())) for submit in np.cumsum(gaps)]
+
+
+RULES = st.builds(
+    SlowRules,
+    source=st.sampled_from(["arrival", "service", "truth", "pilots", "pilots"]),
+    queues=st.integers(2, 5),
+    first_threshold_seconds=st.sampled_from([2.0, 10.0, 25.0]),
+    rule=st.sampled_from(["before", "after"]),
+    within=st.sampled_from(["entering", "arrival"]),
+    pilot_percent=st.sampled_from([None, 3.0, 34.0, 100.0]),
+    statistic=st.sampled_from(["mean", "median"]),
+    thin_below=st.integers(1, 4),
+    dedicated=st.booleans(),
+    work_conserving=st.booleans(),
+    trials=st.integers(1, 3),
+    seed=st.integers(0, 3),
+)
+
+
+def _in_order_of_level(jobs: Jobs) -> Jobs:
+    """The same, with stages in the order in which the replay has them."""
+    return [(submit, _by_level(stages_of_job)) for submit, stages_of_job in jobs]
+
+
+def _by_level(given_stages: tuple[SlowStage, ...]) -> tuple[SlowStage, ...]:
+    levels: list[int] = []
+    for stage in given_stages:
+        levels.append(max((levels[before] + 1 for before in stage.after), default=0))
+    places = sorted(range(len(given_stages)), key=lambda at: levels[at])
+    renamed = {old: new for new, old in enumerate(places)}
+    moved = [given_stages[old] for old in places]
+    return tuple(
+        SlowStage(stage.runtimes, tuple(sorted(renamed[before] for before in stage.after)))
+        for stage in moved
+    )
+
+
+def policy_of(rules: SlowRules) -> str:
+    shared = (
+        f"queues={rules.queues},first_threshold_seconds={rules.first_threshold_seconds},"
+        f"rule={rules.rule},within={rules.within}"
+    )
+    if rules.source == "service":
+        return f"las({shared})"
+    if rules.source == "truth":
+        return f"predicted_queues({shared},thin_below={rules.thin_below}),clairvoyant"
+    if rules.source == "arrival":
+        return "task_fifo"
+    percent = "none" if rules.pilot_percent is None else rules.pilot_percent
+    return (
+        f"slearn({shared},thin_below={rules.thin_below},pilot_percent={percent},"
+        f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"
+        f"work_conserving={rules.work_conserving},trials={rules.trials},seed={rules.seed})"
+    )
+
+
+def same(result: TasksReplayed, jobs: Jobs, slots: int, rules: SlowRules) -> None:
+    slow = slow_tasks(jobs, slots, rules)
+    keys = [
+        (number, at, task)
+        for number, (_, stages) in enumerate(jobs)
+        for at, stage in enumerate(stages)
+        for task in range(len(stage.runtimes))
+    ]
+    assert result.start.tolist() == [slow.starts[key] for key in keys]
+    assert result.queue.tolist() == [slow.queues[key] for key in keys]
+    assert result.pilot.tolist() == [key[1:] in slow.pilots[key[0]] for key in keys]
+    assert result.job_end.tolist() == slow.ends
+    np.testing.assert_allclose(result.estimate, slow.estimates, rtol=1e-12)
+
+
+@settings(max_examples=400, deadline=None)
+@given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES)
+def test_same_as_the_slow_simulator(jobs: Jobs, slots: int, rules: SlowRules) -> None:
+    """Every start, queue, pilot and estimate is that of the obvious simulator."""
+    jobs = _in_order_of_level(jobs)
+    if rules.source == "arrival":
+        rules = dataclasses.replace(rules, queues=1, rule="before")
+    result = replay_task_arrays(workload_of(jobs, slots), parse_policy(policy_of(rules)))
+    same(result, jobs, slots, rules)
+
+
+def test_a_row_per_task() -> None:
+    """The schedule has a row per task, in order of submission, and tells what was believed."""
+    schedule = replay_tasks(workload_of(GOLDEN, 2), parse_policy("slearn(pilot_percent=3)"))
+    assert schedule.jobs.schema == pl.Schema({**schema.SCHEDULE, **schema.PARTS})
+    assert schedule.jobs["job_id"].to_list() == ["job0"] * 4 + ["job1"] * 2 + ["job2"] * 3
+    assert schedule.jobs["tasks"].to_list() == ["0", "1", "2", "3", "0", "1", "0", "1", "2"]
+    told = schedule.jobs.filter(pl.col("predicted_seconds").is_not_null())
+    assert set(told["predicted_seconds"].to_list()) == {400.0, 50.0}
+    assert (told["start_seconds"] >= 400.0).all()
+
+
+def test_unknown_runtimes_are_refused() -> None:
+    """A task that never ends is an error at load, not a replay without end."""
+    workload = workload_of(one_stage((0.0, (1.0, float("nan")))), 2)
+    with pytest.raises(InputError, match="runtime of a task is unknown or negative"):
+        replay_tasks(workload, parse_policy("task_fifo"))

@@ -1,0 +1,47 @@
+"""One policy, two callers: the replay of tasks and the event engine give the same schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.control.policy import parse_policy
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
+from foresail.traces.workload import Workload
+from test_task_replay import GOLDEN, Jobs, jobs_in_order, workload_of
+
+RULES = "queues=4,first_threshold_seconds=10"
+POLICIES = (
+    "task_fifo",
+    f"las({RULES})",
+    f"las({RULES},within=arrival,rule=after)",
+    f"slearn({RULES})",
+    f"slearn({RULES},rule=after,trials=2,pilot_percent=none)",
+    f"slearn({RULES},pilot_percent=34,statistic=median,work_conserving=no)",
+    f"slearn({RULES},pilot_percent=50,statistic=bootstrap,dedicated_sampling_queue=yes)",
+)
+
+
+def starts(workload: Workload, policy: str, engine: str) -> list[tuple[Any, ...]]:
+    scenario = Scenario(workload, parse_policy(policy), engine=engine)
+    rows = run_scenario(scenario).jobs.select("job_id", "stage", "tasks", "start_seconds")
+    return sorted(rows.iter_rows())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_golden_jobs(policy: str) -> None:
+    """Three jobs on two slots."""
+    workload = workload_of(GOLDEN, 2)
+    assert starts(workload, policy, "task-replay") == starts(workload, policy, "event-engine")
+
+
+@settings(max_examples=100, deadline=None)
+@given(jobs=jobs_in_order(), slots=st.integers(1, 5), policy=st.sampled_from(POLICIES))
+def test_any_jobs(jobs: Jobs, slots: int, policy: str) -> None:
+    """Stages, ties, tasks without a runtime: the same, task by task."""
+    workload = workload_of(jobs, slots)
+    assert starts(workload, policy, "task-replay") == starts(workload, policy, "event-engine")
