@@ -9,7 +9,7 @@ from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
-from foresail.predictors.dspredict import ActualUsage, UsageHistory, UsageParameters
+from foresail.predictors.dspredict import ActualUsage, UsageHistory, UsageHistoryParameters
 
 
 def job(name, user="ann"):
@@ -22,8 +22,8 @@ def told(belief):
 
 def test_parts_are_learned_as_one_job():
     """Means of the tasks that completed, the most of the maxima; a part that went back is none."""
-    predictor = UsageHistory(UsageParameters())
-    most = UsageHistory(UsageParameters(of="maximum"))
+    predictor = UsageHistory(UsageHistoryParameters())
+    most = UsageHistory(UsageHistoryParameters(of="maximum"))
     for each in (predictor, most):
         each.predict(job("a"), 0.0)
         for task, cpu in ((0, 1.0), (1, 3.0)):
@@ -43,15 +43,15 @@ def test_parts_are_learned_as_one_job():
 
 
 def test_without_history_the_request_is_believed():
-    belief = UsageHistory(UsageParameters()).predict(job("a"), 0.0)
+    belief = UsageHistory(UsageHistoryParameters()).predict(job("a"), 0.0)
     assert told(belief) == {"cpu": 4.0, "memory": 100.0}
     assert belief.mean() == 900.0
 
 
 def test_requests_and_points():
     """Requests stay what they are; a point is one value."""
-    requested = UsageHistory(UsageParameters(resources="requested"))
-    point = UsageHistory(UsageParameters(point=True))
+    requested = UsageHistory(UsageHistoryParameters(resources="requested"))
+    point = UsageHistory(UsageHistoryParameters(point=True))
     for each in (requested, point):
         for number, cpu in enumerate((1.0, 3.0, 5.0)):
             each.predict(job(str(number)), 0.0)
@@ -65,7 +65,7 @@ def test_requests_and_points():
 
 
 def test_the_oracle_tells_what_it_was_shown():
-    oracle = ActualUsage(UsageParameters(of="maximum"))
+    oracle = ActualUsage(UsageHistoryParameters(of="maximum"))
     oracle.reveal_use({"a": {"cpu": 1.0, "cpu_max": 2.0, "memory_max": 5.0, "cpu_time": 30.0}})
     belief = oracle.predict(job("a"), 0.0)
     assert told(belief) == {"cpu": 2.0, "memory": 5.0, "cpu_time": 30.0}

@@ -13,13 +13,17 @@ from foresail.control.policy import NAMED_POLICIES, parse_policy
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.metrics.deadlines import deadline_metrics
+from foresail.model.allocation import Allocation
+from foresail.model.resources import Resources
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.observed_use import ObservedUse
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.restarting import work_knowing
 from foresail.schedulers._packing.task_use import task_use
+from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces import schema
 from foresail.traces.generating import generate
@@ -90,6 +94,37 @@ def test_work_of_a_task_that_begins_anew():
     assert work_knowing(work, 150.0) == pytest.approx(650.0)
     assert work_knowing(work, 1200.0) == pytest.approx(2400.0)
     assert work_knowing(work, 0.0) == pytest.approx(work.mean())
+
+
+def observed(believed, *seen):
+    """The belief about cpus at last, of a task that is seen to use these, each at its time."""
+    steps = np.array([0.1, 1.0])
+    use = task_use(believed, Point(1.0), 1.0, steps, 32)
+    watching, allocation = ObservedUse(), Allocation("a")
+    for time, cpus in seen:
+        other = watching.instead(allocation, Resources(cpus, 1.0), time, use, steps)
+        use = use if other is None else other
+    masses = use.masses[kernel.CPU]
+    least = use.row[kernel.TASK_LEAST + kernel.CPU]
+    return {round(least + 0.1 * at, 9): masses[at] for at in np.flatnonzero(masses > 1e-12)}
+
+
+def test_what_was_seen_is_believed_once_it_is_always_above_what_was_possible():
+    """Golden G14: 10 s of 0.2, 20 s of 0.5, 10 s of 0.2; not if it was once as believed."""
+    seen = [(0.0, 0.2), (10.0, 0.5), (30.0, 0.2), (40.0, 0.2)]
+    assert observed(Point(0.1), *seen) == pytest.approx({0.2: 0.5, 0.5: 0.5})
+    assert observed(Point(0.2), *seen) == {0.2: 1.0}
+    assert observed(Point(0.1), seen[0]) == {0.1: 1.0}
+
+
+def test_contention_stops_tasks_without_deadlines():
+    """Where preemption is allowed some are stopped, none with a deadline; otherwise none."""
+    options = {"conditions": SHARED, "learned_before": HistoryWorkload(made("history"))}
+    stopped = run("dist", made("run"), **options).jobs.filter(ended_because="preempted")
+    assert stopped.height > 0
+    assert stopped["deadline_seconds"].is_null().all()
+    kept = run("dist-no-preempt", made("run"), **options)
+    assert kept.meta.counters["preempted"] == 0
 
 
 @pytest.mark.parametrize("restarts", ["yes", "no"])

@@ -55,7 +55,9 @@ _PLANNING_AHEAD: Final = {
     "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
 }
 
-_POINTS: Final = "distsched(distribution=no,over_estimates=off,restarts=no)"
+_POINTS: Final = (
+    "distsched(distribution=no,over_estimates=off,restarts=no,observed_use=no,preemption=no)"
+)
 _PACKING: Final = {
     "dist": "distsched,usage",
     "actual": f"{_POINTS},actual_usage",
@@ -67,6 +69,8 @@ _PACKING: Final = {
     "dist-no-dist": "distsched(distribution=no),usage(point=yes)",
     "dist-no-pack": "distsched(cpu_risk=0,memory_risk=0),usage",
     "dist-no-over": "distsched(over_estimates=off),usage",
+    "dist-no-obs": "distsched(observed_use=no),usage",
+    "dist-no-preempt": "distsched(preemption=no),usage",
 }
 """DistSched and what it was compared with (spec 3sigma-distsched section 9)."""
 

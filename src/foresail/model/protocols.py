@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
+from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
@@ -13,6 +14,7 @@ from foresail.model.due import Due
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reservation import Rejection, Reservation
+from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob
 
 
@@ -75,6 +77,21 @@ class Scheduler(Protocol):
 
     def decide(self, view: ClusterView) -> Decision:
         """Pure: the same view gives the same decision; the view is not changed."""
+        ...
+
+
+@runtime_checkable
+class WatchesUse(Protocol):
+    """A scheduler that looks at what runs: what each task uses just now, as a cluster measures it.
+
+    What it has looked at is not in the event log.
+    """
+
+    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
+        """Receive the means to measure, before a simulation begins: use of each task, on average.
+
+        Of an allocation that uses nothing yet nothing is said.
+        """
         ...
 
 

@@ -26,7 +26,7 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class UsageParameters(HistoryParameters):
+class UsageHistoryParameters(HistoryParameters):
     """Parameters of ``usage``: those of ``history`` and three more.
 
     Parameters
@@ -44,11 +44,11 @@ class UsageParameters(HistoryParameters):
     resources: Literal["predicted", "requested"] = "predicted"
 
 
-@register("predictor", "usage", parameters=UsageParameters)
+@register("predictor", "usage", parameters=UsageHistoryParameters)
 class UsageHistory:
     """DSPredict: cpu, memory and work of a job's tasks from histories; the runtime follows."""
 
-    def __init__(self, parameters: UsageParameters) -> None:
+    def __init__(self, parameters: UsageHistoryParameters) -> None:
         told = {each.name: getattr(parameters, each.name) for each in fields(HistoryParameters)}
         self._names: Mapping[str, str] = _NAMES[parameters.of]
         self._requested = parameters.resources == "requested"
@@ -81,11 +81,11 @@ class UsageHistory:
             self._parts.setdefault(job.job_id, []).append(outcome.used)
 
 
-@register("predictor", "actual_usage", parameters=UsageParameters)
+@register("predictor", "actual_usage", parameters=UsageHistoryParameters)
 class ActualUsage:
     """An oracle: what each job's tasks really use on average (or at most), and their work."""
 
-    def __init__(self, parameters: UsageParameters) -> None:
+    def __init__(self, parameters: UsageHistoryParameters) -> None:
         self._names = _NAMES[parameters.of]
         self._real: Mapping[str, Mapping[str, float]] = {}
 

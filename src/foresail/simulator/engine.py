@@ -15,7 +15,7 @@ from foresail.model.allocation import Allocation, unit_of
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsRealUse, NeedsTruth
+from foresail.model.protocols import NeedsRealUse, NeedsTruth, WatchesUse
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
@@ -101,6 +101,8 @@ def simulate_events(
         execution = SharedMachines(
             use, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
+        if isinstance(controller.scheduler, WatchesUse):
+            controller.scheduler.watch_use(execution.measured)
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)

@@ -15,6 +15,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
+from foresail.model.resources import Resources
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.execution import ComingEnd
 from foresail.simulator.kernels import shared_machines as kernel
@@ -122,6 +123,20 @@ class SharedMachines:
             "cpu_time": max(self._work(slot, now) for slot in held.slots),
             "memory_max": float(self._tasks[held.slots, kernel.MEMORY].max()),
         }
+
+    def measured(self) -> dict[Allocation, Resources]:
+        """What each task that runs uses now, on average over those of its allocation."""
+        columns = (kernel.ALLOCATED, kernel.MEMORY)
+        amounts = self._tasks[:, columns].tolist()
+        on = self._task_links[:, kernel.ON].tolist()
+        begun = (self._tasks[:, kernel.PACE] > 0.0).tolist()
+        found = {}
+        for allocation, held in self._held.items():
+            rows = [amounts[slot] for slot in held.slots if on[slot] != kernel.NONE and begun[slot]]
+            if rows:
+                cpus, memory = map(sum, zip(*rows, strict=True))
+                found[allocation] = Resources(cpus / len(rows), memory / len(rows))
+        return found
 
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
         """What it has left is shared out before anything else happens."""

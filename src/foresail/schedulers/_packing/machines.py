@@ -29,7 +29,7 @@ class PackedMachines:
     def __init__(self, capacities: Floats, bins: int, seed: int = 0) -> None:
         count = len(capacities)
         self.bins = bins
-        self._capacities = capacities
+        self.capacities = capacities
         self.steps = np.maximum(capacities.max(axis=0, initial=0.0), 1e-300) / (bins - 1)
         self.table = np.zeros((count, kernel.MACHINE_COLUMNS))
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = capacities
@@ -51,8 +51,12 @@ class PackedMachines:
 
     def offer(self, up: NDArray[np.bool_]) -> None:
         """Have these machines alone taken into account; shape (machines,)."""
-        offered = np.where(up[:, np.newaxis], self._capacities, -1.0)
+        offered = np.where(up[:, np.newaxis], self.capacities, -1.0)
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
+
+    def use_of(self, machine: int, task: Hashable) -> TaskUse:
+        """What is believed of a task that runs there."""
+        return self._tasks[machine][task]
 
     def tasks_on(self, machine: int) -> Sequence[Hashable]:
         """What runs there, in order of start."""

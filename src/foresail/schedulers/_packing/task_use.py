@@ -44,17 +44,22 @@ def task_use(
     bins
         How many steps an excess over the least use may have.
     """
-    row = np.zeros(kernel.TASK_COLUMNS)
-    masses = np.zeros((kernel.RESOURCES, bins))
-    row[kernel.TASK_REQUEST] = cpu_request
+    use = TaskUse(np.zeros(kernel.TASK_COLUMNS), np.zeros((kernel.RESOURCES, bins)))
+    use.row[kernel.TASK_REQUEST] = cpu_request
     for resource, belief in ((kernel.CPU, cpus), (kernel.MEMORY, memory_bytes)):
-        atoms = atoms_of(belief, _NODES)
-        least = float(atoms.values[0])
-        excess = (atoms.values - least) / steps[resource]
-        inside = excess <= bins - 1
-        nodes = np.arange(bins, dtype=np.float64)
-        masses[resource] = bin_onto_nodes(excess[inside], atoms.masses[inside], nodes)
-        row[kernel.TASK_LEAST + resource] = least
-        row[kernel.TASK_EXPECTED + resource] = atoms.mean()
-        row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]
-    return TaskUse(row, masses)
+        believe(use, resource, belief, steps)
+    return use
+
+
+def believe(use: TaskUse, resource: int, belief: Distribution, steps: NDArray[np.float64]) -> None:
+    """Let a belief about one resource take the place of what was believed before."""
+    row, masses = use
+    atoms = atoms_of(belief, _NODES)
+    least = float(atoms.values[0])
+    excess = (atoms.values - least) / steps[resource]
+    nodes = np.arange(masses.shape[1], dtype=np.float64)
+    inside = excess <= nodes[-1]
+    masses[resource] = bin_onto_nodes(excess[inside], atoms.masses[inside], nodes)
+    row[kernel.TASK_LEAST + resource] = least
+    row[kernel.TASK_EXPECTED + resource] = atoms.mean()
+    row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]
