@@ -306,6 +306,23 @@ def _packing() -> None:
     run_scenario(Scenario(workload, parse_policy("dist"), "nodes", conditions=conditions))
 
 
+def _tasks() -> None:
+    """Jobs of many tasks and stages, learned from pilots: replayed, and by events."""
+    from foresail.control.policy import NAMED_POLICIES, parse_policy
+    from foresail.model.registry import entries
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
+    from foresail.traces.generating import generate
+    from foresail.traces.generators.slearn_dag import SLearnDagParameters
+
+    workload = generate("slearn_dag", SLearnDagParameters(dags=20), 1)
+    texts = [entry.name for entry in entries("task_scheduler")]
+    texts += [name for name in NAMED_POLICIES if name.startswith("slearn-")]
+    for text in texts:
+        run_scenario(Scenario(workload, parse_policy(text)))
+    run_scenario(Scenario(workload, parse_policy("slearn"), engine="event-engine"))
+
+
 SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
     {
         "texts": _texts,
@@ -321,6 +338,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
         "transient": _transient,
         "buying": _buying,
         "packing": _packing,
+        "tasks": _tasks,
     }
 )
 """By name."""

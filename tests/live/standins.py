@@ -55,6 +55,7 @@ class Double:
 
 class SmallPolicy:
     text = "small"
+    starts_tasks = False
 
     def build(self):
         return FirstFit(), LastRuntime(), Double()

@@ -14,16 +14,16 @@ from foresail.traces import schema
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from foresail.traces.generators._preparation import compressed, jobs_with_tasks, sharing
-from foresail.traces.generators._task_jobs import TaskJobs, rescaled_times, window_loads
+from foresail.traces.generators._task_jobs import JobsWithTasks, rescaled_times, window_loads
 from foresail.traces.generators._task_population import CALIBRATIONS, calibrated, spread
-from foresail.traces.generators.slearn import SLearnParameters
+from foresail.traces.generators.slearn import SLearnTracesParameters
 from foresail.traces.generators.slearn_dag import SLearnDagParameters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from shared import shared
 
 
 def slearn(seed=1, **parameters):
-    return generate("slearn", SLearnParameters(**parameters), seed)
+    return generate("slearn", SLearnTracesParameters(**parameters), seed)
 
 
 def dags(seed=1, **parameters):
@@ -36,7 +36,7 @@ def made_jobs(submit, widths, seconds=None):
     if seconds is None:
         seconds = np.arange(1, width.sum() + 1)
     features = pl.DataFrame({"user": [f"u{n % 2}" for n in range(width.size)]})
-    return TaskJobs(submit, width, np.array(seconds, dtype=np.float64), features)
+    return JobsWithTasks(submit, width, np.array(seconds, dtype=np.float64), features)
 
 
 # Values with an exact variation
@@ -364,14 +364,14 @@ def test_equal_seeds_give_equal_traces(jobs, slots, wished, part, seed):
 @pytest.mark.parametrize(
     ("record", "wrong"),
     [
-        (SLearnParameters, {"jobs": 1}),
-        (SLearnParameters, {"slots": 0}),
-        (SLearnParameters, {"load": 0.0}),
-        (SLearnParameters, {"calibration": "azure"}),
-        (SLearnParameters, {"wide": "keep"}),
-        (SLearnParameters, {"part": "future"}),
-        (SLearnParameters, {"most_tasks": 0}),
-        (SLearnParameters, {"compression": 0.5}),
+        (SLearnTracesParameters, {"jobs": 1}),
+        (SLearnTracesParameters, {"slots": 0}),
+        (SLearnTracesParameters, {"load": 0.0}),
+        (SLearnTracesParameters, {"calibration": "azure"}),
+        (SLearnTracesParameters, {"wide": "keep"}),
+        (SLearnTracesParameters, {"part": "future"}),
+        (SLearnTracesParameters, {"most_tasks": 0}),
+        (SLearnTracesParameters, {"compression": 0.5}),
         (SLearnDagParameters, {"dags": 1}),
         (SLearnDagParameters, {"fewest_stages": 0}),
         (SLearnDagParameters, {"most_stages": 1}),

@@ -26,7 +26,7 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class QueueParameters(StudyParameters):
+class TraceQueuesParameters(StudyParameters):
     """Parameters of ``waiting-trace-queues``.
 
     Parameters
@@ -57,8 +57,8 @@ class QueueParameters(StudyParameters):
         cloud.check_file("log", self.log)
 
 
-@register("study", "waiting-trace-queues", parameters=QueueParameters)
-def waiting_trace_queues(parameters: QueueParameters) -> Study:
+@register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)
+def waiting_trace_queues(parameters: TraceQueuesParameters) -> Study:
     """The queue's order and wrong predictions, on a year of jobs (6.13, 6.14, 6.16 to 6.18)."""
     cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
     return Study(
@@ -81,7 +81,7 @@ def waiting_trace_queues(parameters: QueueParameters) -> Study:
     )
 
 
-def _cases(parameters: QueueParameters, seed: int) -> list[GridPoint]:
+def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
     limits = 3600.0 * parameters.waiting_hours, 60.0 * parameters.short_minutes
     trace = (
         waiting.Trace("", parameters.jobs, seed)

@@ -15,7 +15,7 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._limits import require_at_least, require_choice, require_positive
 from foresail.traces.generators._population import jobs_of_log
-from foresail.traces.generators._task_jobs import TaskJobs, window_loads
+from foresail.traces.generators._task_jobs import JobsWithTasks, window_loads
 from foresail.traces.generators._task_population import (
     CALIBRATIONS,
     SMALL_SECONDS,
@@ -89,8 +89,8 @@ class PreparationParameters:
 class Halves:
     """All jobs, cut in halves by order of submission, and the mean load to rescale to."""
 
-    earlier: TaskJobs
-    later: TaskJobs
+    earlier: JobsWithTasks
+    later: JobsWithTasks
     load: float
 
 
@@ -130,7 +130,7 @@ def halves(
     return Halves(earlier, later, parameters.load or load)
 
 
-def jobs_with_tasks(log: Workload) -> TaskJobs:
+def jobs_with_tasks(log: Workload) -> JobsWithTasks:
     """The jobs of a log with a known positive runtime, and their tasks.
 
     A job without rows of its own in the tasks table has equal tasks.
@@ -147,7 +147,7 @@ def jobs_with_tasks(log: Workload) -> TaskJobs:
         joined = equal.join(known, on="job_id", how="left", maintain_order="left")
         equal = joined.select("job_id", pl.coalesce("own", "each").alias("each"))
     each = equal["each"]
-    return TaskJobs(
+    return JobsWithTasks(
         jobs["submit_seconds"].to_numpy(),
         each.list.len().cast(pl.Int64).to_numpy(),
         each.explode().to_numpy(),
@@ -156,16 +156,16 @@ def jobs_with_tasks(log: Workload) -> TaskJobs:
 
 
 def _without_wide(
-    jobs: TaskJobs, parameters: PreparationParameters, random: np.random.Generator
-) -> TaskJobs:
+    jobs: JobsWithTasks, parameters: PreparationParameters, random: np.random.Generator
+) -> JobsWithTasks:
     if parameters.wide == "drop":
         return jobs.taken(np.flatnonzero(jobs.width <= parameters.most_tasks))
     return compressed(jobs, parameters.compression, parameters.most_tasks, random)
 
 
 def compressed(
-    jobs: TaskJobs, ratio: float, most_tasks: int, random: np.random.Generator
-) -> TaskJobs:
+    jobs: JobsWithTasks, ratio: float, most_tasks: int, random: np.random.Generator
+) -> JobsWithTasks:
     """Each job with its width over ``ratio``, rounded up; its tasks drawn from its own.
 
     Tasks are drawn without replacement, so that their mean stays (SLearn 11.18).
@@ -175,10 +175,10 @@ def compressed(
     shuffled = np.lexsort((random.random(job.size), job))
     rank = np.arange(job.size) - jobs.begins[job]
     kept = np.sort(shuffled[rank < width[job]])
-    return TaskJobs(jobs.submit_seconds, width, jobs.task_seconds[kept], jobs.features)
+    return JobsWithTasks(jobs.submit_seconds, width, jobs.task_seconds[kept], jobs.features)
 
 
-def sharing(history: TaskJobs, run: TaskJobs) -> TaskJobs:
+def sharing(history: JobsWithTasks, run: JobsWithTasks) -> JobsWithTasks:
     """Jobs of the history that share a user or a name with a job of the run."""
     names = [name for name in _IDENTITY if name in run.features.columns]
     if not names:

@@ -21,7 +21,7 @@ STEP_SECONDS: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class TaskJobs:
+class JobsWithTasks:
     """Jobs in order of submission.
 
     Parameters
@@ -53,9 +53,9 @@ class TaskJobs:
         total: Floats = np.add.reduceat(self.task_seconds, self.begins)
         return total
 
-    def taken(self, rows: Integers) -> TaskJobs:
+    def taken(self, rows: Integers) -> JobsWithTasks:
         """Some of the jobs, in the order of ``rows``."""
-        return TaskJobs(
+        return JobsWithTasks(
             self.submit_seconds[rows],
             self.width[rows],
             self.task_seconds[self.tasks_of(rows)],
@@ -101,7 +101,7 @@ def rescaled_times(submit: Floats, size: Floats, slots: float, load: float) -> F
 
 
 def workload_of(
-    jobs: TaskJobs, slots: int, header: Mapping[str, str], letter: str = ""
+    jobs: JobsWithTasks, slots: int, header: Mapping[str, str], letter: str = ""
 ) -> Workload:
     """One job a row and one task a row; a job's runtime is that of its longest task."""
     count = jobs.width.size

@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.traces.generators._arrivals import draw_arrivals
-from foresail.traces.generators._task_jobs import TaskJobs
+from foresail.traces.generators._task_jobs import JobsWithTasks
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -87,7 +87,7 @@ def calibrated(
     calibration: Calibration,
     random: np.random.Generator,
     width_follows_size: float = 0.0,
-) -> TaskJobs:
+) -> JobsWithTasks:
     """So many jobs over a length of time of one second each on average (to be rescaled).
 
     ``width_follows_size`` is how far, from 0 to 1, the wide jobs of names with large jobs are the
@@ -121,7 +121,7 @@ def calibrated(
         }
     )
     submit = draw_arrivals(jobs, float(jobs), _ARRIVAL_VARIABILITY, random)
-    return TaskJobs(submit, width, tasks * np.repeat(mean, width), features)
+    return JobsWithTasks(submit, width, tasks * np.repeat(mean, width), features)
 
 
 def _names(jobs: int, random: np.random.Generator) -> Integers:

@@ -18,7 +18,7 @@ _POPULATION: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SLearnParameters(preparation.PreparationParameters):
+class SLearnTracesParameters(preparation.PreparationParameters):
     """Parameters of the generator ``slearn``.
 
     Parameters
@@ -34,11 +34,11 @@ class SLearnParameters(preparation.PreparationParameters):
         require_at_least(self, 2, "jobs")
 
 
-@register("generator", "slearn", parameters=SLearnParameters)
-class SLearn:
+@register("generator", "slearn", parameters=SLearnTracesParameters)
+class SLearnTraces:
     """SLearn's traces: jobs with the runtime of every task, drawn from half a log or a model."""
 
-    def __init__(self, parameters: SLearnParameters) -> None:
+    def __init__(self, parameters: SLearnTracesParameters) -> None:
         self._parameters = parameters
 
     def generate(self, random: np.random.Generator) -> Workload:

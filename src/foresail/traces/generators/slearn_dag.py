@@ -15,7 +15,7 @@ from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._task_jobs import (
-    TaskJobs,
+    JobsWithTasks,
     rescaled_times,
     slot_nodes,
     tasks_table,
@@ -76,7 +76,7 @@ class SLearnDag:
 
 
 def _chains(
-    jobs: TaskJobs, parameters: SLearnDagParameters, random: np.random.Generator
+    jobs: JobsWithTasks, parameters: SLearnDagParameters, random: np.random.Generator
 ) -> tuple[Integers, Integers]:
     """Rows of the stages' jobs, DAG by DAG in order of submission; and stages of each DAG."""
     names = [name for name in ("user", "executable") if name in jobs.features.columns]
@@ -106,7 +106,7 @@ def _chains(
 
 
 def _workload(
-    jobs: TaskJobs, stages: Integers, parameters: SLearnDagParameters, load: float
+    jobs: JobsWithTasks, stages: Integers, parameters: SLearnDagParameters, load: float
 ) -> Workload:
     begins = np.cumsum(stages) - stages
     size = np.add.reduceat(jobs.size, begins)
