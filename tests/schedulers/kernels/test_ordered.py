@@ -83,13 +83,15 @@ def test_sorting_in_place_is_by_key_and_then_by_slot(keys, first):
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.data())
 def test_advanced_and_started_jobs_leave_the_others_as_they_were(started, data):
-    """One job goes to the front, then what has started is gone; nothing else moves."""
+    """One job goes forward, then what has started is gone; nothing else moves."""
     count = len(started)
     pairs = [(float(slot), slot) for slot in range(count)]
     slot = data.draw(st.integers(0, count - 1))
+    place = data.draw(st.integers(0, slot))
     order = filled(CANDIDATE, pairs)
-    advance(order, CANDIDATE, 0, slot)
-    model = [(-math.inf, slot), *(pair for pair in pairs if pair[1] != slot)]
+    advance(order, CANDIDATE, place, -math.inf, slot)
+    model = [pair for pair in pairs if pair[1] != slot]
+    model.insert(place, (-math.inf, slot))
     assert rows(order, CANDIDATE, count) == model
     jobs = np.full((count, PASS_COLUMNS), math.nan)
     jobs[started, RESERVATION] = -math.inf
