@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import lognorm, norm
 
-from foresail.distributions.kernels.log_normal import upper_quantile, upper_tail
+from foresail.distributions.kernels.log_normal import (
+    STANDARD_QUANTILES,
+    upper_quantile,
+    upper_tail,
+)
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.summary import summarise
-from foresail.kernels.columns import Q50, URGENCY
+from foresail.kernels.columns import Q50, QUANTILE_LEVELS, URGENCY
 
 MUS = st.floats(0.0, 12.0)
 SIGMAS = st.floats(0.05, 4.0)
@@ -33,6 +37,11 @@ def test_quantile_of_the_normal_distribution(probability):
     expected = -NormalDist().inv_cdf(probability)
     assert upper_quantile(probability) == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert (upper_quantile(0.0), upper_quantile(1.0)) == (math.inf, -math.inf)
+
+
+def test_quantiles_that_are_written_out_are_those_computed():
+    """To the last digit: a belief is the same whichever way it is summarised."""
+    assert [upper_quantile(1.0 - level) for level in QUANTILE_LEVELS] == [*STANDARD_QUANTILES]
 
 
 @given(MUS, SIGMAS, SHARES)

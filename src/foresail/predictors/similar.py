@@ -112,5 +112,5 @@ def _model(parameters: SimilarParameters) -> NDArray[np.float64]:
     model[similar.SHORTEST_SECONDS] = parameters.shortest_seconds
     model[similar.LONGEST] = parameters.unknown_seconds * math.exp(2.0 * parameters.unknown_spread)
     model[similar.DECAYS : similar.STRENGTHS] = parameters.decays
-    model[similar.STRENGTHS : similar.TABLE] = parameters.strengths
+    model[similar.STRENGTHS : similar.ALIKE_KNOWN] = parameters.strengths
     return model

@@ -150,5 +150,5 @@ class _PartitionReference:
             queue=np.resize(at.queue, 2 * count),
             found=np.resize(at.found, 2 * count),
             releases=np.resize(at.releases, (2 * count + 1, at.releases.shape[1])),
-            ends=np.resize(at.ends, (2 * count + 1, at.ends.shape[1])),
+            ends=np.resize(at.ends, 2 * count + 1),
         )

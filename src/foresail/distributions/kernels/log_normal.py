@@ -26,6 +26,14 @@ from foresail.kernels.columns import (
 from foresail.kernels.compile import bare_kernel, kernel, part
 
 _QUANTILES = len(QUANTILE_LEVELS)
+STANDARD_QUANTILES: Final = (
+    -1.2815515655446006,
+    -0.6744897501960817,
+    0.0,
+    0.6744897501960817,
+    1.2815515655446006,
+)
+"""Of the standard normal distribution at ``QUANTILE_LEVELS``, as ``upper_quantile`` has them."""
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 # Wichura (1988), algorithm AS 241: numerator and denominator by falling powers, for the middle of
@@ -220,8 +228,12 @@ def summarise_log_normal(
 ) -> None:
     """Fill a summary row (``foresail.kernels.columns``)."""
     row[PREDICTED] = log_normal_mean(mu, sigma, cap, elapsed)
-    for i in range(_QUANTILES):
-        row[Q10 + i] = log_normal_quantile(mu, sigma, cap, elapsed, QUANTILE_LEVELS[i])
+    if elapsed > 0.0:
+        for i in range(_QUANTILES):
+            row[Q10 + i] = log_normal_quantile(mu, sigma, cap, elapsed, QUANTILE_LEVELS[i])
+    else:  # the same, several times as quickly
+        for i in range(_QUANTILES):
+            row[Q10 + i] = min(math.exp(mu + sigma * STANDARD_QUANTILES[i]), cap)
     row[URGENCY] = log_normal_urgency(mu, sigma, cap, elapsed)
 
 

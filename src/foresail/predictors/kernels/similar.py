@@ -28,6 +28,7 @@ from foresail.kernels.columns import (
     CPUS,
     EXECUTABLE,
     REQUESTED,
+    SUMMARY_COLUMNS,
     USER,
 )
 from foresail.kernels.compile import bare_kernel, bare_step, part
@@ -50,10 +51,16 @@ SHORTEST_SECONDS: Final = 4
 LONGEST: Final = 5
 DECAYS: Final = 6
 STRENGTHS: Final = DECAYS + LEVELS
-TABLE: Final = STRENGTHS + LEVELS
+ALIKE_KNOWN: Final = STRENGTHS + LEVELS
+ALIKE: Final = ALIKE_KNOWN + 1
+ALIKE_BELIEF: Final = ALIKE + 4
+ALIKE_SUMMARY: Final = ALIKE_BELIEF + 3
+TABLE: Final = ALIKE_SUMMARY + SUMMARY_COLUMNS
 """The model: rows of the table, whether executables count (1 or 0), the prior's E[x] and E[x^2],
 what shorter runtimes count as, the longest runtime seen (at first: expected), a decay and a
-strength k per level, then the rows of the table, one after the other."""
+strength k per level; the last prediction, for jobs of all the same classes until a job ends (1 if
+there is one; user, executable, limit and cpus; the job's row; its summary); then the rows of the
+table, one after the other."""
 
 _WHO: Final = 0
 _FIRST: Final = 1
@@ -151,10 +158,37 @@ def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
     return lightest
 
 
+@part
+def _is_alike(model: NDArray[np.float64], spec: NDArray[np.float64]) -> bool:
+    """Whether the last prediction is that of this job too."""
+    return bool(
+        model[ALIKE_KNOWN] != 0.0
+        and model[ALIKE] == spec[USER]
+        and model[ALIKE + 1] == spec[EXECUTABLE]
+        and model[ALIKE + 2] == spec[REQUESTED]
+        and model[ALIKE + 3] == spec[CPUS]
+    )
+
+
 @bare_step(PREDICTOR_STEP)
 def predict(inputs: PredictorInputs) -> None:
+    """What is believed of the job; many alike ones often come, or are refreshed, in a row."""
+    model, spec, summary = inputs.model, inputs.specs[inputs.slot], inputs.summaries[inputs.slot]
+    job = inputs.jobs[inputs.slot]
+    if not _is_alike(model, spec):
+        _believe(inputs.slot, inputs.specs, model)
+        model[ALIKE_KNOWN] = 1.0
+        model[ALIKE], model[ALIKE + 1] = spec[USER], spec[EXECUTABLE]
+        model[ALIKE + 2], model[ALIKE + 3] = spec[REQUESTED], spec[CPUS]
+    for column in range(JOB_COLUMNS):
+        job[column] = model[ALIKE_BELIEF + column]
+    for column in range(SUMMARY_COLUMNS):
+        summary[column] = model[ALIKE_SUMMARY + column]
+
+
+@part
+def _believe(slot: int, specs: NDArray[np.float64], model: NDArray[np.float64]) -> None:
     """Pass the prior down the job's classes, and cut the belief at the limit."""
-    slot, specs, model = inputs.slot, inputs.specs, inputs.model
     mean = model[PRIOR_MEAN]
     square = model[PRIOR_SQUARE]
     for level in range(LEVELS):
@@ -171,9 +205,9 @@ def predict(inputs: PredictorInputs) -> None:
     cap = specs[slot, REQUESTED]
     if math.isinf(cap):
         cap = STRETCH * model[LONGEST]
-    job = inputs.jobs[slot]
-    job[MU], job[SIGMA], job[CAP] = mean, sigma, cap
-    summarise_log_normal(mean, sigma, cap, 0.0, inputs.summaries[slot])
+    believed = model[ALIKE_BELIEF:ALIKE_SUMMARY]
+    believed[MU], believed[SIGMA], believed[CAP] = mean, sigma, cap
+    summarise_log_normal(mean, sigma, cap, 0.0, model[ALIKE_SUMMARY:TABLE])
 
 
 @bare_step(PREDICTOR_STEP)
@@ -182,6 +216,7 @@ def observe(inputs: PredictorInputs) -> None:
     slot, specs, model, runtime = inputs.slot, inputs.specs, inputs.model, inputs.runtime
     if math.isnan(runtime):
         return
+    model[ALIKE_KNOWN] = 0.0
     model[LONGEST] = max(model[LONGEST], runtime, model[SHORTEST_SECONDS])
     x = math.log(max(runtime, model[SHORTEST_SECONDS]))
     for level in range(LEVELS):
@@ -222,6 +257,7 @@ def absorb(
     codes
         ``codes[column, code]`` is the code here of the user or executable with ``code`` there.
     """
+    model[ALIKE_KNOWN] = 0.0
     model[LONGEST] = max(model[LONGEST], other[LONGEST])
     for row in range(int(other[CLASSES])):
         theirs = TABLE + row * COLUMNS

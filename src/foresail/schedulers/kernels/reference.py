@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from foresail.kernels.compile import bare_kernel, merged_part, part
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import (
-    EXPECTED_END,
-    HOLDER,
     RELEASE_COLUMNS,
     hold,
     let_go,
 )
 from foresail.schedulers.kernels.easy import shadow_of
+from foresail.schedulers.kernels.job_heap import drop_job, put_job
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,11 +43,12 @@ ENDS: Final = 7
 TURN: Final = 8
 DUE_SECONDS: Final = 9
 LATEST_SECONDS: Final = 10
-COLUMNS: Final = 11
+PLACE: Final = 11
+COLUMNS: Final = 12
 """A job's row. In the run: cpus; when it could start; the runtime planned with and the likely one;
 when it started, and what it took (nan as long as these are not known; -1 for one that left without
 having run). Here: when it starts and is to end (nan before, inf once it has); when it is its turn,
-when it is due, and beyond when it should not be put off (nan before)."""
+when it is due, and beyond when it should not be put off (nan before); where it is in ``ends``."""
 
 TIME: Final = 0
 WHAT: Final = 1
@@ -71,24 +71,26 @@ WAITING: Final = 2
 RUNNING: Final = 3
 FOUND: Final = 4
 ENTERED: Final = 5
-COUNTERS: Final = 6
+PASSED_OVER: Final = 6
+COUNTERS: Final = 7
 """How many passages there are and how many of them are taken; how many wait and run here; how many
-have had their turn; how many have entered, where rows are numbered so."""
+have had their turn; how many have entered, where rows are numbered so; how many that wait in front
+cannot start until a job leaves or ends."""
 
 
 class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
-    ``queue`` has the rows of those that wait here, in order; ``releases`` and ``ends`` are those
-    that run here (columns of ``foresail.kernels.waiting_jobs``), by request and by likely end;
-    ``found`` lists the rows whose turn has come.
+    ``queue`` has the rows of those that wait here, in order; ``releases`` are those that run here
+    by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap of them by likely
+    end; ``found`` lists the rows whose turn has come.
     """
 
     jobs: Floats
     passages: Floats
     queue: Integers
     releases: Floats
-    ends: Floats
+    ends: Integers
     found: Integers
     numbers: Floats
     counters: Integers
@@ -97,7 +99,7 @@ class ReferenceTables(NamedTuple):
 _M = types.float64[:, ::1]
 _T = types.float64[::1, :]
 _I = types.int64[::1]
-REFERENCE = types.NamedTuple((_T, _M, _I, _M, _M, _I, types.float64[::1], _I), ReferenceTables)
+REFERENCE = types.NamedTuple((_T, _M, _I, _M, _I, _I, types.float64[::1], _I), ReferenceTables)
 
 
 @merged_part
@@ -135,17 +137,17 @@ def _start(at: ReferenceTables, number: int, now: float) -> None:
     job[BEGUN] = now
     job[ENDS] = now + seconds
     hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
-    hold(at.ends, running, job[ENDS], job[CPUS_HELD], number)
+    put_job(at.ends, running, at.jobs, ENDS, PLACE, number)
     at.counters[RUNNING] += 1
 
 
 @part
 def _move_end(at: ReferenceTables, number: int, end: float) -> None:
     """Let a running job end at another time."""
-    running, job = at.counters[RUNNING], at.jobs[number]
-    let_go(at.ends, running, job[ENDS], number)
-    hold(at.ends, running - 1, end, job[CPUS_HELD], number)
-    job[ENDS] = end
+    running = at.counters[RUNNING]
+    drop_job(at.ends, running, at.jobs, ENDS, PLACE, number)
+    at.jobs[number, ENDS] = end
+    put_job(at.ends, running - 1, at.jobs, ENDS, PLACE, number)
 
 
 @part
@@ -164,6 +166,7 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
                 at.queue[kept] = at.queue[i]
                 kept += 1
         at.counters[WAITING] = kept
+        at.counters[PASSED_OVER] = 0
 
 
 @part
@@ -176,52 +179,59 @@ def _expect_longer(job: Floats, now: float) -> float:
 
 
 @part
-def _end_jobs(at: ReferenceTables, now: float) -> bool:
-    """Free what jobs hold that end by now; whether there are any."""
-    any_ends = False
-    while at.counters[RUNNING] > 0 and at.ends[0, EXPECTED_END] <= now:
-        number = int(at.ends[0, HOLDER])
+def _end_jobs(at: ReferenceTables, now: float) -> None:
+    """Free what jobs hold that end by now."""
+    while at.counters[RUNNING] > 0 and at.jobs[at.ends[0], ENDS] <= now:
+        number = at.ends[0]
         job, running = at.jobs[number], at.counters[RUNNING]
         longer = _expect_longer(job, now)
         if longer > now:
             _move_end(at, number, longer)
             continue
-        let_go(at.ends, running, job[ENDS], number)
+        drop_job(at.ends, running, at.jobs, ENDS, PLACE, number)
         let_go(at.releases, running, job[BEGUN] + job[REQUEST], number)
         at.counters[RUNNING] -= 1
         at.numbers[FREE] += job[CPUS_HELD]
         job[ENDS] = math.inf
-        any_ends = True
-    return any_ends
+        at.counters[PASSED_OVER] = 0
 
 
 @part
 def _pass(at: ReferenceTables, now: float) -> None:
-    """Start in order; reserve for the head; start others that do not delay it."""
+    """Start in order; reserve for the head; start others that do not delay it.
+
+    Those that were passed over since room was last freed are again: nothing is more for them.
+    """
     queue, jobs, waiting = at.queue, at.jobs, at.counters[WAITING]
-    kept, head = 0, -1
-    shadow, extra = math.inf, 0.0
-    for i in range(waiting):
+    kept = at.counters[PASSED_OVER]
+    head = queue[0] if kept > 0 else -1
+    shadow, extra = -math.inf, 0.0
+    for i in range(kept, waiting):
         number = queue[i]
         needed = jobs[number, CPUS_HELD]
         fits = needed <= at.numbers[FREE]
         if head < 0 and not fits:
             head = number
             _take_turn(at, number, now)
-            shadow, extra = shadow_of(at.numbers[FREE], needed, at.releases, at.counters[RUNNING])
-            shadow = max(shadow, now + 1.0)  # whatever runs on is about to end
-        elif fits and head >= 0 and now + jobs[number, REQUEST] > shadow:
-            fits = needed <= extra
-            if fits:
-                extra -= needed
+        elif fits and head >= 0:
+            if shadow == -math.inf:
+                shadow, extra = shadow_of(
+                    at.numbers[FREE], jobs[head, CPUS_HELD], at.releases, at.counters[RUNNING]
+                )
+                shadow = max(shadow, now + 1.0)  # whatever runs on is about to end
+            if now + jobs[number, REQUEST] > shadow:
+                fits = needed <= extra
+                if fits:
+                    extra -= needed
         if fits:
             _start(at, number, now)
             continue
         if at.numbers[FREE] <= 0.0 and kept == i:
-            return
+            kept = waiting
+            break
         queue[kept] = number
         kept += 1
-    at.counters[WAITING] = kept
+    at.counters[WAITING] = at.counters[PASSED_OVER] = kept
 
 
 @part
@@ -249,14 +259,13 @@ def settle(at: ReferenceTables, now: float) -> None:
         if counters[TAKEN] < counters[PASSAGES]:
             time = at.passages[counters[TAKEN], TIME]
         if counters[RUNNING] > 0:
-            time = min(time, at.ends[0, EXPECTED_END])
+            time = min(time, at.jobs[at.ends[0], ENDS])
         if not time < now:
             return
-        waited = counters[WAITING]
         _take_passages(at, LEAVES, time)
-        has_room = _end_jobs(at, time)
+        _end_jobs(at, time)
         counters[TAKEN] = _take_passages(at, ENTERS, time)
-        if has_room or counters[WAITING] != waited:
+        if counters[PASSED_OVER] < counters[WAITING]:
             _pass(at, time)
 
 
@@ -281,7 +290,7 @@ def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> Re
         passages=np.zeros((passages, PASSAGE_COLUMNS)),
         queue=np.zeros(jobs, np.int64),
         releases=np.zeros((jobs + 1, RELEASE_COLUMNS)),
-        ends=np.zeros((jobs + 1, RELEASE_COLUMNS)),
+        ends=np.zeros(jobs + 1, np.int64),
         found=np.zeros(jobs, np.int64),
         numbers=numbers,
         counters=np.zeros(COUNTERS, np.int64),

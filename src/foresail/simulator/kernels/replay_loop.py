@@ -159,8 +159,8 @@ FEW: Final = 8
 class Replay(NamedTuple):
     """All that a replay works on.
 
-    ``submitted`` keeps the summaries as they were at submission; ``learned`` has a flag per user
-    (row 0: unknown) whose jobs have ended since the last pass.
+    ``submitted`` keeps the summaries as they were at submission; ``learned`` has for each user (row
+    0: unknown) the number of the pass before which a job of theirs ended last.
     """
 
     queue: WaitingQueue
@@ -201,11 +201,9 @@ def _find_to_refresh(at: Replay) -> int:
     queue, found = at.queue, 0
     for i in range(queue.counters[WAITING]):
         slot = int(queue.order[i, QUEUE])
-        if at.learned[int(queue.specs[slot, USER]) + 1] != 0:
+        if at.learned[int(queue.specs[slot, USER]) + 1] == queue.counters[PASSES]:
             queue.starts[found] = slot
             found += 1
-    for user in range(at.learned.shape[0]):
-        at.learned[user] = 0
     queue.counters[LEARNED] = 0
     return found
 
@@ -413,7 +411,7 @@ def _finish(at: Replay, now: float) -> None:
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         easy.note(at.reference, now, easy.LEAVES, slot)
     if at.machine[REFRESH] != 0.0:
-        at.learned[int(queue.specs[slot, USER]) + 1] = 1
+        at.learned[int(queue.specs[slot, USER]) + 1] = queue.counters[PASSES] + 1
         queue.counters[LEARNED] += 1
 
 
