@@ -17,6 +17,7 @@ from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt
 from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, EstimateExpired, HistoryOutcome, Submitted, Tick
 from foresail.model.job import Job, Stage
+from foresail.model.job_size import JobSize
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.model.resources import Resources
@@ -170,6 +171,9 @@ def test_every_event_survives_the_text(event, step):
         records.Instructed(1, 2.0, Preempt("7", 2, "map")),
         records.Corrected(1, 2.0, "7", 1, 3.0, 4.0, "map", (3,)),
         records.Manifest("toy", Cluster.of_processors(4), starts_tasks=True),
+        records.Sized(1, 2.0, JobSize("7", 0, 2)),
+        records.Sized(1, 2.0, JobSize("7", 1, 9, "map", (4, 0))),
+        records.Sized(1, 2.0, JobSize("7", 2, 9, "map", (4, 0), (3.0, 5.0), 36.0)),
     ],
 )
 def test_records_of_parts_survive_the_text(record):

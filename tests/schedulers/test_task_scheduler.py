@@ -5,6 +5,9 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.job_size import JobSize
+from foresail.record.log_text import read_log
+from foresail.record.records import Sized
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
@@ -99,3 +102,26 @@ def test_a_task_that_fits_nowhere_now_keeps_others_waiting():
     assert start["b"] == 10.0
     assert start["c"] >= start["b"]
     assert (rows["ended_because"] == "completed").all()
+
+
+def sizes_told(policy, path):
+    """What the log of a run under a policy says of the sizes of jobs."""
+    run_scenario(Scenario(workload(JOBS), parse_policy(policy), event_log=path))
+    return [each for each in read_log(path) if isinstance(each, Sized)]
+
+
+def test_what_pilots_tell_is_logged(tmp_path):
+    """Who is sampled, by which tasks, and what follows from them; a thin job is not sampled."""
+    told = sizes_told("slearn(pilot_percent=34)", tmp_path / "events.jsonl")
+    of_a = [each for each in told if each.size.job_id == "a"]
+    assert [each.time for each in of_a] == [0.0, 10.0]
+    first, last = (each.size for each in of_a)
+    assert (first.queue, len(set(first.pilots)), first.told, first.seconds) == (1, 2, (), None)
+    assert last.pilots == first.pilots
+    assert (last.queue, last.told, last.seconds) == (0, (10.0, 10.0), 60.0)
+    assert [each.size for each in told if each.size.job_id == "c"] == [JobSize("c", 0, 1, "main")]
+
+
+def test_schedulers_that_sample_nothing_tell_no_sizes(tmp_path):
+    """There is nothing that they have learned of a job."""
+    assert sizes_told("task_fifo", tmp_path / "events.jsonl") == []

@@ -34,22 +34,36 @@ def explain(
             help="Moment since the run's start, such as 1h20m. [when most jobs were planned]",
         ),
     ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODE",
+            help="What tasks used there over time, after --share-nodes with --events.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="DIR", help="Write the plan as a page, with tables."),
+        typer.Option("--output", metavar="DIR", help="Write it as a page, with tables."),
     ] = None,
     png: Annotated[
-        bool, typer.Option("--png", help="With --output: the plan as a PNG as well.")
+        bool, typer.Option("--png", help="With --output: the picture as a PNG as well.")
     ] = False,
 ) -> None:
-    """The plan at one moment of a run and why jobs waited, or what happened to one job."""
+    """The plan at one moment of a run, what happened to one job, or a shared node's use."""
     log = moments.log_of(run)
     if job_id is not None:
-        _require_alone(job_id, {"--at": at, "--output": output, "--png": png or None})
+        _require_alone(
+            job_id, {"--at": at, "--node": node, "--output": output, "--png": png or None}
+        )
         _tell(log, job_id)
         return
     if png and output is None:
         raise InputError("only with --output", field="--png")
+    if node is not None:
+        if at is not None:
+            raise InputError("the use of a node is told of all times", field="--at", value=at)
+        _show_node(log, run, node, output, png)
+        return
     _show(log, run, at, output, png)
 
 
@@ -95,6 +109,37 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
     _print(part)
     if output is not None:
         typer.echo(f"plan: {output / 'plan.html'}", err=True)
+
+
+def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) -> None:
+    import shlex
+
+    from foresail.model.errors import UnknownNameError
+    from foresail.record.log_text import read_log
+    from foresail.record.records import Manifest
+    from foresail.reports.figure import MissingFigure
+    from foresail.reports.node_figure import node_figure, write_node
+    from foresail.traces.use_file import read_use
+
+    use = read_use(log)
+    with doing(f"reading {log.name}"):
+        cluster = next(each.cluster for each in read_log(log) if isinstance(each, Manifest))
+    nodes = {node.name: node for each in cluster.partitions for node in each.nodes}
+    if name not in nodes:
+        raise UnknownNameError("node", name, nodes)
+    figure = node_figure(use, nodes[name])
+    if isinstance(figure, MissingFigure):
+        raise InputError(f"{figure.problem} {figure.remedy}", source=log, value=name)
+    for sentence in figure.findings:
+        typer.echo(textwrap.fill(sentence, 100))
+    if output is not None:
+        with doing("writing the page"):
+            write_node(figure, name, output, run.name, shlex.join(["foresail", *sys.argv[1:]]))
+            if png:
+                from foresail.reports.images import write_images
+
+                write_images([figure], output)
+        typer.echo(f"node: {output / 'node.html'}", err=True)
 
 
 def _print(part: PlanPart) -> None:

@@ -134,6 +134,7 @@ class Controller:
         self._takes_reservations = can.takes_reservations
         self._reports_cycles = can.reports_cycles
         self._remembers = can.remembers
+        self._tells_sizes = can.tells_sizes
         self._ignores_time = can.ignores_time
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
@@ -358,6 +359,7 @@ class Controller:
             asked = asked or asks
         if asked and not per_event:
             self._schedule()
+        self._tell_sizes()
         if self._recording:
             self._log_reasons()
             for instruction in self._instructions:
@@ -688,6 +690,13 @@ class Controller:
         if self._remembers is not None:
             memory = self._remembers.memory()
             self._log.append(records.Remembered(self._steps, self._now, memory))
+
+    def _tell_sizes(self) -> None:
+        """Record what the scheduler has learned of jobs by their tasks."""
+        if self._tells_sizes is not None:
+            for size in self._tells_sizes.sizes():
+                if self._recording:
+                    self._log.append(records.Sized(self._steps, self._now, size))
 
     def _carry_out(self, verdict: Verdict) -> None:
         for start in verdict.starts:

@@ -11,7 +11,8 @@ from foresail.explain.chances import chance_of_start
 from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, reason_words
 from foresail.explain.replanning import PlanTeller
-from foresail.model.allocation import OfUnit, unit_of
+from foresail.explain.tasks_told import TasksTeller, of_part
+from foresail.model.allocation import unit_of
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
@@ -34,6 +35,7 @@ from foresail.record.records import (
     Record,
     Refused,
     ReservationAnswered,
+    Sized,
 )
 from foresail.record.run_fold import RunFold
 from foresail.record.state import ImpossibleTransition
@@ -108,8 +110,8 @@ def story(records: Iterable[Record], job_id: str) -> Story:
         If the log does not fit together: a job starts or ends that was never submitted.
     """
     teller = _Teller(job_id)
-    lines = tuple(line for record in records for line in teller.lines(record))
-    return Story(job_id, teller.start_unix_seconds, lines)
+    lines = [line for record in records for line in teller.lines(record)]
+    return Story(job_id, teller.start_unix_seconds, (*lines, *teller.last_lines()))
 
 
 def elapsed(seconds: float) -> str:
@@ -137,6 +139,7 @@ class _Teller:
         self._clock = LogClock()
         self._run = RunFold()
         self._replanning = PlanTeller(job_id)
+        self._tasks = TasksTeller()
         self._told_mean: float | None = None
         self._told_estimate = 0.0
         self._reason: ReasonCode | None = None
@@ -148,7 +151,7 @@ class _Teller:
         return self._clock.start_unix_seconds
 
     def lines(self, record: Record) -> Iterator[StoryLine]:
-        """What the record says about the job, after all those before it: one line or none.
+        """What the record says about the job, after all those before it.
 
         Raises
         ------
@@ -162,8 +165,19 @@ class _Teller:
         except (KeyError, ImpossibleTransition) as error:
             raise misfit(error) from error
         if sentence is not None:
-            since = getattr(record, "time", self._clock.zero) - self._clock.zero
-            yield StoryLine(since, elapsed(since), sentence)
+            yield from self.last_lines()
+            yield self._line(getattr(record, "time", self._clock.zero), sentence)
+
+    def last_lines(self) -> Iterator[StoryLine]:
+        """What is left to be told where nothing else follows, or before it does."""
+        starts = self._tasks.starts()
+        if starts is not None:
+            last = elapsed(starts.last_seconds - self._clock.zero)
+            yield self._line(starts.first_seconds, starts.sentence(last))
+
+    def _line(self, time: float, sentence: str) -> StoryLine:
+        since = time - self._clock.zero
+        return StoryLine(since, elapsed(since), sentence)
 
     def _sentence(self, record: Record) -> str | None:
         match record:
@@ -186,6 +200,8 @@ class _Teller:
                 return None if reason is None else self._of_reason(reason, now)
             case Corrected():
                 return self._of_correction(record)
+            case Sized(size=size) if size.job_id == self._job_id:
+                return self._tasks.sized(size)
         return None
 
     def _of_reason(self, reason: Reason, now: float) -> str | None:
@@ -218,12 +234,12 @@ class _Teller:
 
     def _of_correction(self, record: Corrected) -> str | None:
         self._replanning.outlived(record.job_id)
-        if record.job_id != self._job_id:
+        if record.job_id != self._job_id or self._tasks.is_one_of_many(record):
             return None
         if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._told_estimate:
             return None
         self._told_estimate = record.next_seconds
-        return _of_part(
+        return of_part(
             record,
             f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
             f"on; {duration(record.next_seconds)} are expected now (correction "
@@ -234,11 +250,12 @@ class _Teller:
         match event:
             case Submitted(job=job) if job.job_id == self._job_id:
                 self._is_asked = False
+                self._tasks.submitted(job)
                 return _of_submission(job)
             case Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
-                return _of_part(outcome, self._of_end(outcome))
+                return self._tasks.ended(outcome, self._of_end(outcome))
             case Cancelled(job_id=self._job_id):
                 return "Cancelled before it started."
         return None
@@ -280,27 +297,15 @@ class _Teller:
                 sentence = (
                     f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
                 )
-                return _of_part(instruction, sentence)
+                return self._tasks.started(instruction, sentence, now)
             case Preempt():
                 if self._run.jobs.has_failed(self._job_id):
-                    return _of_part(instruction, "Told to stop: the job has failed.")
+                    return of_part(instruction, "Told to stop: the job has failed.")
                 room = f"Told to stop, to make room{self._replanning.for_whom()}."
-                return _of_part(instruction, room)
+                return of_part(instruction, room)
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
-
-
-def _of_part(record: OfUnit, sentence: str) -> str:
-    """The sentence, with what of the job it is about where that is not all of it."""
-    if not record.stage:
-        return sentence
-    if not record.tasks:
-        what = "Stage"
-    else:
-        numbers = ", ".join(map(str, record.tasks))
-        what = f"Task{'s' if len(record.tasks) > 1 else ''} {numbers} of stage"
-    return f"{what} {record.stage}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def _margin(seconds: float) -> str:

@@ -11,9 +11,9 @@ from foresail.record.compaction import Compaction
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log import DurableLog
 from foresail.record.log_text import record_line
-from foresail.record.records import Manifest, ReasonsChanged, Record, Solved
+from foresail.record.records import Manifest, ReasonsChanged, Record, Sized, Solved
 
-TELL_ONLY: Final = (ReasonsChanged, Solved)
+TELL_ONLY: Final = (ReasonsChanged, Sized, Solved)
 """Records that no state follows from."""
 
 SNAPSHOT_EVERY: Final = 50_000

@@ -12,6 +12,7 @@ from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
 from foresail.model.due import Due
 from foresail.model.job import Job
+from foresail.model.job_size import JobSize
 from foresail.model.outcome import Outcome
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
@@ -253,6 +254,15 @@ class StartsTasks(Protocol):
 
 
 @runtime_checkable
+class TellsSizes(Protocol):
+    """A scheduler that learns how large a job is from some of its tasks, and says so."""
+
+    def sizes(self) -> Sequence[JobSize]:
+        """Of jobs that have got a queue, or another one, since it was asked last."""
+        ...
+
+
+@runtime_checkable
 class ObservesTasks(Protocol):
     """A scheduler or a predictor that is told of each part of a job that has ended.
 
@@ -298,6 +308,7 @@ class SchedulerCapabilities:
     reports_cycles: ReportsCycles | None
     remembers: Remembers | None
     observes_tasks: ObservesTasks | None
+    tells_sizes: TellsSizes | None
     compares_with: ComparesWith | None
     ignores_time: bool
     starts_tasks: bool
@@ -321,6 +332,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
         reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
         remembers=part if _has(part, _REMEMBERS) else None,
         observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
+        tells_sizes=part if _has(part, ("sizes",)) else None,
         compares_with=part if _has(part, _COMPARES_WITH) else None,
         ignores_time=getattr(part, _IGNORES_TIME, False),
         starts_tasks=getattr(part, "starts_tasks", False),

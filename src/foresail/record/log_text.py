@@ -16,6 +16,7 @@ from foresail.model import decision, event
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.job_size import JobSize
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
 from foresail.model.reason import AlikeReasons
@@ -31,6 +32,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "decision": records.Decided,
     "solution": records.Solved,
     "memory": records.Remembered,
+    "size": records.Sized,
     "refusal": records.Refused,
     "reasons": records.ReasonsChanged,
     "instruction": records.Instructed,
@@ -51,6 +53,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     event.EstimateExpired: _WHOLE_JOB,
     Outcome: {**_WHOLE_JOB, "used": {}},
     Cluster: {"shared": False},
+    JobSize: {"stage": "", "pilots": [], "told": [], "seconds": None},
     Stage: {"together": True},
     records.Manifest: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,

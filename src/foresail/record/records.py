@@ -11,6 +11,7 @@ from foresail.model.construction import quickly_made
 from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import Instruction, Refusal
 from foresail.model.event import Event
+from foresail.model.job_size import JobSize
 from foresail.model.reason import AlikeReasons
 from foresail.model.reservation import Rejection, Reservation
 
@@ -142,6 +143,15 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class Sized:
+    """What the scheduler takes the size of a job for: when it is sampled, and when that is over."""
+
+    step: int
+    time: float
+    size: JobSize
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A part of a decision that did not reach the cluster."""
 
@@ -224,6 +234,7 @@ Record = (
     | Decided
     | Solved
     | Remembered
+    | Sized
     | Refused
     | ReasonsChanged
     | Instructed

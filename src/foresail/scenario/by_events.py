@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+
+import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
@@ -21,6 +24,7 @@ from foresail.simulator.truth import known_runtimes, real_runtimes
 from foresail.traces.binding import require_processors_bind
 from foresail.traces.nodes import require_known_preferences
 from foresail.traces.schedule import Schedule
+from foresail.traces.use_file import use_file, write_use
 
 
 def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
@@ -36,7 +40,7 @@ def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
         require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
     with _event_log(scenario) as log:
         controller = controller_of(scenario, log)
-        schedule = run_by_events(scenario, controller, watch=watch)
+        schedule = run_by_events(scenario, controller, watch=watch, used=_use_beside(scenario))
         count = schedule.jobs.height
         if count and len(controller.pending) == count:
             raise nothing_started(controller.scheduler, count, controller.first_refusal)
@@ -49,8 +53,12 @@ def run_by_events(
     *,
     external_events: Callable[[], Iterable[Event]] = tuple,
     watch: Watch | None = None,
+    used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
-    """As ``run_logged``, under a controller that ``controller_of`` made, or one of the caller's."""
+    """As ``run_logged``, under a controller that ``controller_of`` made, or one of the caller's.
+
+    ``used`` is given what the tasks of shared nodes used, as ``simulate_events`` has it.
+    """
     schedule = simulate_events(
         scenario.jobs,
         controller,
@@ -59,8 +67,17 @@ def run_by_events(
         conditions=scenario.conditions,
         external_events=external_events,
         watch=watch,
+        used=used,
     )
     return replace(schedule, meta=replace(schedule.meta, engine=EVENT_ENGINE.name))
+
+
+def _use_beside(scenario: Scenario) -> Callable[[pl.DataFrame], object] | None:
+    """What writes the use of shared nodes beside the event log, if there is one."""
+    log = scenario.event_log
+    if log is None or not scenario.conditions.share_nodes:
+        return None
+    return partial(write_use, path=use_file(log))
 
 
 @contextmanager

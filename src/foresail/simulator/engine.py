@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.model.allocation import Allocation, unit_of
@@ -26,6 +28,7 @@ from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
 from foresail.simulator.truth import runtimes_of_allocations
+from foresail.simulator.use_over_time import use_over_time
 from foresail.traces.quantities import used_by_job
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
@@ -42,6 +45,7 @@ def simulate_events(
     conditions: ClusterConditions = IDEAL,
     external_events: Callable[[], Iterable[Event]] = tuple,
     watch: Watch | None = None,
+    used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
     """Run a workload under the controller, event by event, and say what happened.
 
@@ -66,6 +70,9 @@ def simulate_events(
         Asked after every step for what is going to happen that is not the cluster's doing.
     watch
         Is given a measure of the seconds of the log that are simulated.
+    used
+        Where tasks share nodes, is given the table of what they needed, had and held over time
+        (``foresail.traces.use_file.USE``).
 
     Returns
     -------
@@ -95,11 +102,17 @@ def simulate_events(
     def job_of(job_id: str) -> Job:
         return controller.submitted_job(job_id).job
 
+    news: list[NDArray[np.float64]] = []
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:
         use = real_use(workload, controller.cluster)
         execution = SharedMachines(
-            use, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
+            use,
+            job_of,
+            controller.cluster,
+            conditions,
+            enforces_limits=enforce_limits,
+            told=None if used is None else news.append,
         )
         if isinstance(controller.scheduler, WatchesUse):
             controller.scheduler.watch_use(execution.measured)
@@ -125,7 +138,13 @@ def simulate_events(
     if watch is not None:
         watch(_measure(driver, workload))
     with _rare_collections():
-        rows = [_row(outcome, controller) for outcome in driver.run()]
+        ends: dict[Allocation, float] = {}
+        rows = []
+        for outcome in driver.run():
+            rows.append(_row(outcome, controller))
+            ends[outcome.allocation] = outcome.end_seconds
+    if used is not None and isinstance(execution, SharedMachines):
+        used(use_over_time(news, execution.task_names, execution.machine_names, ends))
     jobs = schedule_table(rows, _jobs(workload, cpus, controller))
     return Schedule(
         jobs=jobs,

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
 from foresail.model.job import Job, Stage
+from foresail.model.job_size import JobSize
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.task_numbers import TaskNumbers
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
-from foresail.schedulers.kernels import task_calls
+from foresail.schedulers.kernels import task_calls, task_jobs, task_queues
 from foresail.schedulers.of_tasks.queueing import RESAMPLES, CompiledTaskScheduler
 
 Floats = NDArray[np.float64]
@@ -69,10 +70,34 @@ class TaskScheduler:
         self._rows: list[str] = []
         self._known: dict[str, _Known] = {}
         self._running: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._sizes: list[JobSize] = []
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
         """The numbers of the kernels that decide."""
         return self._compiled
+
+    def sizes(self) -> tuple[JobSize, ...]:
+        """Of jobs whose sampling has begun or is over, or that are too thin for it."""
+        sizes, self._sizes = tuple(self._sizes), []
+        return sizes
+
+    def _tell_size(self, known: _Known) -> None:
+        if self._compiled.way[task_jobs.SOURCE] != task_jobs.SAMPLING:
+            return
+        row = self._tables.queues.jobs[known.row]
+        pilots = int(row[task_jobs.PILOTS_OF_JOB])
+        estimated = not np.isnan(row[task_jobs.ESTIMATED])
+        self._sizes.append(
+            JobSize(
+                known.job.job_id,
+                int(row[task_queues.QUEUE]),
+                int(row[task_jobs.TASKS]),
+                known.stages[0].name,
+                tuple(known.order[:pilots].tolist()),
+                tuple(known.told[:pilots].tolist()) if estimated else (),
+                float(row[task_jobs.ESTIMATE]) if estimated else None,
+            )
+        )
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """A task has ended: maybe a pilot, the last of its stage, or of its job."""
@@ -91,6 +116,9 @@ class TaskScheduler:
         task_calls.note_end(
             self._tables, known.row, place, queue, outcome.start_seconds, now, known.told
         )
+        row = self._tables.queues.jobs[known.row]
+        if place < row[task_jobs.PILOTS_OF_JOB] == row[task_jobs.TOLD]:
+            self._tell_size(known)
         at = next(i for i, each in enumerate(known.stages) if each.name == outcome.stage)
         known.left[at] -= 1
         if known.left[at] == 0:
@@ -190,6 +218,7 @@ class TaskScheduler:
         )
         first = known.order[: widths[0]]
         task_calls.submit_unbelieved(self._tables, row, first, tasks, now)
+        self._tell_size(known)
         for at, stage in enumerate(stages):
             if at and not stage.after:
                 self._open(known, at)

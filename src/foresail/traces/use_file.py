@@ -1,0 +1,78 @@
+"""What happened to the tasks of shared machines, on disk: a Parquet file beside the event log."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from foresail.model.errors import InputError
+from foresail.traces.parquet import parquet_of
+
+USE: Final = pl.Schema(
+    {
+        "seconds": pl.Float64,
+        "what": pl.String,
+        "node": pl.String,
+        "job_id": pl.String,
+        "task": pl.Int64,
+        "run": pl.Int64,
+        "cpus_needed": pl.Float64,
+        "cpus_given": pl.Float64,
+        "memory_bytes": pl.Float64,
+    }
+)
+"""A row a change, in order: a task has changed its use, was throttled or released, was evicted, has
+completed, or has left for another reason; from then on it needs and has so much, or nothing any
+more after the last three. ``run`` counts the tasks that have started anywhere."""
+
+GONE: Final = ("completed", "evicted", "left")
+"""After these a task uses nothing."""
+
+
+def use_file(log: Path) -> Path:
+    """Where the use of the machines of a run is, by its event log."""
+    return log.with_suffix(".use.parquet")
+
+
+def write_use(use: pl.DataFrame, path: Path) -> None:
+    """Write it; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        use.write_parquet(partial)
+        partial.replace(path)
+    except (OSError, pl.exceptions.ComputeError) as error:
+        with suppress(OSError):
+            partial.unlink()
+        problem = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be written: {problem}", source=path) from error
+
+
+def read_use(log: Path) -> pl.DataFrame:
+    """The use of the machines of a run, by its event log.
+
+    Raises
+    ------
+    InputError
+        If there is none: its tasks did not share nodes.
+    """
+    path = use_file(log)
+    if not path.is_file():
+        raise InputError(
+            "there is no record of what tasks used",
+            source=path,
+            expected="a run of foresail simulate with --share-nodes and --events",
+        )
+    with parquet_of(path):
+        use = pl.read_parquet(path)
+    if use.schema != USE:
+        raise InputError("not the columns of a record of use", source=path, value=use.columns)
+    return use
