@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -50,6 +50,9 @@ class PreparationParameters:
     load
         Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
         the source on its own machine.
+    median_tasks
+        Median number of tasks of a population's jobs with five or more, then none of three or four.
+        None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four.
     wide
         What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
         Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's).
@@ -62,13 +65,14 @@ class PreparationParameters:
     part: Literal["run", "history"] = "run"
     slots: int = 150
     load: float | None = None
+    median_tasks: float | None = None
     wide: Literal["drop", "compress"] = "drop"
     most_tasks: int = 150
     compression: float = 441.0 / 150.0
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
-        require_positive(self, "load")
+        require_positive(self, "load", "median_tasks")
         require_choice(
             self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
         )
@@ -95,6 +99,8 @@ def halves(
     """
     if parameters.source is None:
         calibration = CALIBRATIONS[parameters.calibration]
+        if parameters.median_tasks is not None:
+            calibration = replace(calibration, few=0.0, tasks=parameters.median_tasks)
         jobs, load = calibrated(population, calibration, random), calibration.load
     else:
         log = load_workload(Path(parameters.source))
