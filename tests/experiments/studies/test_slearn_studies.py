@@ -9,13 +9,21 @@ from declared import require_claims_about_cases
 from foresail.control.policy import parse_policy
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.studies.slearn_bins import BinTrial
+from foresail.experiments.studies.slearn_regimes import RegimeTrial
+from foresail.experiments.studies.slearn_variability import VariabilityTrial
 from foresail.experiments.study import study_part
 from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 
 NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))
-REPLAYED = [name for name in NAMES if name not in ("slearn-bins",)]
+REPLAYED = ["slearn-dags", "slearn-estimates", "slearn-ratios", "slearn-speedups"]
 TINY = ("slearn(jobs=60)", "slearn(jobs=60,part=history)", 3)
+
+
+def test_the_published_figures_are_there():
+    """Every table and figure that tasks of generated traces can show, and the map of regimes."""
+    others = ["slearn-bins", "slearn-regimes", "slearn-variability"]
+    assert sorted([*REPLAYED, *others]) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,3 +91,39 @@ def test_bins_are_all_of_the_jobs():
     found = [BinTrial(*TINY, name).measure() for name in study.systems]
     assert sum(each["jobs_share"] for each in found) == pytest.approx(1.0)
     assert sum(each["work_share"] for each in found) == pytest.approx(1.0)
+
+
+def test_regimes_differ_in_what_is_known():
+    """Without variation over time history errs least; without any within jobs sampling does not."""
+    size = {"width": 10, "jobs": 80, "seed": 2}
+    for time, space, sampling_is_better in ((0.05, 1.0, False), (1.0, 0.05, True)):
+        found = {
+            system: RegimeTrial(system, job_variation=time, task_variation=space, **size).measure()
+            for system in ("history", "sampling", "both")
+        }
+        error = {system: each["error_median"] for system, each in found.items()}
+        assert (error["sampling"] < error["history"]) == sampling_is_better
+        assert found["history"]["misordered"] == 0.5
+        assert found["both"]["misordered"] == found["sampling"]["misordered"]
+        better = min(found[each]["completion_seconds"] for each in ("history", "sampling"))
+        assert found["both"]["of_better"] == found["both"]["completion_seconds"] / better
+
+
+def test_a_map_has_a_row_for_each_task_wise_variation():
+    """Rows of a map are groups that are run, and its measure is shown."""
+    study = study_part("slearn-regimes", [], quick=True).build()
+    for each in study.maps:
+        assert set(each.rows) <= set(study.groups)
+        assert study.measure(each.measure).name == each.measure
+
+
+def test_variation_is_as_calibrated():
+    """Over time more than over space; a history too short to judge by says nothing."""
+    history = "slearn(jobs=1250,part=history)"
+    over = {
+        where: VariabilityTrial(history, 1, where).measure()
+        for where in ("over time", "over space")
+    }
+    assert over["over space"]["p50"] < over["over time"]["p50"]
+    assert 0.5 < over["over space"]["time_exceeds"] <= 1.0
+    assert VariabilityTrial("slearn(jobs=20,part=history)", 1, "over time").measure() == {}
