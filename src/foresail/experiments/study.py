@@ -109,6 +109,28 @@ class PublishedClaim:
     margin: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class BestMap:
+    """A picture of who is best where: the study's axis across, groups of it upwards.
+
+    Parameters
+    ----------
+    title
+        The question that it answers.
+    measure
+        Of which the least mean is best.
+    axis
+        What the groups differ in.
+    rows
+        What the axis says of each group, by the group.
+    """
+
+    title: str
+    measure: str
+    axis: str
+    rows: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Study:
     """All that is known of a study before it is run.
@@ -131,6 +153,8 @@ class Study:
         What was published.
     notes
         Where this study differs from the published one, and what its source leaves open.
+    maps
+        Pictures of who is best where.
     """
 
     title: str
@@ -141,6 +165,7 @@ class Study:
     cases: tuple[GridPoint, ...]
     claims: tuple[PublishedClaim, ...]
     notes: tuple[str, ...] = ()
+    maps: tuple[BestMap, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.cases:

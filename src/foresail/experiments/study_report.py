@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
@@ -13,6 +14,7 @@ import polars as pl
 from foresail import __version__
 from foresail.experiments.study import Study
 from foresail.experiments.study_figures import figures_of
+from foresail.experiments.study_maps import map_table, maps_of
 from foresail.experiments.study_results import StudyResults
 from foresail.experiments.study_summary import Judgement, judge, summary
 from foresail.model.words import count, number
@@ -90,7 +92,7 @@ def report_of(
         runs,
         numbers,
         tuple(judge(study, runs, claim) for claim in study.claims),
-        figures_of(study, numbers),
+        (*maps_of(study, numbers), *figures_of(study, numbers)),
         runs.height,
         command,
         apart,
@@ -124,14 +126,20 @@ def as_markdown(report: StudyReport) -> str:
         for each in report.judgements
     ]
     lines += ["", _HOW, ""]
+    for each in study.maps:
+        headings, *rows = map_table(each, study, report.summary)
+        lines += [f"## {each.title}", "", *_table_lines(headings, rows), ""]
     for group in study.groups:
         headings, rows = group_table(report, group)
         lines += [f"## {group[0].upper() + group[1:]}", ""] if len(study.groups) > 1 else []
-        lines += [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
-        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-        lines += [""]
+        lines += [*_table_lines(headings, rows), ""]
     lines += [f"- {note}" for note in study.notes]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    head = [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
+    return [*head, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
 
 
 def group_table(report: StudyReport, group: str) -> tuple[list[str], list[list[str]]]:

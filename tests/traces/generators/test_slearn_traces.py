@@ -402,3 +402,15 @@ def test_width_may_follow_size():
     assert likeness(apart) < 0.5 < likeness(together) - 0.2
     with pytest.raises(InputError, match="from 0 to 1"):
         slearn(width_follows_size=1.5)
+
+
+def test_a_population_may_be_wider():
+    """The median of the wide jobs' widths is as asked for, and all else is the same mix."""
+    wide = slearn(jobs=1000, median_tasks=60.0)
+    width = wide.jobs["tasks"].to_numpy()
+    many = width[width >= 3]
+    assert many.min() >= 5
+    assert np.median(many) == pytest.approx(60.0, rel=0.3)
+    assert many.size / width.size == pytest.approx(0.8116, abs=0.05)
+    with pytest.raises(InputError, match="not positive"):
+        SLearnTracesParameters(median_tasks=0.0)

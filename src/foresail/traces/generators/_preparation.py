@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -53,6 +53,9 @@ class PreparationParameters:
     width_follows_size
         Of a population: how far, from 0 to 1, the jobs of names with large jobs are the wider ones.
         Published are the shares of jobs and work alone; 0 takes width and size as independent.
+    median_tasks
+        Median number of tasks of a population's jobs with five or more, then none of three or four.
+        None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four.
     wide
         What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
         Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's).
@@ -66,13 +69,14 @@ class PreparationParameters:
     slots: int = 150
     load: float | None = None
     width_follows_size: float = 0.0
+    median_tasks: float | None = None
     wide: Literal["drop", "compress"] = "drop"
     most_tasks: int = 150
     compression: float = 441.0 / 150.0
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
-        require_positive(self, "load")
+        require_positive(self, "load", "median_tasks")
         if not 0.0 <= self.width_follows_size <= 1.0:
             raise InputError(
                 "parameter out of range",
@@ -106,6 +110,8 @@ def halves(
     """
     if parameters.source is None:
         calibration = CALIBRATIONS[parameters.calibration]
+        if parameters.median_tasks is not None:
+            calibration = replace(calibration, few=0.0, tasks=parameters.median_tasks)
         follows = parameters.width_follows_size
         jobs, load = calibrated(population, calibration, random, follows), calibration.load
     else:

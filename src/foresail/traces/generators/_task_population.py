@@ -40,12 +40,18 @@ class Calibration:
     scatter
         How far the sizes of names lie about their mode, the modes (of small and of large jobs)
         being 2 apart; chosen so that the median of the windows' loads is near the published one.
+    few
+        Share of jobs of three or four tasks among those with three or more (section 5.3.5).
+    tasks
+        Median number of tasks of the others, before it is held between 5 and 150 (chosen).
     """
 
     time: tuple[float, float]
     space: tuple[float, float]
     load: float
     scatter: float
+    few: float = (0.5850 - 0.1884) / 0.8116
+    tasks: float = 15.0
 
 
 CALIBRATIONS: Final = MappingProxyType(
@@ -64,11 +70,8 @@ _THIN_SMALL: Final = 4.55 / 18.84
 _WIDE_SMALL: Final = 28.73 / 81.16
 _THIN_WORK: Final = 0.0542
 _WIDE_SMALL_WORK: Final = 0.06 / 94.58
-_THREE_OR_FOUR: Final = (0.5850 - 0.1884) / 0.8116
-"""Share among the wide jobs."""
 _ONE_TASK: Final = 0.6
 """Share among the thin jobs (chosen)."""
-_WIDTH_MEDIAN: Final = 15.0
 _WIDTH_LOG_DEVIATION: Final = 1.0
 _WIDTH_SCATTER: Final = 0.3
 
@@ -98,7 +101,7 @@ def calibrated(
     members = np.bincount(name)
     thin_name = _share_of_names(members, _THIN, random)
     thin = thin_name[name]
-    width = _widths(name, thin, random)
+    width = _widths(name, thin, calibration, random)
     centre = _centres(members, thin_name, calibration.scatter, random)
     if width_follows_size > 0.0:
         width = _following(width, ~thin, centre[name], width_follows_size)
@@ -166,13 +169,15 @@ def _centres(
     return centres
 
 
-def _widths(name: Integers, thin: Booleans, random: np.random.Generator) -> Integers:
+def _widths(
+    name: Integers, thin: Booleans, calibration: Calibration, random: np.random.Generator
+) -> Integers:
     names = int(name.max()) + 1
-    base = _WIDTH_MEDIAN * np.exp(_WIDTH_LOG_DEVIATION * random.standard_normal(names))
+    base = calibration.tasks * np.exp(_WIDTH_LOG_DEVIATION * random.standard_normal(names))
     scatter = np.exp(_WIDTH_SCATTER * random.standard_normal(name.size))
     many = np.clip(np.rint(base[name] * scatter), THIN_BELOW + 2, WIDEST)
     few = random.integers(THIN_BELOW, THIN_BELOW + 2, name.size)
-    wide = np.where(random.random(name.size) < _THREE_OR_FOUR, few, many)
+    wide = np.where(random.random(name.size) < calibration.few, few, many)
     one_or_two = np.where(random.random(name.size) < _ONE_TASK, 1, 2)
     return np.where(thin, one_or_two, wide).astype(np.int64)
 

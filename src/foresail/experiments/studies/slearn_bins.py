@@ -1,0 +1,90 @@
+"""Study ``slearn-bins``: which jobs gain, by width and size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from foresail.experiments.studies import _slearn as slearn
+from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.metrics.task_jobs import bins
+from foresail.model.registry import register
+
+_JOBS: Final = Measure("jobs_share", "of the jobs", "share")
+_WORK: Final = Measure("work_share", "of the work", "share")
+_PUBLISHED: Final = {
+    "thin, small": (10.54, 0.0455),
+    "wide, small": (1.86, 0.2873),
+    "thin, large": (0.80, 0.1429),
+    "wide, large": (1.38, 0.5243),
+}
+"""Published average speed-ups over 3Sigma on 2STrace, and shares of the jobs (table 9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinTrial:
+    """Jobs of one bin: their shares, and SLearn's speed-up over 3Sigma."""
+
+    workload: str
+    history: str
+    seed: int
+    bin: str
+
+    def measure(self) -> Mapping[str, float]:
+        """As above."""
+        of_trace = (self.workload, self.history, self.seed)
+        ours, theirs = (slearn.replayed(*of_trace, each) for each in (slearn.SLEARN, slearn.SIGMA))
+        first_task = slearn.first_tasks(ours)
+        size = np.add.reduceat(ours.stages.runtime_seconds, first_task[:-1])
+        found = bins(np.diff(first_task), size, slearn.completion(theirs), slearn.completion(ours))
+        one = next(each for each in found if each.name == self.bin)
+        return {
+            slearn.FASTER.name: one.speedup.average,
+            slearn.MEDIAN.name: one.speedup.median,
+            _JOBS.name: one.jobs_percent / 100.0,
+            _WORK.name: one.work_percent / 100.0,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BinParameters(slearn.SLearnStudyParameters):
+    """Parameters of ``slearn-bins``."""
+
+
+@register("study", "slearn-bins", parameters=BinParameters)
+def slearn_bins(parameters: BinParameters) -> Study:
+    """SLearn's speed-up over 3Sigma by width and size of the jobs (figure 8, table 9)."""
+    cases = [
+        GridPoint(trace.name, None, name, seed, BinTrial(trace.run, trace.history, seed, name))
+        for trace in slearn.traces(parameters)
+        for seed in range(parameters.seeds)
+        for name in _PUBLISHED
+    ]
+    return Study(
+        title="Which jobs gain from sampling, by width and size?",
+        source=f"{slearn.SOURCE}, figure 8 and table 9",
+        axis="",
+        measures=(slearn.FASTER, slearn.MEDIAN, _JOBS, _WORK),
+        drawn=(slearn.FASTER.name,),
+        cases=tuple(cases),
+        claims=_claims(slearn.wider("2strace")) + _claims(slearn.narrow("2strace")),
+        notes=(
+            "Thin: fewer than three tasks; small: below 1000 s of work.",
+            *slearn.notes(parameters),
+        ),
+    )
+
+
+def _claims(group: str) -> tuple[PublishedClaim, ...]:
+    claims = []
+    for name, (factor, share) in _PUBLISHED.items():
+        ours = Mean(slearn.FASTER.name, name, group)
+        said = f"{name} ({share:.1%} of the jobs; {group}): published speed-up {factor:g}"
+        if factor < 1.0:
+            claims.append(PublishedClaim(f"{said}, slower than under 3Sigma.", ours, 1.0))
+        else:
+            claims.append(PublishedClaim(f"{said}, faster than under 3Sigma.", 1.0, ours))
+    return tuple(claims)

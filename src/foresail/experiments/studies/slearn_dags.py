@@ -1,0 +1,87 @@
+"""Study ``slearn-dags``: what the first stage's tasks tell of the stages after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _slearn as slearn
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_HYBRID: Final = "slearn-dag"
+_OVER: Final = {slearn.SIGMA: 1.26, slearn.LAS: 2.15, slearn.POINT: 1.74}
+"""Published speed-ups of SLearn-DAG (figure 9)."""
+_NAMES: Final = {"": "GTrace19", "wider": "GTrace19, wider jobs"}
+
+
+@dataclass(frozen=True, slots=True)
+class DagParameters(slearn.SLearnStudyParameters):
+    """Parameters of ``slearn-dags``; ``jobs`` are DAGs."""
+
+    jobs: int = 900
+
+
+@register("study", "slearn-dags", parameters=DagParameters)
+def dags(parameters: DagParameters) -> Study:
+    """SLearn-DAG's speed-ups on chains of two to five stages (figure 9)."""
+    recipes = {
+        _NAMES[""]: f"dags={parameters.jobs}",
+        _NAMES["wider"]: f"dags={parameters.jobs},median_tasks={parameters.median_tasks:g}",
+    }
+    cases = [
+        GridPoint(
+            name,
+            None,
+            system,
+            seed,
+            slearn.TaskTrial(
+                f"slearn_dag({settings})",
+                f"slearn_dag({settings},part=history)",
+                seed,
+                system,
+                _HYBRID,
+                system,
+            ),
+        )
+        for name, settings in recipes.items()
+        for seed in range(parameters.seeds)
+        for system in (_HYBRID, slearn.SLEARN, *_OVER, slearn.FIFO, slearn.ORACLE)
+    ]
+    return Study(
+        title="What do the first stage's tasks tell of the stages after it?",
+        source=f"{slearn.SOURCE}, figure 9",
+        axis="",
+        measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
+        drawn=(slearn.FASTER.name,),
+        cases=tuple(cases),
+        claims=tuple(claim for name in reversed(recipes) for claim in _claims(name)),
+        notes=("Speed-ups are SLearn-DAG's over the system of the row.", *slearn.notes(parameters)),
+    )
+
+
+def _claims(group: str) -> list[PublishedClaim]:
+    def over(system: str) -> Mean:
+        return Mean(slearn.FASTER.name, system, group)
+
+    claims = [
+        PublishedClaim(
+            f"SLearn-DAG is faster than {system} (published: {factor:g} times; {group}).",
+            1.0,
+            over(system),
+        )
+        for system, factor in _OVER.items()
+    ]
+    claims += [
+        PublishedClaim(
+            f"... {_OVER[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).",
+            _OVER[slearn.SIGMA],
+            over(slearn.SIGMA),
+        ),
+        PublishedClaim(
+            "Half of its errors are below 33.9 %, of 3Sigma's below 47.2 %: it errs less "
+            f"({group}).",
+            *Mean(slearn.ERROR.name, _HYBRID, group).against(slearn.SIGMA),
+        ),
+    ]
+    return claims

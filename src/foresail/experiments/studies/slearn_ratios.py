@@ -1,0 +1,105 @@
+"""Study ``slearn-ratios``: how many tasks to sample, and of which jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _slearn as slearn
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_ADAPTIVE: Final = "adaptive"
+_PERCENT: Final = (1, 2, 3, 4, 5, 10)
+_THIN: Final = (2, 3, 4, 5, 6)
+_THIN_LIMIT: Final = "thin limit"
+
+
+@dataclass(frozen=True, slots=True)
+class RatioParameters(slearn.SLearnStudyParameters):
+    """Parameters of ``slearn-ratios``."""
+
+
+def _fixed(percent: int) -> str:
+    return f"{percent} %"
+
+
+def _below(thin: int) -> str:
+    return f"{_THIN_LIMIT} {thin}"
+
+
+_SYSTEMS: Final = {
+    **{_fixed(percent): f"slearn(pilot_percent={percent})" for percent in _PERCENT},
+    _ADAPTIVE: "slearn",
+    **{_below(thin): f"slearn(thin_below={thin})" for thin in _THIN},
+}
+
+
+@register("study", "slearn-ratios", parameters=RatioParameters)
+def ratios(parameters: RatioParameters) -> Study:
+    """Fixed ratios of pilots against learned ones, and the thin limit (tables 6 and 8)."""
+    cases = [
+        GridPoint(
+            trace.name,
+            None,
+            system,
+            seed,
+            slearn.TaskTrial(trace.run, trace.history, seed, policy, policy, slearn.SIGMA),
+        )
+        for trace in slearn.traces(parameters)
+        for seed in range(parameters.seeds)
+        for system, policy in _SYSTEMS.items()
+    ]
+    return Study(
+        title="How many tasks should be sampled, and of which jobs?",
+        source=f"{slearn.SOURCE}, tables 6 and 8",
+        axis="",
+        measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
+        drawn=(slearn.FASTER.name,),
+        cases=tuple(cases),
+        claims=tuple(
+            claim
+            for name in (slearn.wider, slearn.narrow)
+            for trace in slearn.TRACES
+            for claim in _claims(trace, name(trace))
+        ),
+        notes=("Speed-ups are those over 3Sigma.", *slearn.notes(parameters)),
+    )
+
+
+def _claims(trace: str, group: str) -> list[PublishedClaim]:
+    def of(system: str, name: str = slearn.COMPLETION.name) -> Mean:
+        return Mean(name, system, group)
+
+    claims = [
+        PublishedClaim(
+            f"The learned ratio does within 1 % as well as {percent} % of the tasks, or better "
+            f"({group}; taken as: within 2 %).",
+            *of(_ADAPTIVE).against(_fixed(percent)),
+            factor=1.02,
+        )
+        for percent in _PERCENT
+    ]
+    claims.append(
+        PublishedClaim(
+            f"With 10 % of the tasks errors are smaller than with 1 % ({group}).",
+            *of(_fixed(10), slearn.ERROR.name).against(_fixed(1)),
+        )
+    )
+    if trace == "2strace":
+        claims.append(
+            PublishedClaim(
+                "A thin limit of 6 is worse than one of 3 (published speed-ups over 3Sigma: 0.84 "
+                f"against 1.28; {group}).",
+                *of(_below(3)).against(_below(6)),
+            )
+        )
+    else:
+        claims.append(
+            PublishedClaim(
+                f"The thin limit hardly matters (published: within 3 %, from 3 to 6; {group}).",
+                *of(_below(6)).against(_below(3)),
+                factor=1.03,
+            )
+        )
+    return claims

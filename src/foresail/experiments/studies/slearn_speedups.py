@@ -1,0 +1,109 @@
+"""Study ``slearn-speedups``: how much sooner jobs end if their first tasks tell their runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.experiments.studies import _slearn as slearn
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_OTHERS: Final = (
+    *(slearn.SIGMA, slearn.SIGMA_THIN, slearn.POINT, slearn.LAS, slearn.FIFO),
+    *(slearn.ORACLE, slearn.JOINT),
+)
+_OVER: Final = {
+    "2strace": {slearn.SIGMA: 1.28, slearn.SIGMA_THIN: 1.26, slearn.POINT: 1.42, slearn.LAS: 1.91},
+    "gtrace11": {slearn.SIGMA: 1.56, slearn.SIGMA_THIN: 1.55, slearn.POINT: 2.17, slearn.LAS: 1.65},
+    "gtrace19": {slearn.SIGMA: 1.32, slearn.SIGMA_THIN: 1.32, slearn.POINT: 1.54, slearn.LAS: 1.72},
+}
+"""Published speed-ups of SLearn (figure 6), by calibration and baseline."""
+_FIFO_2S: Final = 3.29
+_ORACLE_2S: Final = 0.79
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedupParameters(slearn.SLearnStudyParameters):
+    """Parameters of ``slearn-speedups``."""
+
+
+@register("study", "slearn-speedups", parameters=SpeedupParameters)
+def speedups(parameters: SpeedupParameters) -> Study:
+    """SLearn's speed-up over every baseline on three traces (figure 6)."""
+    cases = [
+        GridPoint(
+            trace.name,
+            None,
+            system,
+            seed,
+            slearn.TaskTrial(trace.run, trace.history, seed, system, slearn.SLEARN, system),
+        )
+        for trace in slearn.traces(parameters)
+        for seed in range(parameters.seeds)
+        for system in (slearn.SLEARN, *_OTHERS)
+    ]
+    return Study(
+        title="How much sooner do jobs end if their first tasks tell how long they take?",
+        source=f"{slearn.SOURCE}, figure 6",
+        axis="",
+        measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.WAITING),
+        drawn=(slearn.FASTER.name, slearn.MEDIAN.name),
+        cases=tuple(cases),
+        claims=tuple(
+            claim
+            for name in (slearn.wider, slearn.narrow)
+            for trace in slearn.TRACES
+            for claim in _claims(trace, name(trace))
+        ),
+        notes=("Speed-ups are SLearn's over the system of the row.", *slearn.notes(parameters)),
+    )
+
+
+def _claims(trace: str, group: str) -> list[PublishedClaim]:
+    def over(system: str) -> Mean:
+        return Mean(slearn.FASTER.name, system, group)
+
+    published = _OVER[trace]
+    claims = [
+        PublishedClaim(
+            f"SLearn is faster than {system} (published: {factor:g} times; {group}).",
+            1.0,
+            over(system),
+        )
+        for system, factor in published.items()
+    ]
+    claims += [
+        PublishedClaim(
+            f"... {published[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).",
+            published[slearn.SIGMA],
+            over(slearn.SIGMA),
+        ),
+        PublishedClaim(
+            f"Point-Est is slower than 3Sigma ({group}).", over(slearn.SIGMA), over(slearn.POINT)
+        ),
+        PublishedClaim(
+            f"Nothing is as slow as FIFO ({group}).", over(slearn.LAS), over(slearn.FIFO)
+        ),
+        PublishedClaim(f"The oracle is faster than SLearn ({group}).", over(slearn.ORACLE), 1.0),
+        PublishedClaim(
+            "Ours: what joins history with pilots loses by no more than noise (taken as: 2 %; "
+            f"{group}).",
+            over(slearn.JOINT),
+            1.02,
+        ),
+    ]
+    if trace == "2strace":
+        claims += [
+            PublishedClaim(
+                f"SLearn is {_FIFO_2S:g} times as fast as FIFO ({group}).",
+                _FIFO_2S,
+                over(slearn.FIFO),
+            ),
+            PublishedClaim(
+                f"SLearn is {_ORACLE_2S:g} times as fast as the oracle, or nearer ({group}).",
+                _ORACLE_2S,
+                over(slearn.ORACLE),
+            ),
+        ]
+    return claims
