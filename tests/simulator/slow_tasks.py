@@ -33,6 +33,7 @@ class SlowRules:
     work_conserving: bool = True
     trials: int = 100
     seed: int = 0
+    wrong_queue_risk: float | None = None  # of a predictor that knows the truth; None: not asked
 
 
 @dataclass
@@ -106,6 +107,7 @@ class _Run:
         self.ends = [math.nan] * len(jobs)
         self.asked = 0
         self.outcomes: dict[int, list[float]] = {}
+        self.believed: dict[tuple[bool, int], int] = {}  # claims a spread, queue: jobs that ended
 
     def step(self) -> None:
         times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
@@ -166,15 +168,33 @@ class _Run:
             if percent is None:
                 percent = job.ratio = self.ratio()
             pilots = max(1, math.floor(percent * len(first) / 100))
+            drawn_first = list(first)
             for i in range(pilots):
                 other = i + int(drawn(rules.seed, job.number, i) * (len(first) - i))
-                first[i], first[other] = first[other], first[i]
-            job.pilots = set(first[:pilots])
-            job.sampling = True
-            job.queue = 1
+                drawn_first[i], drawn_first[other] = drawn_first[other], drawn_first[i]
+            if self.is_proved(job):
+                job.ratio = 0
+                job.estimate = job.size
+                job.queue = self.queue_of(job.size)
+            else:
+                job.pilots = set(drawn_first[:pilots])
+                first = drawn_first
+                job.sampling = True
+                job.queue = 1
         job.waiting = first
         job.opened.add(0)
         self.open_stages(job)
+
+    def belief(self, job: _Job) -> tuple[bool, int]:
+        """Whether the first stage's mean has a logarithm, and the queue of the truth."""
+        return sum(job.stages[0].runtimes) > 0, self.queue_of(job.size)
+
+    def is_proved(self, job: _Job) -> bool:
+        """The truth was right about all jobs; five are taken to have been wrong besides."""
+        if self.rules.wrong_queue_risk is None:
+            return False
+        right = self.believed.get(self.belief(job), 0)
+        return 1 - right / (right + 5) <= self.rules.wrong_queue_risk
 
     def open_stages(self, job: _Job) -> None:
         for number, stage in enumerate(job.stages):
@@ -196,11 +216,17 @@ class _Run:
             if len(job.told) == len(job.pilots):
                 each = (fmean if self.rules.statistic == "mean" else median)(job.told)
                 first = len(job.stages[0].runtimes)
-                job.estimate = each * first * (1 + (job.tasks - first) / first)
+                if self.rules.wrong_queue_risk is None or job.tasks == first:
+                    job.estimate = each * first * (1 + (job.tasks - first) / first)
+                else:  # the later stages are as far off what is believed as the first one
+                    believed = sum(job.stages[0].runtimes)
+                    ratio = each * first / believed if believed else 1.0
+                    job.estimate = each * first + ratio * (job.size - believed)
                 job.sampling = False
                 job.queue, job.entered = self.queue_of(job.estimate), now
         if len(job.done) == job.tasks:
             self.ends[job.number] = now
+            self.believed[self.belief(job)] = self.believed.get(self.belief(job), 0) + 1
             if job.ratio and job.size > 0:
                 last = self.outcomes.setdefault(job.ratio, [])
                 last.append((now - job.submit) / job.size)

@@ -174,6 +174,24 @@ def test_what_history_knows_better_is_not_sampled() -> None:
     assert result.estimated[1] == 100.0
 
 
+def test_a_history_that_has_proved_itself_spares_pilots() -> None:
+    """Jobs alike, that history is right about: sampled until as many are known as are doubted."""
+    before = workload_of(one_stage(*((0.0, (10.0,) * 4),) * 9), 40)
+    now = workload_of(one_stage(*((100.0 * number, (10.0,) * 4) for number in range(8))), 4)
+    policy = parse_policy("slearn(source=proved),history(features=[stage])")
+    result = replay_task_arrays(now, policy, before)
+    assert result.pilots.tolist() == [1] * 5 + [0] * 3
+
+
+def test_a_history_that_errs_does_not_move_what_pilots_tell() -> None:
+    """Sure of 1000 s, and wrong by a factor of a hundred each time: pilots are believed."""
+    before = workload_of(one_stage(*((0.0, (1000.0,) * 4),) * 400), 1600)
+    jobs = one_stage(*((2000.0 + 100.0 * number, (9.0, 11.0) * 4) for number in range(12)))
+    policy = parse_policy("slearn(statistic=log_posterior),history(features=[stage])")
+    estimates = replay_task_arrays(workload_of(jobs, 8), policy, before).estimate
+    np.testing.assert_allclose(estimates, 80.0, rtol=0.15)
+
+
 @st.composite
 def stages(draw: st.DrawFn) -> tuple[SlowStage, ...]:
     made = []
@@ -204,6 +222,7 @@ RULES = st.builds(
     work_conserving=st.booleans(),
     trials=st.integers(1, 3),
     seed=st.integers(0, 3),
+    wrong_queue_risk=st.sampled_from([None, 0.5, 0.8, 0.9]),
 )
 
 
@@ -237,10 +256,14 @@ def policy_of(rules: SlowRules) -> str:
     if rules.source == "arrival":
         return "task_fifo"
     percent = "none" if rules.pilot_percent is None else rules.pilot_percent
+    risk, source, predictor = rules.wrong_queue_risk, "", ""
+    if risk is not None:
+        source, predictor = f"source=proved,wrong_queue_risk={risk},", ",clairvoyant"
     return (
-        f"slearn({shared},thin_below={rules.thin_below},pilot_percent={percent},"
+        f"slearn({source}{shared},thin_below={rules.thin_below},pilot_percent={percent},"
         f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"
         f"work_conserving={rules.work_conserving},trials={rules.trials},seed={rules.seed})"
+        f"{predictor}"
     )
 
 

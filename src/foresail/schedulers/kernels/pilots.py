@@ -43,12 +43,14 @@ ASKED: Final = 7
 VARIATION: Final = 8
 VARIATION_JOBS: Final = 9
 CHOOSES: Final = 10
-PILOT_NUMBERS: Final = 11
+RISK: Final = 11
+PILOT_NUMBERS: Final = 12
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
-jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled."""
+jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled; how
+likely history may be wrong about a job's queue if the job is not sampled (negative: all are)."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -73,16 +75,26 @@ _UNIT: Final = 2.0**-53
 
 
 class Pilots(NamedTuple):
-    """Rules and memory of sampling: ``numbers`` as above, and ``scores``, a row per ratio from 0.
+    """Rules and memory of sampling.
 
-    Shapes (PILOT_NUMBERS,) and (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
+    Parameters
+    ----------
+    numbers
+        As above; shape (PILOT_NUMBERS,).
+    scores
+        A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
+    proved
+        What history turned out to be worth (``proved_history``).
     """
 
     numbers: Floats
     scores: Floats
+    proved: Floats
 
 
-PILOTS = types.NamedTuple((types.float64[::1], types.float64[:, ::1]), Pilots)
+PILOTS = types.NamedTuple(
+    (types.float64[::1], types.float64[:, ::1], types.float64[:, ::1]), Pilots
+)
 
 
 def no_outcomes(kept: int) -> Floats:

@@ -23,6 +23,7 @@ from foresail.schedulers.kernels.pilots import (
     CHOOSES,
     PERCENT,
     PILOTS,
+    RISK,
     ROUNDING,
     SEED,
     Pilots,
@@ -35,6 +36,12 @@ from foresail.schedulers.kernels.pilots import (
     ratio_percent,
     task_seconds,
     total_seconds,
+)
+from foresail.schedulers.kernels.proved_history import (
+    chance_of_queue,
+    learn_error,
+    learn_queue,
+    proved_variance,
 )
 from foresail.schedulers.kernels.task_queues import (
     QUEUE_COLUMNS,
@@ -159,6 +166,25 @@ def _sample(at: TaskJobs, job: int) -> int:
 
 
 @part
+def _predicted(row: Floats) -> float:
+    """Seconds of all tasks of a job as the predictor has them."""
+    return float(row[PRIOR] * row[FIRST_TASKS] + row[OTHERS])
+
+
+@part
+def _history_does(at: TaskJobs, row: Floats, pilots: int) -> bool:
+    """Whether a job is put into a queue by history, without its pilots."""
+    numbers = at.pilots.numbers
+    if numbers[CHOOSES] != 0.0:
+        return history_is_surer(numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots)
+    if numbers[RISK] < 0.0 or not math.isfinite(_predicted(row)):
+        return False
+    queue = queue_of(at.queues.rules, at.queues.costs.size, _predicted(row))
+    right = chance_of_queue(at.pilots.proved, row[LOG_PRIOR_VARIANCE], queue)
+    return bool(1.0 - right <= numbers[RISK])
+
+
+@part
 def submit_job(
     at: TaskJobs, job: int, ordinal: int, first_order: Integers, tasks: int, now: float
 ) -> None:
@@ -193,10 +219,7 @@ def submit_job(
     pilots = 0
     if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
-        numbers = at.pilots.numbers
-        if numbers[CHOOSES] != 0.0 and history_is_surer(
-            numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots
-        ):
+        if _history_does(at, row, pilots):
             source = PREDICTION
             row[RATIO] = 0.0
     if source == SAMPLING and pilots > 0:
@@ -206,7 +229,7 @@ def submit_job(
         return
     queue = 0
     if source == PREDICTION:
-        row[ESTIMATE] = row[PRIOR] * row[FIRST_TASKS] + row[OTHERS]
+        row[ESTIMATE] = _predicted(row)
         row[ESTIMATED] = now
         if tasks >= way[THIN_BELOW]:
             queue = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
@@ -270,7 +293,12 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
         at.pilots.numbers,
         told[: int(row[PILOTS_OF_JOB])],
         at.work,
-        Prior(row[PRIOR], row[PRIOR_VARIANCE], row[LOG_PRIOR], row[LOG_PRIOR_VARIANCE]),
+        Prior(
+            row[PRIOR],
+            row[PRIOR_VARIANCE],
+            row[LOG_PRIOR],
+            proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE]),
+        ),
         int(row[ORDINAL]),
     )
     first = row[FIRST_TASKS]
@@ -281,9 +309,23 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
 
 
 @part
+def _judge_history(at: TaskJobs, row: Floats) -> None:
+    """Note how what was believed of a job that has ended has turned out."""
+    log_variance, proved = row[LOG_PRIOR_VARIANCE], at.pilots.proved
+    if row[FIRST_SECONDS] > 0.0 and math.isfinite(row[LOG_PRIOR]):
+        mean = row[FIRST_SECONDS] / row[FIRST_TASKS]
+        learn_error(proved, log_variance, math.log(mean) - row[LOG_PRIOR])
+    if math.isfinite(_predicted(row)):
+        rules, queues = at.queues.rules, at.queues.costs.size
+        queue = queue_of(rules, queues, _predicted(row))
+        learn_queue(proved, log_variance, queue, queue == queue_of(rules, queues, row[SECONDS]))
+
+
+@part
 def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
-    """All tasks of a job have ended: its ratio of pilots is judged."""
+    """All tasks of a job have ended: its ratio of pilots is judged, and what was believed of it."""
     row = at.queues.jobs[job]
+    _judge_history(at, row)
     learn_variation(at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES])
     if row[RATIO] > 0.0 and row[SECONDS] > 0.0:
         learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
-from foresail.schedulers.kernels import pilots, task_queues
+from foresail.schedulers.kernels import pilots, proved_history, task_queues
 from foresail.schedulers.kernels.task_jobs import (
     ARRIVAL_ORDER,
     JOB_COLUMNS,
@@ -106,7 +106,11 @@ class CompiledTaskScheduler(NamedTuple):
             task_queues.empty_queues(
                 self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
             ),
-            pilots.Pilots(self.pilots.copy(), pilots.no_outcomes(self.outcomes_kept)),
+            pilots.Pilots(
+                self.pilots.copy(),
+                pilots.no_outcomes(self.outcomes_kept),
+                proved_history.nothing_proved(self.costs.size),
+            ),
             self.way.copy(),
             np.zeros(max(widest, RESAMPLES)),
         )

@@ -37,7 +37,12 @@ class SLearnParameters(QueueParameters):
     source
         What a job is estimated from: its ``pilots``, or whichever is expected to err less
         (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
-        history if its variance is below that of tasks over the number of pilots).
+        history if its variance is below that of tasks over the number of pilots), or history
+        where it has proved itself (``proved``).
+    wrong_queue_risk
+        With ``proved``: how often beliefs like the one about a job may have pointed to a wrong
+        queue, for the job not to be sampled; its pilots would delay it for longer than a wrong
+        queue now and then does.
     pilot_percent
         Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
         given.
@@ -52,7 +57,7 @@ class SLearnParameters(QueueParameters):
     later_stages
         What the stages after the first are taken to last: each task as long as those of the first
         (``sampled``), or as the predictor says, corrected by how wrong it was of the first
-        (``history``; so too with the posteriors).
+        (``history``; so too with the posteriors, and where history may do without pilots).
     thin_below
         Jobs of fewer tasks go to the first queue, without being sampled.
     dedicated_sampling_queue
@@ -66,7 +71,8 @@ class SLearnParameters(QueueParameters):
         Of the draw of pilots.
     """
 
-    source: Literal["pilots", "surer"] = "pilots"
+    source: Literal["pilots", "surer", "proved"] = "pilots"
+    wrong_queue_risk: float = 0.5
     pilot_percent: float | None = None
     rounding: Literal["floor", "ceil", "round"] = "floor"
     statistic: Literal["mean", "median", "bootstrap", "posterior", "log_posterior"] = "mean"
@@ -85,6 +91,8 @@ class SLearnParameters(QueueParameters):
         require(
             percent is None or 0.0 < percent <= 100.0, "pilot_percent", percent, "above 0, to 100"
         )
+        risk = self.wrong_queue_risk
+        require(0.0 <= risk <= 1.0, "wrong_queue_risk", risk, "from 0 to 1")
         require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
         require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
         require(self.trials >= 1, "trials", self.trials, "1 or more")
@@ -113,10 +121,12 @@ class SLearn(TaskScheduler):
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
+        proved = parameters.source == "proved"
+        numbers[pilots.RISK] = parameters.wrong_queue_risk if proved else -1.0
         asks = (
             parameters.statistic in {"posterior", "log_posterior"}
             or parameters.later_stages == "history"
-            or parameters.source == "surer"
+            or parameters.source != "pilots"
         )
         super().__init__(
             CompiledTaskScheduler(
