@@ -16,6 +16,7 @@ from foresail.model import decision, event
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.option import Option
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
 from foresail.model.reason import AlikeReasons
@@ -52,6 +53,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     Outcome: {**_WHOLE_JOB, "used": {}},
     Cluster: {"shared": False},
     Stage: {"together": True},
+    Job: {"options": []},
     records.Manifest: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
@@ -221,6 +223,7 @@ class _JobFields(pydantic.BaseModel):
     value: DeadlineValue | DecayingValue | None
     attributes: dict[str, str]
     preference: Preference | None = None
+    options: tuple[Option, ...] = ()
 
     def job(self) -> Job:
         values = {name: getattr(self, name) for name in type(self).model_fields}

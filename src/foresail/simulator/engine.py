@@ -12,6 +12,7 @@ import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.model.allocation import Allocation, unit_of
+from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
@@ -97,6 +98,13 @@ def simulate_events(
     def job_of(job_id: str) -> Job:
         return controller.submitted_job(job_id).job
 
+    if workload.has_own_requests and not workload.options:
+        raise InputError(
+            "requests of jobs are not read",
+            source=workload.meta.source,
+            field="strl",
+            expected="run_scenario, which reads them",
+        )
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:
         use = real_use(workload, controller.cluster)
