@@ -7,19 +7,9 @@ from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from small_cluster import in_parts, workload
+from scenario.small_cluster import asking, in_parts
 
 PLANNING = "tetrisched(window_slots=8,slot_seconds=5),requested"
-
-
-def asking(text, of="4", made=None, **columns):
-    """The workload, of which one job (two tasks, 5 s, submitted at 3 s) asks for itself."""
-    made = workload() if made is None else made
-    said = {
-        name: pl.when(pl.col("job_id") == of).then(pl.lit(value)).alias(name)
-        for name, value in {"strl": text, **columns}.items()
-    }
-    return made.with_jobs(made.jobs.with_columns(**said))
 
 
 def run(jobs, policy=PLANNING, **options):

@@ -4,7 +4,7 @@ import pytest
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.model.option import Option, OptionPart
+from foresail.model.option import OptionPart, PlacementOption
 from foresail.strl.own_requests import RequestPlaces, own_options
 from planning_problems import racks
 
@@ -15,7 +15,7 @@ ALL = (*GPU, "n21", "n22")
 
 def option(nodes, tasks, slowdown, *starts):
     """An option of one set of nodes."""
-    return Option((OptionPart(nodes, tasks),), slowdown, starts)
+    return PlacementOption((OptionPart(nodes, tasks),), slowdown, starts)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def option(nodes, tasks, slowdown, *starts):
         ),
         (
             "min(nCk(r1, 1, 0, 10, 4), nCk(r2, 1, 0, 10, 2))",
-            [Option((OptionPart(GPU, 1), OptionPart(ALL[2:], 1)), 1.0, ((0.0, 2.0),))],
+            [PlacementOption((OptionPart(GPU, 1), OptionPart(ALL[2:], 1)), 1.0, ((0.0, 2.0),))],
         ),
     ],
 )

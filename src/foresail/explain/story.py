@@ -16,7 +16,7 @@ from foresail.model.decision import Instruction, Placement, Preempt, Start, With
 from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
@@ -350,7 +350,7 @@ def _of_submission(job: Job) -> str:
     return f"Submitted{user}: {count(job.tasks, 'task')}, {cpus}, {limit}{deadline}{after}.{best}"
 
 
-def _of_option(option: Option) -> str:
+def _of_option(option: PlacementOption) -> str:
     where = " and ".join(
         f"{count(part.tasks, 'task')} on {listed(part.nodes)}" for part in option.parts
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from foresail.model.construction import quickly_made
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, ValueFunction
@@ -83,7 +83,7 @@ class Job:
     value: ValueFunction | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     preference: Preference | None = None
-    options: tuple[Option, ...] = ()
+    options: tuple[PlacementOption, ...] = ()
 
     @property
     def cpus(self) -> float:

@@ -26,7 +26,7 @@ class OptionPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PlacementOption:
     """One of the places where all tasks of a job may run.
 
     Parameters
@@ -70,7 +70,7 @@ class Option:
         return len(tasks) <= len(places) and _all_have_places(tasks, places)
 
 
-def option_of(options: Sequence[Option], placement: Placement) -> Option | None:
+def option_of(options: Sequence[PlacementOption], placement: Placement) -> PlacementOption | None:
     """The quickest of the options that a placement is one of; None if it is none of them."""
     held = [option for option in options if option.holds(placement)]
     return min(held, key=lambda option: option.slowdown, default=None)

@@ -16,7 +16,7 @@ from foresail.model import decision, event
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
 from foresail.model.reason import AlikeReasons
@@ -223,7 +223,7 @@ class _JobFields(pydantic.BaseModel):
     value: DeadlineValue | DecayingValue | None
     attributes: dict[str, str]
     preference: Preference | None = None
-    options: tuple[Option, ...] = ()
+    options: tuple[PlacementOption, ...] = ()
 
     def job(self) -> Job:
         values = {name: getattr(self, name) for name in type(self).model_fields}

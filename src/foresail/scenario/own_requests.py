@@ -9,7 +9,7 @@ import polars as pl
 from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.protocols import capabilities_of_scheduler
 from foresail.strl.own_requests import RequestPlaces, own_options
 from foresail.traces.workload import Workload
@@ -50,7 +50,7 @@ def with_options(workload: Workload, cluster: Cluster) -> Workload:
         If one is wrong: names the job and what was expected there.
     """
     places = RequestPlaces.of(cluster)
-    known: dict[tuple[str, int], tuple[Option, ...]] = {}
+    known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
     options = {}
     asking = workload.jobs.filter(pl.col("strl").is_not_null())
     columns = ("job_id", "strl", "tasks", "preferred", "value")

@@ -17,7 +17,7 @@ from typing import Final
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.model.option import Option, OptionPart
+from foresail.model.option import OptionPart, PlacementOption
 from foresail.strl.expression import (
     Barrier,
     Expression,
@@ -82,7 +82,7 @@ class RequestPlaces:
         return cls(frozenset(nodes), MappingProxyType(sets), True)
 
 
-def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[Option, ...]:
+def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[PlacementOption, ...]:
     """The options that a job's own request gives it, in the order of the text.
 
     Parameters
@@ -219,7 +219,7 @@ def _at_once(ways: Sequence[_Way]) -> _Way:
     return replace(ways[0], parts=parts, value=min(way.value for way in ways))
 
 
-def _option(ways: Iterable[_Way], shortest: float) -> Option:
+def _option(ways: Iterable[_Way], shortest: float) -> PlacementOption:
     """What is said of one place; of several ways to start there at a time, the best counts."""
     ways = list(ways)
     if len({way.duration_seconds for way in ways}) > 1:
@@ -230,7 +230,7 @@ def _option(ways: Iterable[_Way], shortest: float) -> Option:
     for way in ways:
         starts[way.start_seconds] = max(way.value, starts.get(way.start_seconds, 0.0))
     slowdown = ways[0].duration_seconds / shortest
-    return Option(ways[0].parts, slowdown, tuple(sorted(starts.items())))
+    return PlacementOption(ways[0].parts, slowdown, tuple(sorted(starts.items())))
 
 
 def _require_few(ways: int) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foresail.kernels import columns
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
@@ -114,7 +114,7 @@ class Workload:
     nodes: pl.DataFrame | None = None
     tasks: pl.DataFrame | None = None
     usage: pl.DataFrame | None = None
-    options: Mapping[str, tuple[Option, ...]] = field(default_factory=dict)
+    options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.jobs.height

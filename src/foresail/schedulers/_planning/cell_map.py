@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
-from foresail.model.option import Option
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 from foresail.schedulers._placing import NodesByPreference, tasks_within
@@ -50,7 +50,7 @@ class Space:
     cells: int
     slowdown: float
     parts: tuple[int, ...] = ()
-    option: Option | None = None
+    option: PlacementOption | None = None
 
 
 class CellMap:
@@ -161,7 +161,7 @@ class CellMap:
             self._spaces[key] = self._preferred_first(*key)
         return self._spaces[key]
 
-    def _spaces_of(self, job: Job, option: Option) -> Iterator[Space]:
+    def _spaces_of(self, job: Job, option: PlacementOption) -> Iterator[Space]:
         """The set of places of an option; on a cluster without named nodes, those of it."""
         if not self.has_nodes:
             for name in option.parts[0].nodes:
