@@ -199,3 +199,25 @@ def test_a_full_disk_is_one_sentence_and_status_2(tmp_path):
     again = [sys.executable, "-c", start, "run", "--resume", "here"]
     assert subprocess.run(again, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert (tmp_path / "marks").read_text() == "once\n" * 6
+
+
+def test_a_job_with_strl_of_its_own_starts_when_that_says(foresail, tmp_path):
+    """Not before a second has passed, though nothing else runs; another scheduler refuses it."""
+    (tmp_path / "jobs.toml").write_text(
+        '[[job]]\nname = "later"\ncommand = "true"\nrequested_time = "5 s"\n'
+        'strl = "nCk(all, 1, 1s, 5s, 3)"\n'
+    )
+    planner = "tetrisched(slot_seconds=1,cycle_seconds=1),requested"
+    status, out, _ = foresail(
+        "run", "jobs.toml", "--directory", "here", "--cpus", "1", "--policy", planner
+    )
+    assert (status, "1 completed" in out) == (0, True)
+    (row,) = read_schedule(tmp_path / "here" / "schedule.parquet").jobs.iter_rows(named=True)
+    assert row["start_seconds"] - row["submit_seconds"] >= 1.0
+    _, told, _ = foresail("explain", "here", "later")
+    assert "By its own STRL it runs with 1 task on all, worth 3 from 1 s on." in " ".join(
+        told.split()
+    )
+    status, _, error = foresail("run", "jobs.toml", "--directory", "there", "--cpus", "1")
+    assert status == 2
+    assert "jobs.toml, line 1, field 'strl': this scheduler would start the job when" in error

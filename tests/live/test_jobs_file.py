@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.live.jobs_file import CommandJob, InvalidJobs, JobLines, read_jobs
+from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError, InputError
+from foresail.strl.own_requests import RequestPlaces
 from foresail.traces.durations import parse_duration
 
 TOML = """
@@ -264,3 +266,32 @@ def test_durations_that_could_be_misread_are_refused(text):
     """The message says what would be accepted."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
+
+
+def test_a_request_of_its_own_is_read_and_kept(tmp_path):
+    """It is text in the file and on disk, options in what the scheduler is given."""
+    places = RequestPlaces.of(Cluster.of_processors(2))
+    text = '[[job]]\ncommand = "date"\ncpus = 2\nstrl = "nCk(all, 2, 1min, 10s, 3)"\n'
+    (job,) = read_jobs(written(tmp_path, "jobs.toml", text), 2, tmp_path, places)
+    assert CommandJob.from_json(job.to_json()) == job
+    (option,) = job.specification(5.0).options
+    assert (option.parts[0].nodes, option.starts) == (("all",), ((60.0, 3.0),))
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (
+            RequestPlaces.of(Cluster.of_processors(2)),
+            "jobs.csv, line 2, field 'strl': an unknown name (line 1, column 5 of the request) "
+            "(found 'gpu'); expected",
+        ),
+        (None, "jobs.csv, line 2, field 'strl': this scheduler would start the job when"),
+    ],
+)
+def test_a_wrong_request_is_told_with_its_line(tmp_path, places, words):
+    """One that cannot be read, and any under a scheduler that would not keep to it."""
+    path = written(tmp_path, "jobs.csv", 'command,strl\ndate,"nCk(gpu, 1, 0, 10s, 3)"\n')
+    with pytest.raises(InvalidJobs) as raised:
+        read_jobs(path, 2, tmp_path, places)
+    assert words in str(raised.value)

@@ -35,6 +35,16 @@ def workload(after: dict[str, str] | None = None) -> Workload:
     return Workload(jobs_table(given), WorkloadMeta("small", "hand", 4), NODES)
 
 
+def asking(text: str, of: str = "4", made: Workload | None = None, **columns: object) -> Workload:
+    """The workload, of which one job (two tasks, 5 s, submitted at 3 s) asks for itself in STRL."""
+    made = workload() if made is None else made
+    said = {
+        name: pl.when(pl.col("job_id") == of).then(pl.lit(value)).alias(name)
+        for name, value in {"strl": text, **columns}.items()
+    }
+    return made.with_jobs(made.jobs.with_columns(**said))
+
+
 def in_parts() -> Workload:
     """The jobs, of which the third has maps and a reduce that start apart."""
     tasks = [("3", "map", None, task, 10.0 + task, None, None) for task in range(3)]

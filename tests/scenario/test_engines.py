@@ -25,12 +25,16 @@ from foresail.scenario.learned_before import HistoryWorkload, SavedState
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import history, in_parts, workload
+from scenario.small_cluster import asking, history, in_parts, workload
 
 PLAIN = Scenario(workload(), parse_policy("easy,recent"))
 NEEDING = {
     Need.PLACES: {"place": "nodes"},
     Need.DEPENDENCIES: {"workload": workload({"2": "1"})},
+    Need.OWN_REQUESTS: {
+        "workload": asking("nCk(all, 2, 0, 5, 1)"),
+        "policy": parse_policy("tetrisched,requested"),
+    },
     Need.ANY_POLICY: {"policy": parse_policy("prio")},
     Need.EVENT_LOG: {"event_log": "events.jsonl"},
     Need.LEARNED_BEFORE: {"learned_before": HistoryWorkload(history())},

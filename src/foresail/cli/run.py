@@ -123,7 +123,9 @@ def _begin(
     from foresail.live.learned import require_learnable
     from foresail.live.run_directory import RunDirectory, RunSettings
     from foresail.live.submissions import LineInput
+    from foresail.model.cluster import Cluster
     from foresail.scenario.engines import engine_of
+    from foresail.scenario.own_requests import places_of_requests
     from foresail.scenario.scenario import Scenario
 
     scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
@@ -143,13 +145,14 @@ def _begin(
     )
     if learned is not None:
         require_learnable(settings.policy, learned)
-    accepted = [] if from_input else read_jobs(Path(jobs), width, Path.cwd())
+    places = places_of_requests(scenario.policy, Cluster.of_processors(width))
+    accepted = [] if from_input else read_jobs(Path(jobs), width, Path.cwd(), places)
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:
         return run, None
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source))
+    return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source, places))
 
 
 def _digest(path: Path) -> str:

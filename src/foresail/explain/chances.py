@@ -30,6 +30,8 @@ class PlannedSlowdowns:
 
     def of(self, job: Job, placement: Placement) -> float:
         """The job's own slowdown, or 1 where its preference is given."""
+        if job.options:
+            return self._of_options(job, placement)
         preference = job.preference
         if preference is None or not self._has_nodes:
             return 1.0
@@ -41,6 +43,20 @@ class PlannedSlowdowns:
             values = {node.attributes.get(preference.names[0]) for node, _, _ in anywhere}
             return 1.0 if len(values - {None}) >= job.tasks else preference.slowdown
         return 1.0 if anywhere and preference.holds(anywhere) else preference.slowdown
+
+    def _of_options(self, job: Job, placement: Placement) -> float:
+        """The least slowdown of the options that have nodes in these partitions."""
+        there: set[str] = set()
+        for name, _ in placement.tasks_by_partition:
+            there |= {node.name for node in self._members.get(name, ())} or {name}
+        return min(
+            (
+                option.slowdown
+                for option in job.options
+                if any(name in there for part in option.parts for name in part.nodes)
+            ),
+            default=1.0,
+        )
 
 
 def still_running(

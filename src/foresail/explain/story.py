@@ -17,12 +17,13 @@ from foresail.model.decision import Instruction, Placement, Preempt, Start, With
 from foresail.model.distribution import Distribution
 from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.job import Job
+from foresail.model.option import PlacementOption
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
-from foresail.model.words import count, duration
+from foresail.model.words import count, duration, number
 from foresail.record.beliefs import belief_of
 from foresail.record.log_clock import LogClock
 from foresail.record.records import (
@@ -39,6 +40,7 @@ from foresail.record.records import (
 )
 from foresail.record.run_fold import RunFold
 from foresail.record.state import ImpossibleTransition
+from foresail.strl.node_names import listed
 
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be told again."""
@@ -347,8 +349,21 @@ def _of_submission(job: Job) -> str:
             f" It runs best {_where(job.preference)}, and {job.preference.slowdown:g} times as "
             "long elsewhere."
         )
+    if job.options:
+        best = f" By its own STRL it runs {'; or '.join(map(_of_option, job.options))}."
     cpus = "1 cpu" if job.cpus == 1.0 else f"{job.cpus:g} cpus"
     return f"Submitted{user}: {count(job.tasks, 'task')}, {cpus}, {limit}{deadline}{after}.{best}"
+
+
+def _of_option(option: PlacementOption) -> str:
+    where = " and ".join(
+        f"{count(part.tasks, 'task')} on {listed(part.nodes)}" for part in option.parts
+    )
+    longer = f", {option.slowdown:g} times as long" if option.slowdown > 1.0 else ""
+    starts = [f"{number(value)} from {duration(start)} on" for start, value in option.starts]
+    shown = ", ".join(starts[:_MOST_PLACES])
+    more = f", and {len(starts) - _MOST_PLACES} more" if len(starts) > _MOST_PLACES else ""
+    return f"with {where}{longer}, worth {shown}{more}"
 
 
 def _places(placement: Placement) -> str:

@@ -14,10 +14,12 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
+from foresail.model.cluster import Cluster
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
+from foresail.strl.own_requests import RequestPlaces, own_options
 from foresail.traces.durations import DURATION_FORMS, parse_duration
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
@@ -50,6 +52,8 @@ class CommandJob:
         Variables set on top of the runner's own environment.
     directory
         Absolute path of its working directory.
+    strl
+        Request of its own: when it may start, and what that is worth; None if it has none.
     """
 
     job_id: str
@@ -61,6 +65,7 @@ class CommandJob:
     after: tuple[str, ...] = ()
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    strl: str | None = None
 
     @property
     def arguments(self) -> list[str]:
@@ -88,6 +93,11 @@ class CommandJob:
             user=f"{self.user}/{self.name}",
             name=self.name,
             after=self.after,
+            options=()
+            if self.strl is None
+            else own_options(
+                self.strl, self.cpus, RequestPlaces.of(Cluster.of_processors(self.cpus))
+            ),
         )
 
     def to_json(self) -> str:
@@ -112,7 +122,9 @@ class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
         super().__init__("\n".join(str(problem) for problem in problems))
 
 
-def read_jobs(path: Path, cpus: int, directory: Path) -> list[CommandJob]:
+def read_jobs(
+    path: Path, cpus: int, directory: Path, places: RequestPlaces | None = None
+) -> list[CommandJob]:
     """All jobs of a file, in its order, or everything that is wrong with it.
 
     Parameters
@@ -124,6 +136,8 @@ def read_jobs(path: Path, cpus: int, directory: Path) -> list[CommandJob]:
         Cpus of the cluster, which no job may exceed.
     directory
         Where commands run that name no directory, and what a relative one is relative to.
+    places
+        What requests in STRL may name; None where the scheduler takes none.
 
     Raises
     ------
@@ -136,7 +150,7 @@ def read_jobs(path: Path, cpus: int, directory: Path) -> list[CommandJob]:
     records = list(_records(path))
     if not records:
         raise InputError("no jobs", source=path, expected="at least one job")
-    reader = JobLines(cpus, directory, path)
+    reader = JobLines(cpus, directory, path, places)
     problems: list[ForesailError] = []
     jobs: list[tuple[int | None, CommandJob]] = []
     for line, record in records:
@@ -153,10 +167,13 @@ def read_jobs(path: Path, cpus: int, directory: Path) -> list[CommandJob]:
 class JobLines:
     """Checks jobs one after the other, as lines of standard input or records of a file."""
 
-    def __init__(self, cpus: int, directory: Path, source: object) -> None:
+    def __init__(
+        self, cpus: int, directory: Path, source: object, places: RequestPlaces | None = None
+    ) -> None:
         self._cpus = cpus
         self._directory = directory
         self._source = source
+        self._places = places
         self.known: set[str] = set()
         """Ids so far."""
         self._count = 0
@@ -222,6 +239,7 @@ class JobLines:
             after=found.get("after", ()),
             user=found.get("user") or getpass.getuser(),
             environment=found.get("environment", {}),
+            strl=found.get("strl"),
         )
 
     def _fields(
@@ -251,7 +269,22 @@ class JobLines:
                     "wider than the cluster", line, "cpus", found["cpus"], f"at most {self._cpus}"
                 )
             )
+        if "strl" in found:
+            problems += self._problems_of_request(found["strl"], found.get("cpus", 1), line)
         return found, problems
+
+    def _problems_of_request(
+        self, text: str, cpus: int, line: int | None
+    ) -> Iterator[ForesailError]:
+        if self._places is None:
+            problem = "this scheduler would start the job when its own STRL does not let it"
+            expected = "a policy of tetrisched or 3sigma, or no strl"
+            yield self._problem(problem, line, "strl", text, expected)
+            return
+        try:
+            own_options(text, cpus, self._places)
+        except InputError as error:
+            yield self._problem(error.problem, line, "strl", error.value, error.expected)
 
     def _problem(
         self, problem: str, line: int | None, name: str, value: object, expected: str | None = None
@@ -438,6 +471,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "user": lambda value: _text(value, "a user name"),
         "environment": _environment,
         "directory": lambda value: _text(value, "the path of a directory"),
+        "strl": lambda value: _text(value, "a request in STRL"),
     }
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from foresail.model.construction import quickly_made
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, ValueFunction
@@ -64,6 +65,9 @@ class Job:
         Further fields of the source (executable, application, ...) that predictors may use.
     preference
         Where it runs best; None if all nodes are alike to it.
+    options
+        Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
+        place jobs by options (``PlacesByOptions``) are given jobs with some.
     """
 
     job_id: str
@@ -79,6 +83,7 @@ class Job:
     value: ValueFunction | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     preference: Preference | None = None
+    options: tuple[PlacementOption, ...] = ()
 
     @property
     def cpus(self) -> float:

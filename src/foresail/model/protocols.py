@@ -263,6 +263,13 @@ class TellsSizes(Protocol):
 
 
 @runtime_checkable
+class PlacesByOptions(Protocol):
+    """A scheduler that runs jobs with options of their own (``Job.options``) in these only."""
+
+    places_by_options: Literal[True]
+
+
+@runtime_checkable
 class ObservesTasks(Protocol):
     """A scheduler or a predictor that is told of each part of a job that has ended.
 
@@ -312,6 +319,7 @@ class SchedulerCapabilities:
     compares_with: ComparesWith | None
     ignores_time: bool
     starts_tasks: bool
+    places_by_options: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +344,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
         compares_with=part if _has(part, _COMPARES_WITH) else None,
         ignores_time=getattr(part, _IGNORES_TIME, False),
         starts_tasks=getattr(part, "starts_tasks", False),
+        places_by_options=getattr(part, "places_by_options", False),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.option import option_of
 from foresail.model.preference import PreferenceKind
 
 
@@ -21,10 +22,13 @@ class Slowdowns:
         }
 
     def of(self, job: Job, placement: Placement) -> float:
-        """The job's own slowdown, or 1 where its preference is given.
+        """The job's own slowdown, or 1 where its preference is given; that of its option if it has.
 
         A pool of processors without named nodes is all alike to every job.
         """
+        if job.options:
+            option = option_of(job.options, placement)
+            return 1.0 if option is None else option.slowdown
         if job.preference is None or not self._nodes:
             return 1.0
         placed = [(*self._nodes[name], tasks) for name, tasks in placement.tasks_by_node]

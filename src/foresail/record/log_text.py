@@ -17,6 +17,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
+from foresail.model.option import PlacementOption
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
 from foresail.model.reason import AlikeReasons
@@ -55,6 +56,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     Cluster: {"shared": False},
     JobSize: {"stage": "", "pilots": [], "told": [], "seconds": None},
     Stage: {"together": True},
+    Job: {"options": []},
     records.Manifest: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
@@ -224,6 +226,7 @@ class _JobFields(pydantic.BaseModel):
     value: DeadlineValue | DecayingValue | None
     attributes: dict[str, str]
     preference: Preference | None = None
+    options: tuple[PlacementOption, ...] = ()
 
     def job(self) -> Job:
         values = {name: getattr(self, name) for name in type(self).model_fields}

@@ -105,7 +105,8 @@ class Lanes:
         wanted = _lanes(job.cpus)
         bands = [band for band, _ in self._bands(placement)]
         found = self._free(bands, wanted, start)
-        if found.size < wanted and job.preference is None and job.partition is None:
+        is_choosy = job.preference is not None or bool(job.options)
+        if found.size < wanted and not is_choosy and job.partition is None:
             found = self._free(self.partitions, wanted, start)
         if found.size < wanted:
             inside = _all_of(bands or self.partitions)

@@ -18,6 +18,7 @@ from foresail.model.watching import Watch
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
+from foresail.scenario.own_requests import with_options
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.truth import known_runtimes, real_runtimes
@@ -30,6 +31,9 @@ from foresail.traces.use_file import use_file, write_use
 def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     """What ``foresail.scenario.running.run_scenario`` gives, by the event engine."""
     jobs = scenario.jobs
+    if jobs.has_own_requests:
+        jobs = with_options(jobs, scenario.cluster)
+        scenario = replace(scenario, workload=jobs)
     if scenario.place == "processors":
         require_processors_bind(jobs)
     if jobs.tasks is not None and scenario.policy.starts_tasks:

@@ -11,6 +11,7 @@ from foresail.control.policy import is_compiled
 from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import NeedsTruth
+from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
@@ -24,6 +25,7 @@ class Need(StrEnum):
     TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
     DEPENDENCIES = "jobs that wait for others"
+    OWN_REQUESTS = "jobs with STRL of their own"
     ANY_POLICY = "policies with parts that are not compiled"
     EVENT_LOG = "a file for an event log"
     LEARNED_BEFORE = "predictors that have learned before"
@@ -65,7 +67,7 @@ LIVE: Final = ScenarioEngine(
     frozenset(
         {
             *(Need.GANGS, Need.LIMITS, Need.COMMANDS, Need.DEPENDENCIES),
-            *(Need.ANY_POLICY, Need.LEARNED_BEFORE),
+            *(Need.OWN_REQUESTS, Need.ANY_POLICY, Need.LEARNED_BEFORE),
         }
     ),
 )
@@ -117,6 +119,9 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
+    if workload is not None and workload.has_own_requests:
+        require_places_by_options(scenario.policy, workload.meta.source)
+        yield Need.OWN_REQUESTS
     yield from _needs_of_tasks(scenario)
     if scenario.enforce_limits:
         yield Need.LIMITS

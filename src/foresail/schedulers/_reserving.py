@@ -46,10 +46,13 @@ class CapacityAdmission:
     def reserve(
         self, pending: PendingJob, now: float, cluster: Cluster
     ) -> Reservation | Rejection | None:
-        """The answer to a job's request; None where it has no deadline, and asks for nothing."""
+        """The answer to a job's request; None where it has no deadline, and asks for nothing.
+
+        Nor is a job promised anything that has options: they say themselves what it is worth where.
+        """
         job = pending.job
         deadline, expected = job.deadline_seconds, pending.prediction.mean()
-        if deadline is None:
+        if deadline is None or job.options:
             return None
         if not 0.0 <= expected < math.inf:
             return Rejection("nothing is known of its runtime")

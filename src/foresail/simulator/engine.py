@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.model.allocation import Allocation, unit_of
+from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
@@ -102,6 +103,13 @@ def simulate_events(
     def job_of(job_id: str) -> Job:
         return controller.submitted_job(job_id).job
 
+    if workload.has_own_requests and not workload.options:
+        raise InputError(
+            "requests of jobs are not read",
+            source=workload.meta.source,
+            field="strl",
+            expected="run_scenario, which reads them",
+        )
     news: list[NDArray[np.float64]] = []
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:

@@ -69,13 +69,20 @@ class _LostError(Exception):
 
 
 class Parser:
-    """Reads the tokens of one text, once, from left to right."""
+    """Reads the tokens of one text, once, from left to right.
 
-    def __init__(self, text: str, source: object | None) -> None:
+    Where sets are ``told``, the text is a request about nodes that are there already: it may use
+    and redefine these sets, and says nothing of its own about what there is.
+    """
+
+    def __init__(
+        self, text: str, source: object | None, told: Mapping[str, frozenset[str]] | None = None
+    ) -> None:
         self._tokens = list(tokens(text))
         self._at = 0
         self._brackets: list[Token] = []
         self._source = source
+        self._told = told
         self._sets: dict[str, frozenset[str]] = {}
         self._unused_sets: dict[str, Position] = {}
         self._expressions: dict[str, Expression] = {}
@@ -181,6 +188,8 @@ class Parser:
         word = first.text.lower() if first.kind == "word" else ""
         if self._is_named():
             self._definition(self._take())
+        elif self._told is not None and word in _STATEMENTS:
+            raise self._wrong("what there is is known", first, "sets and one expression")
         elif word == "nodes":
             self._take()
             nodes = self._set()
@@ -233,7 +242,7 @@ class Parser:
         right = self._peek()
         if right.text.lower() in _OPERATORS or right.text in self._expressions:
             self._enter(name.text, self.expression)
-        elif right.text == "{" or right.text in self._sets:
+        elif right.text == "{" or self._is_set(right):
             nodes = self._set()
             self._end_statement()
             self._sets[name.text] = nodes
@@ -279,10 +288,15 @@ class Parser:
         if self._next_is("{"):
             return self._braces()
         name = self._take()
-        if name.text not in self._sets:
+        if not self._is_set(name):
             self._refuse_name(name, _A_SET)
         self._unused_sets.pop(name.text, None)
-        return self._sets[name.text]
+        if name.text in self._sets:
+            return self._sets[name.text]
+        return (self._told or {})[name.text]
+
+    def _is_set(self, name: Token) -> bool:
+        return name.text in self._sets or name.text in (self._told or {})
 
     def _braces(self) -> frozenset[str]:
         self._open("{", "no set of nodes")

@@ -32,6 +32,7 @@ JOBS: Final[dict[str, pl.DataType]] = {
     "value": pl.Float64(),
     "preferred": pl.String(),
     "slowdown_elsewhere": pl.Float64(),
+    "strl": pl.String(),
     "extra": pl.String(),
 }
 """One row a job. ``runtime_seconds``, the recorded wait, the status and what was used are the
@@ -41,7 +42,8 @@ before it may start (comma-separated), whenever that is; ``after_job_id`` is one
 recorded submission has already waited for. ``preferred`` says where the job runs best, and
 ``slowdown_elsewhere`` how many times longer it runs where that is not given: ``partition:a,b`` (all
 tasks in these partitions), ``attribute:gpu`` (on nodes that have it), ``same:rack`` (all tasks in
-one rack), ``spread:rack`` (no two tasks in one rack). ``extra`` keeps what the source had beyond
+one rack), ``spread:rack`` (no two tasks in one rack). ``strl`` is a request of the job's own
+instead: the places where it may run, and nowhere else. ``extra`` keeps what the source had beyond
 its columns.
 Columns with other names are features: strings that predictors may use."""
 

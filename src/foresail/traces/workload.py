@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from foresail.kernels import columns
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
@@ -104,6 +105,8 @@ class Workload:
         Table with the columns of ``schema.TASKS``, where the source knows tasks.
     usage
         Table with the columns of ``schema.USAGE``, where the source measured use over time.
+    options
+        What jobs ask for in the column ``strl``, by job id, once that is read for a cluster.
     """
 
     jobs: pl.DataFrame
@@ -111,6 +114,7 @@ class Workload:
     nodes: pl.DataFrame | None = None
     tasks: pl.DataFrame | None = None
     usage: pl.DataFrame | None = None
+    options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -191,6 +195,11 @@ class Workload:
         """Whether jobs wait for others to end before they may start."""
         return self.jobs["after_jobs"].null_count() < self.jobs.height
 
+    @property
+    def has_own_requests(self) -> bool:
+        """Whether jobs say themselves where they may run, in STRL."""
+        return self.jobs["strl"].null_count() < self.jobs.height
+
     def specifications(self) -> Iterator[Job]:
         """The jobs as schedulers and predictors may know them, in order of submission.
 
@@ -211,6 +220,8 @@ class Workload:
         for row in self.jobs.select(*_SPECIFIED, *features).iter_rows():
             try:
                 job = _specification(row, features, stages.get(row[0]), known, gangs)
+                if self.options:
+                    job = replace(job, options=self.options.get(job.job_id, ()))
             except InputError as error:
                 raise InputError(
                     f"job {row[0]}: {error.problem}",

@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 from foresail.schedulers._placing import NodesByPreference, tasks_within
 
 Floats = NDArray[np.float64]
 
+Key = TypeVar("Key", bound=Hashable)
 Known = TypeVar("Known")
 
 RESOURCES: Final = ("cpus", "memory", "gpus")
@@ -41,12 +43,14 @@ _MOST_UNIONS: Final = 256
 class Space:
     """A set of places, as bits of cells, and how many times longer a job runs there.
 
-    ``parts`` are failure domains of which each holds one task; none if tasks may be anywhere in it.
+    ``parts`` are sets of which each holds one task (failure domains, or the parts of an option);
+    none if tasks may be anywhere in it. ``option`` is the job's own that is to be had here, if any.
     """
 
     cells: int
     slowdown: float
     parts: tuple[int, ...] = ()
+    option: PlacementOption | None = None
 
 
 class CellMap:
@@ -54,11 +58,12 @@ class CellMap:
 
     A partition without named nodes is one cell, and a gang stays within it. ``totals`` are the cpus
     of every cell, ``amounts`` all that it has, in shape (resources, cells), ``largest_first`` the
-    cells in order of cpus.
+    cells in order of cpus. Nodes of which ``told`` sets have only some are in different cells.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, told: Sequence[Collection[str]] = ()) -> None:
         self.cluster: Final = cluster
+        self.told: Final = tuple(map(frozenset, told))
         self.named: Final = NodesByPreference(cluster)
         self.has_nodes: Final = any(partition.nodes for partition in cluster.partitions)
         self.nodes: Final = {
@@ -75,6 +80,7 @@ class CellMap:
                 like = (
                     frozenset(node.attributes.items()),
                     *(_size_class(amount(node.total)) for amount in AMOUNTS),
+                    *(node.name in told for told in self.told),
                 )
                 if like not in cells:
                     cells[like] = self._add(partition.name, node)
@@ -101,6 +107,7 @@ class CellMap:
         self._preferred: dict[Preference, tuple[int, ...]] = {}
         self._tasks: dict[Resources, tuple[int, ...]] = {}
         self._spaces: dict[tuple[Preference | None, Resources, int, bool], list[Space]] = {}
+        self._named_cells: dict[tuple[str, ...], int] = {}
         self._held: dict[int, tuple[Job, Placement, Floats]] = {}
         self._prefers: dict[int, tuple[Preference, Placement, bool]] = {}
         self._names: Final = list(self.cell_of_node)
@@ -131,7 +138,12 @@ class CellMap:
         return self._tasks[request]
 
     def spaces(self, job: Job, soft_constraints: bool) -> list[Space]:
-        """The sets of places in which the job could run on the empty cluster, the best first."""
+        """The sets of places in which the job could run on the empty cluster, the best first.
+
+        Those of a job with options are in their order.
+        """
+        if job.options:
+            return [space for each in job.options for space in self._spaces_of(job, each)]
         if not self.has_nodes:
             return [
                 Space(1 << cell, 1.0)
@@ -148,6 +160,37 @@ class CellMap:
         if key not in self._spaces:
             self._spaces[key] = self._preferred_first(*key)
         return self._spaces[key]
+
+    def _spaces_of(self, job: Job, option: PlacementOption) -> Iterator[Space]:
+        """The set of places of an option; on a cluster without named nodes, those of it."""
+        if not self.has_nodes:
+            for name in option.parts[0].nodes:
+                if job.total.fits_in(self._partition_totals[name]):
+                    cell = self.cell_of_partition[name]
+                    yield Space(1 << cell, option.slowdown, option=option)
+            return
+        fitting = self.tasks(job.stages[0].request)
+        usable = sum(1 << cell for cell, count in enumerate(fitting) if count)
+        parts = [(self.cells_with(part.nodes) & usable, part.tasks) for part in option.parts]
+        if all(sum(fitting[cell] for cell in bits(cells)) >= tasks for cells, tasks in parts):
+            everywhere = functools.reduce(operator.or_, (cells for cells, _ in parts))
+            apart = [cells for cells, tasks in parts for _ in range(tasks)]
+            yield Space(everywhere, option.slowdown, tuple(apart) if len(parts) > 1 else (), option)
+
+    def cells_with(self, nodes: tuple[str, ...]) -> int:
+        """The cells of some nodes, those that are there."""
+        known = self._named_cells.get(nodes)
+        if known is None:
+            there = {self.cell_of_node[name] for name in nodes if name in self.cell_of_node}
+            known = sum(1 << cell for cell in there)
+            _remember(self._named_cells, nodes, known)
+        return known
+
+    def tells_apart(self, nodes: tuple[str, ...]) -> bool:
+        """Whether the cells of some nodes have no others."""
+        return sum(len(self._nodes_of[cell]) for cell in bits(self.cells_with(nodes))) == sum(
+            name in self.cell_of_node for name in nodes
+        )
 
     def _preferred_first(
         self,
@@ -271,8 +314,8 @@ def _size_class(amount: float) -> float:
     return float(round(2.0 * math.log2(amount))) if amount > 0.0 else -math.inf
 
 
-def _remember(known: dict[int, Known], key: int, value: Known) -> None:
-    """Keep what is asked about running jobs every cycle, and not for ever."""
+def _remember(known: dict[Key, Known], key: Key, value: Known) -> None:
+    """Keep what is asked about jobs every cycle, and not for ever."""
     if len(known) >= _MOST_REMEMBERED:
         known.clear()
     known[key] = value

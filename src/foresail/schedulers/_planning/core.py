@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from foresail.milp.solver import find_solver
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, PlannedStart, Preempt, Start, Withdraw
+from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
+from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
@@ -43,6 +44,7 @@ from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
 
 _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
+_OVER: Final = "no start that its STRL is worth something for is left"
 
 
 class PlanAhead:
@@ -50,10 +52,12 @@ class PlanAhead:
 
     It begins each cycle with the plan and the prices of the last one. The same views one after the
     other get the same decisions, on fast machines and slow ones. ``last`` says what the last
-    decision cost; None if no job waited.
+    decision cost; None if no job waited. Jobs with options of their own run in these only.
 
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
+
+    places_by_options: Literal[True] = True
 
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self.parameters = parameters
@@ -87,14 +91,17 @@ class PlanAhead:
 
     def memory(self) -> Mapping[str, Any]:
         """What it hands from one cycle to the next, and what users have had."""
-        return {
+        memory: dict[str, Any] = {
             "carried": [each.plain() for each in self._carried],
             "accounts": self._ledger.plain() if self.parameters.keeps_accounts else None,
         }
+        if self._places.told:
+            memory["told"] = [sorted(each) for each in self._places.told]
+        return memory
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
         """Go on from what was handed on before a run was interrupted."""
-        self._places = CellMap(cluster)
+        self._places = CellMap(cluster, memory.get("told", ()))
         self._carried = tuple(map(carried_of, memory["carried"]))
         if memory["accounts"] is not None:
             self._ledger.restore(memory["accounts"])
@@ -112,7 +119,7 @@ class PlanAhead:
             return Decision()
         began = time.perf_counter()
         require_runtimes(view)
-        self._look_at(view.cluster)
+        self._look_at(view)
         earlier = self._earlier(view.now)
         factors = self._factors(view)
         triage = triaged(
@@ -176,12 +183,24 @@ class PlanAhead:
 
     def demands(self, view: ClusterView) -> Demands:
         """The question that a view asks, about all who wait."""
-        self._look_at(view.cluster)
+        self._look_at(view)
         return demands_of(view, self._places, self.parameters, self._factors(view))
 
-    def _look_at(self, cluster: Cluster) -> None:
-        if self._places.cluster is not cluster:
-            self._places = CellMap(cluster)
+    def _look_at(self, view: ClusterView) -> None:
+        """Know the cells of the cluster, and such that tell nodes apart as waiting jobs do."""
+        told = _told(view.pending)
+        if told and self.parameters.scenarios:
+            raise InputError(
+                "drawn futures know no starts that only some jobs have, as those with STRL do",
+                field="scenarios",
+                value=self.parameters.scenarios,
+                expected="0 where jobs have STRL of their own",
+            )
+        if self._places.cluster is not view.cluster:
+            self._places = CellMap(view.cluster)
+            self._carried = ()
+        if not all(map(self._places.tells_apart, told)):
+            self._places = CellMap(view.cluster, told)
             self._carried = ()
 
     def _factors(self, view: ClusterView) -> Mapping[str, float]:
@@ -254,7 +273,7 @@ class PlanAhead:
             for job in later
         )
         begins = {each.job_id: each.start_seconds for each in plan}
-        hopeless = demands.hopeless if self.parameters.hopeless_jobs == "drop" else []
+        hopeless = self._hopeless(demands, view.now)
         gone = {*started, *hopeless}
         waiting = [each for job, each in enumerate(pending) if job not in gone]
         reasons = self._reasons(view, waiting, begins)
@@ -263,8 +282,26 @@ class PlanAhead:
             tuple(Preempt(job_id) for job_id in begun.stopped),
             plan,
             reasons if not left_out else reasons | self._reasons_of_others(view, left_out),
-            tuple(Withdraw(pending[job].job.job_id, _HOPELESS) for job in hopeless),
+            tuple(
+                Withdraw(pending[job].job.job_id, _OVER if pending[job].job.options else _HOPELESS)
+                for job in hopeless
+            ),
+            _ticks([pending[job].job for job in range(len(pending)) if job not in gone], view.now),
         )
+
+    def _hopeless(self, demands: Demands, now: float) -> list[int]:
+        """Jobs that are to be dropped: those whose options are over, others if that is chosen."""
+        drops = self.parameters.hopeless_jobs == "drop"
+        hopeless = []
+        for number in demands.hopeless:
+            job = demands.pending[number].job
+            waited = now - job.submit_seconds
+            worth = [value for each in job.options for _, value in each.values_after(waited)]
+            if not drops:
+                worth += [each.value_at(waited) for each in job.options]
+            if (drops or job.options) and not any(worth):
+                hopeless.append(number)
+        return hopeless
 
     def _reasons(
         self, view: ClusterView, waiting: Sequence[PendingJob], begins: Mapping[str, float]
@@ -306,3 +343,20 @@ class PlanAhead:
     def _too_wide(self, job: Job) -> Reason:
         total = self._places.cluster.total.cpus
         return Reason(ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})
+
+
+def _told(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
+    """The sets of nodes that the options of jobs name."""
+    parts = (part for each in pending for option in each.job.options for part in option.parts)
+    return list(dict.fromkeys(part.nodes for part in parts))
+
+
+def _ticks(jobs: Iterable[Job], now: float) -> tuple[TickAt, ...]:
+    """When to be asked again: where a waiting job's next start is, though nothing else happens."""
+    ticks = []
+    for job in jobs:
+        waited = now - job.submit_seconds
+        starts = [start for each in job.options for start, _ in each.values_after(waited)]
+        if starts:
+            ticks.append(TickAt(job.job_id, job.submit_seconds + min(starts)))
+    return tuple(ticks)

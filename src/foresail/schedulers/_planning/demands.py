@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.option import option_of
 from foresail.model.preference import PreferenceKind
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._planning.beliefs import RuntimeBeliefs, as_point
@@ -281,6 +282,12 @@ def _curves(
                 parameters,
             )
         worth[groups] = of_starts[back]
+    for group, space in enumerate(spaces):
+        if space.option is not None:
+            job = pending[group_job[group]].job
+            waited = (now - job.submit_seconds + offsets).tolist()
+            best = max(option.value for option in job.options)
+            worth[group] *= [space.option.value_at(each) / best for each in waited]
     return consumption, worth
 
 
@@ -338,6 +345,9 @@ def _belief(running: RunningJob, parameters: PlanAheadParameters) -> Distributio
 
 def _slowdown(running: RunningJob, places: CellMap) -> float:
     """How many times longer a running job runs where it is than where it likes best."""
+    if running.job.options:
+        option = option_of(running.job.options, running.placement)
+        return 1.0 if option is None else option.slowdown
     preference = running.job.preference
     if preference is None or not places.has_nodes:
         return 1.0

@@ -50,7 +50,7 @@ def spread_spaces(job: Job, places: CellMap, free_cells: NDArray[np.float64]) ->
 def most_spaces(job: Job, places: CellMap, soft_constraints: bool) -> int:
     """How many sets of places a job may have, of domains and others."""
     anywhere = len(places.spaces(job, soft_constraints))
-    preference = job.preference
+    preference = None if job.options else job.preference
     spreads = preference is not None and preference.kind is PreferenceKind.SPREAD
     return anywhere + _MOST_CHOICES if spreads and soft_constraints else anywhere
 

@@ -32,6 +32,9 @@ _LATER: Final = 1e-6
 _LEFTOVER: Final = 0.001
 """What a start is worth that gains nothing, as a share of a job without a deadline."""
 
+_NEVER_SECONDS: Final = 1e18
+"""When the worth of a job ends whose options name no end."""
+
 _QUANTILES: Final = 50
 """Over how many equally likely runtimes a user's own value function is averaged."""
 
@@ -86,6 +89,10 @@ class StandInValue(Fall):
 def fall_of(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) -> Fall:
     """How a job's worth falls, seen from its submission."""
     job, value = asking.job, asking.job.value
+    if job.options:  # what its starts are worth is told, and by when it has to end may be
+        deadline = job.deadline_seconds
+        end = _NEVER_SECONDS if deadline is None else deadline
+        return Fall(max(option.value for option in job.options), end, end)
     match value:
         case DeadlineValue(deadline, full):
             rejected = isinstance(asking.reservation, Rejection)
@@ -125,6 +132,8 @@ def least_worth(pending: PendingJob, fall: Fall, parameters: PlanAheadParameters
     may_be_hopeless = ends and fall.full > 0.0
     if parameters.hopeless_jobs == "drop" and may_be_hopeless:
         return 0.0
+    if pending.job.options:
+        return _LEFTOVER * fall.full
     return _LEFTOVER * parameters.best_effort_value
 
 

@@ -16,7 +16,7 @@ from foresail.traces.generators._limits import (
     require_choice,
     require_positive,
 )
-from foresail.traces.generators._task_jobs import TaskJobs, rescaled_times, workload_of
+from foresail.traces.generators._task_jobs import JobsWithTasks, rescaled_times, workload_of
 from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ class TaskRegimes:
         )
         width = np.full(count, parameters.width)
         tasks = _about_one(parameters.task_variation, count * parameters.width, drawing)
-        jobs = TaskJobs(
+        jobs = JobsWithTasks(
             np.cumsum(drawing.standard_exponential(count)),
             width,
             tasks * np.repeat(mean, width),
@@ -94,7 +94,7 @@ class TaskRegimes:
         size = jobs.size
         submit = rescaled_times(jobs.submit_seconds, size, parameters.slots, parameters.load)
         header = preparation.figures(submit, size, width, parameters.slots)
-        jobs = TaskJobs(submit, width, jobs.task_seconds, jobs.features)
+        jobs = JobsWithTasks(submit, width, jobs.task_seconds, jobs.features)
         return workload_of(jobs, parameters.slots, header, "h" if history else "")
 
 

@@ -1,0 +1,79 @@
+"""Jobs with STRL of their own: read for their cluster, and refused where that is not kept to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from foresail.control.policy import Policy
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
+from foresail.model.option import PlacementOption
+from foresail.model.protocols import capabilities_of_scheduler
+from foresail.strl.own_requests import RequestPlaces, own_options
+from foresail.traces.workload import Workload
+
+_WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
+
+
+def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
+    """What requests may name on a cluster; None if the policy's scheduler takes none."""
+    takes = capabilities_of_scheduler(policy.scheduler.build()).places_by_options
+    return RequestPlaces.of(cluster) if takes else None
+
+
+def require_places_by_options(policy: Policy, source: object) -> None:
+    """A scheduler that would run jobs where their STRL does not let them is refused.
+
+    Raises
+    ------
+    InputError
+        If the policy's scheduler is one.
+    """
+    if not capabilities_of_scheduler(policy.scheduler.build()).places_by_options:
+        raise InputError(
+            "this scheduler would run jobs where their own STRL does not let them",
+            source=source,
+            field="strl",
+            value=policy.scheduler.text,
+            expected=_WHO_DOES,
+        )
+
+
+def with_options(workload: Workload, cluster: Cluster) -> Workload:
+    """The workload with the requests of its jobs read.
+
+    Raises
+    ------
+    InputError
+        If one is wrong: names the job and what was expected there.
+    """
+    places = RequestPlaces.of(cluster)
+    known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
+    options = {}
+    asking = workload.jobs.filter(pl.col("strl").is_not_null())
+    columns = ("job_id", "strl", "tasks", "preferred", "value")
+    for job_id, text, tasks, preferred, value in asking.select(columns).iter_rows():
+        try:
+            if workload.tasks is not None:
+                raise InputError(
+                    "a job of stages", field="strl", expected="a workload without a table of tasks"
+                )
+            for field, told in (("preferred", preferred), ("value", value)):
+                if told is not None:
+                    raise InputError(
+                        "its STRL says that", field=field, value=told, expected="nothing"
+                    )
+            if (text, tasks) not in known:
+                known[text, tasks] = own_options(text, tasks, places)
+            options[job_id] = known[text, tasks]
+        except InputError as error:
+            raise InputError(
+                f"job {job_id}: {error.problem}",
+                source=workload.meta.source,
+                field=error.field,
+                value=error.value,
+                expected=error.expected,
+            ) from error
+    return replace(workload, options=options)
