@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.kernels.columns import SPEC_COLUMNS
+from foresail.kernels.columns import MEMORY, SPEC_COLUMNS
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
@@ -36,6 +36,7 @@ class History:
             limit = np.inf if job.requested_seconds is None else job.requested_seconds
             code = -1 if job.user is None else users.setdefault(job.user, len(users))
             row[:4] = job.submit_seconds, job.cpus, limit, code
+            row[MEMORY] = job.stages[0].request.memory_bytes
         return rows
 
 
