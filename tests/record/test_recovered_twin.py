@@ -42,6 +42,11 @@ SCHEDULERS = (
     "distsched,similar,incremental",
     "fifo_tasks,recent,incremental",
     "fifo_tasks,similar,doubling",
+    "las(first_threshold_seconds=100),recent,doubling",
+    "predicted_queues,recent,doubling",
+    "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
+    "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
+    "task_fifo,recent,doubling",
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 PREDICTORS = (
@@ -204,6 +209,7 @@ def test_every_registered_scheduler_and_predictor_is_killed():
     """Whoever adds one adds it here."""
     names = {text.partition("(")[0] for each in SCHEDULERS for text in each.split(",")}
     assert {each.name for each in entries("scheduler")} <= names
+    assert {each.name for each in entries("task_scheduler")} <= names
     assert {each.name for each in entries("predictor")} <= {
         each.partition("(")[0] for each in PREDICTORS
     }

@@ -687,7 +687,7 @@ class Controller:
                     left_out=last.left_out,
                 )
             )
-        if self._remembers is not None:
+        if self._recording and self._remembers is not None:
             memory = self._remembers.memory()
             self._log.append(records.Remembered(self._steps, self._now, memory))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.task_numbers import TaskNumbers
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
-from foresail.schedulers.kernels import task_calls, task_jobs, task_queues
+from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
+from foresail.schedulers.kernels.task_jobs import ORDINAL, PILOTS_OF_JOB, TOLD
 from foresail.schedulers.of_tasks.queueing import RESAMPLES, CompiledTaskScheduler
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,7 @@ class _Known:
 
     ``order`` are its tasks, counted through all stages, as they start; ``begins`` where each
     stage's are; ``left`` how many of each have not ended; ``again`` those that were lost, with
-    their places and queues.
+    their places and queues; ``opened`` the stages that may start beside the first, in order.
     """
 
     row: int
@@ -50,6 +51,33 @@ class _Known:
     ready: int
     left: list[int]
     again: list[tuple[str, int, int, int]] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
+
+    @classmethod
+    def new(cls, row: int, job: Job) -> _Known:
+        """A job of which nothing has ended and only the first stage may start."""
+        stages = _by_level(job.stages)
+        widths = np.array([stage.tasks for stage in stages], dtype=np.int64)
+        first = int(widths[0])
+        return cls(
+            row,
+            job,
+            stages,
+            np.cumsum(widths) - widths,
+            np.arange(int(widths.sum()), dtype=np.int64),
+            np.zeros(first),
+            first,
+            widths.tolist(),
+        )
+
+    def open(self, at: int) -> int:
+        """Let the tasks of a stage start after those that may already; returns how many."""
+        count = self.stages[at].tasks
+        first = int(self.begins[at])
+        self.order[self.ready : self.ready + count] = np.arange(first, first + count)
+        self.ready += count
+        self.opened.append(at)
+        return count
 
     def task(self, place: int) -> tuple[Stage, int]:
         """Stage and number of the task that is the ``place``-th to start."""
@@ -69,7 +97,9 @@ class TaskScheduler:
         self._tables = compiled.without_jobs(_FIRST_ROWS, RESAMPLES)
         self._rows: list[str] = []
         self._known: dict[str, _Known] = {}
-        self._running: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._running: dict[tuple[str, str, int], tuple[int, int, float]] = {}
+        self._remembered: dict[str, Mapping[str, Any]] = {}
+        self._early: list[tuple[Job, Outcome]] = []
         self._sizes: list[JobSize] = []
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
@@ -85,7 +115,7 @@ class TaskScheduler:
         if self._compiled.way[task_jobs.SOURCE] != task_jobs.SAMPLING:
             return
         row = self._tables.queues.jobs[known.row]
-        pilots = int(row[task_jobs.PILOTS_OF_JOB])
+        pilots = int(row[PILOTS_OF_JOB])
         estimated = not np.isnan(row[task_jobs.ESTIMATED])
         self._sizes.append(
             JobSize(
@@ -101,11 +131,12 @@ class TaskScheduler:
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """A task has ended: maybe a pilot, the last of its stage, or of its job."""
-        known = self._known.get(job.job_id)
-        if known is None:
+        known = self._find(job)
+        if known is None:  # before a run that goes on is remembered
+            self._early.append((job, outcome))
             return
         for task in outcome.tasks:
-            place, queue = self._running.pop((job.job_id, outcome.stage, task))
+            place, queue, _ = self._running.pop((job.job_id, outcome.stage, task))
             if outcome.ended_because in GOES_BACK:
                 known.again.append((outcome.stage, task, place, queue))
             else:
@@ -117,7 +148,7 @@ class TaskScheduler:
             self._tables, known.row, place, queue, outcome.start_seconds, now, known.told
         )
         row = self._tables.queues.jobs[known.row]
-        if place < row[task_jobs.PILOTS_OF_JOB] == row[task_jobs.TOLD]:
+        if place < row[PILOTS_OF_JOB] == row[task_jobs.TOLD]:
             self._tell_size(known)
         at = next(i for i, each in enumerate(known.stages) if each.name == outcome.stage)
         known.left[at] -= 1
@@ -135,25 +166,98 @@ class TaskScheduler:
                 self._open(known, at)
 
     def _open(self, known: _Known, at: int) -> None:
-        count = known.stages[at].tasks
-        first = int(known.begins[at])
-        known.order[known.ready : known.ready + count] = np.arange(first, first + count)
-        known.ready += count
-        task_calls.open_tasks(self._tables, known.row, count)
+        task_calls.open_tasks(self._tables, known.row, known.open(at))
+
+    def memory(self) -> Mapping[str, Any]:
+        """Queues, what pilots and ended jobs have told, and the jobs that have not ended."""
+        queues, learned = self._tables.queues, self._tables.pilots
+        heaps = zip(queues.heaps, queues.waiting, strict=True)
+        return {
+            "rows": len(self._rows),
+            "used": queues.used.tolist(),
+            "heaps": [heap[:count].tolist() for heap, count in heaps],
+            "learned": [_text(learned.numbers), _text(learned.scores), _text(learned.proved)],
+            "jobs": {
+                **self._remembered,
+                **{job_id: self._kept(known) for job_id, known in self._known.items()},
+            },
+            "running": [[*task, *how] for task, how in self._running.items()],
+        }
+
+    def _kept(self, known: _Known) -> Mapping[str, Any]:
+        row = self._tables.queues.jobs[known.row]
+        return {
+            "row": known.row,
+            "columns": _text(row),
+            "told": known.told[: int(row[TOLD])].tolist(),
+            "opened": list(known.opened),
+            "left": list(known.left),
+            "again": [list(each) for each in known.again],
+        }
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Go on from what another kept, and from what it was told of parts that ended since."""
+        self._places = NodesByPreference(cluster)
+        rows = memory["rows"]
+        self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), RESAMPLES)
+        queues = self._tables.queues
+        queues.used[:] = memory["used"]
+        for number, heap in enumerate(memory["heaps"]):
+            queues.heaps[number, : len(heap)] = heap
+            queues.waiting[number] = len(heap)
+        for table, text in zip(self._tables.pilots, memory["learned"], strict=True):
+            table.flat[:] = _numbers(text)
+        self._rows = [""] * rows
+        self._known = {}
+        self._remembered = dict(memory["jobs"])
+        for job_id, kept in self._remembered.items():
+            self._rows[kept["row"]] = job_id
+            queues.jobs[kept["row"]] = _numbers(kept["columns"])
+        self._running = {
+            (job_id, stage, task): (place, queue, start)
+            for job_id, stage, task, place, queue, start in memory["running"]
+        }
+        early, self._early = self._early, []
+        for job, outcome in early:
+            keys = [(job.job_id, outcome.stage, task) for task in outcome.tasks]
+            if all(
+                key in self._running and self._running[key][2] == outcome.start_seconds
+                for key in keys
+            ):
+                self.part_ended(job, outcome)
+
+    def _find(self, job: Job) -> _Known | None:
+        """What is known of a job; what was remembered of it becomes so as it is seen again."""
+        kept = self._remembered.pop(job.job_id, None)
+        if kept is None:
+            return self._known.get(job.job_id)
+        known = self._known[job.job_id] = _Known.new(kept["row"], job)
+        row = self._tables.queues.jobs[known.row]
+        first = known.stages[0].tasks
+        self._make_room(known.row + 1, first)
+        seed = int(self._tables.pilots.numbers[pilots.SEED])
+        drawn, ordinal = int(row[PILOTS_OF_JOB]), int(row[ORDINAL])
+        pilots.draw_pilots(known.order[:first], first, drawn, seed, ordinal)
+        for at in kept["opened"]:
+            known.open(at)
+        known.told[: len(kept["told"])] = kept["told"]
+        known.left = list(kept["left"])
+        known.again = [(stage, task, place, queue) for stage, task, place, queue in kept["again"]]
+        return known
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what the queues offer, until there is no place for it."""
         if self._places.cluster is not view.cluster:
             self._places = NodesByPreference(view.cluster)
         shown = {pending.job.job_id: pending for pending in view.pending}
-        for job_id, pending in shown.items():
-            if job_id not in self._known:
+        for pending in shown.values():
+            if self._find(pending.job) is None:
                 self._submit(pending, view.now)
         task_calls.demote_all(self._tables, view.now)
         room = FreeRoom(view, self._places)
         starts: list[Start] = []
         for job_id in [each for each in shown if self._known[each].again]:
-            if not self._start_again(self._known[job_id], room, starts):
+            if not self._start_again(self._known[job_id], view.now, room, starts):
                 return _waits(starts, self._known[job_id].job, room)
         while True:
             row, queue, place = task_calls.next_task(self._tables)
@@ -164,15 +268,15 @@ class TaskScheduler:
             if known is None or at is None or not _may_start(shown, known, *at):
                 task_calls.withdraw_rest(self._tables, row)
                 continue
-            if not self._start(known, *at, place, queue, room, starts):
+            if not self._start(known, *at, place, queue, view.now, room, starts):
                 return _waits(starts, known.job, room)
             task_calls.start_task(self._tables, row, queue, view.now)
 
-    def _start_again(self, known: _Known, room: FreeRoom, starts: list[Start]) -> bool:
+    def _start_again(self, known: _Known, now: float, room: FreeRoom, starts: list[Start]) -> bool:
         while known.again:
             name, task, place, queue = known.again[0]
             stage = known.job.stage(name)
-            if not self._start(known, stage, task, place, queue, room, starts):
+            if not self._start(known, stage, task, place, queue, now, room, starts):
                 return False
             del known.again[0]
         return True
@@ -184,6 +288,7 @@ class TaskScheduler:
         task: int,
         place: int,
         queue: int,
+        now: float,
         room: FreeRoom,
         starts: list[Start],
     ) -> bool:
@@ -195,29 +300,16 @@ class TaskScheduler:
         room.take(held, placement)
         job_id = known.job.job_id
         starts.append(Start(job_id, placement, stage=stage.name, tasks=(task,)))
-        self._running[job_id, stage.name, task] = (place, queue)
+        self._running[job_id, stage.name, task] = (place, queue, now)
         return True
 
     def _submit(self, pending: PendingJob, now: float) -> None:
-        job = pending.job
-        stages = _by_level(job.stages)
-        widths = np.array([stage.tasks for stage in stages], dtype=np.int64)
-        tasks = int(widths.sum())
         row = len(self._rows)
-        self._make_room(row + 1, int(widths[0]))
-        self._rows.append(job.job_id)
-        known = self._known[job.job_id] = _Known(
-            row,
-            job,
-            stages,
-            np.cumsum(widths) - widths,
-            np.arange(tasks, dtype=np.int64),
-            np.zeros(int(widths[0])),
-            int(widths[0]),
-            widths.tolist(),
-        )
-        first = known.order[: widths[0]]
-        task_calls.submit_unbelieved(self._tables, row, first, tasks, now)
+        known = self._known[pending.job.job_id] = _Known.new(row, pending.job)
+        self._make_room(row + 1, known.ready)
+        self._rows.append(pending.job.job_id)
+        first, stages = known.order[: known.ready], known.stages
+        task_calls.submit_unbelieved(self._tables, row, first, known.order.size, now)
         self._tell_size(known)
         for at, stage in enumerate(stages):
             if at and not stage.after:
@@ -236,6 +328,15 @@ class TaskScheduler:
             heaps[:, : queues.heaps.shape[1]] = queues.heaps
             tables = tables._replace(queues=queues._replace(jobs=jobs, heaps=heaps))
         self._tables = tables
+
+
+def _text(numbers: Floats) -> str:
+    """Numbers as they are, those that are none or infinite included."""
+    return " ".join(map(repr, numbers.ravel().tolist()))
+
+
+def _numbers(text: str) -> Floats:
+    return np.array(text.split(), dtype=np.float64)
 
 
 def _by_level(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
