@@ -216,15 +216,13 @@ class DistSched:
             places = self._placed.get(allocation)
             if places is None:
                 continue
-            for at, machine in enumerate(places):
-                task = allocation, at
-                believed = self._machines.use_of(machine, task)
-                other = self._observed.instead(
-                    allocation, measured, now, believed, self._machines.steps
-                )
-                if other is not None:
-                    self._machines.remove(machine, task)
-                    self._machines.add(machine, task, other)
+            believed = self._machines.use_of(places[0], (allocation, 0))
+            other = self._observed.instead(
+                allocation, measured, now, believed, self._machines.steps
+            )
+            if other is not None:
+                for at, machine in enumerate(places):
+                    self._machines.believe(machine, (allocation, at), other)
 
     def _stops(self, use: Mapping[Allocation, Resources], view: ClusterView) -> Iterator[Preempt]:
         """Tasks without a deadline that are in the way of others with one.

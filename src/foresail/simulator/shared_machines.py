@@ -128,12 +128,14 @@ class SharedMachines:
         """What each task that runs uses now, on average over those of its allocation."""
         columns = (kernel.ALLOCATED, kernel.MEMORY)
         amounts = self._tasks[:, columns].tolist()
-        on = self._task_links[:, kernel.ON].tolist()
-        begun = (self._tasks[:, kernel.PACE] > 0.0).tolist()
+        is_on = self._task_links[:, kernel.ON] != kernel.NONE
+        runs = (is_on & (self._tasks[:, kernel.PACE] > 0.0)).tolist()
         found = {}
         for allocation, held in self._held.items():
-            rows = [amounts[slot] for slot in held.slots if on[slot] != kernel.NONE and begun[slot]]
-            if rows:
+            rows = [amounts[slot] for slot in held.slots if runs[slot]]
+            if len(rows) == 1:  # most are of one task
+                found[allocation] = Resources(*rows[0])
+            elif rows:
                 cpus, memory = map(sum, zip(*rows, strict=True))
                 found[allocation] = Resources(cpus / len(rows), memory / len(rows))
         return found

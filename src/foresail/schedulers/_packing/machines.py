@@ -44,10 +44,18 @@ class PackedMachines:
         kernel.add_task(self.table[machine], self.masses[machine], use.row, use.masses)
 
     def remove(self, machine: int, task: Hashable) -> None:
-        """A task runs there no more: taken off, or all the others added up again."""
-        use = self._tasks[machine].pop(task)
-        if not kernel.remove_task(self.table[machine], self.masses[machine], use.row, use.masses):
-            self.make_anew(machine)
+        """A task runs there no more: all others are added up again.
+
+        Taking it off would leave errors that depend on what else came and went: a run that was
+        recovered would decide otherwise.
+        """
+        del self._tasks[machine][task]
+        self._make_anew(machine)
+
+    def believe(self, machine: int, task: Hashable, use: TaskUse) -> None:
+        """Something else is believed of a task that runs there."""
+        self._tasks[machine][task] = use
+        self._make_anew(machine)
 
     def offer(self, up: NDArray[np.bool_]) -> None:
         """Have these machines alone taken into account; shape (machines,)."""
@@ -62,7 +70,7 @@ class PackedMachines:
         """What runs there, in order of start."""
         return tuple(self._tasks[machine])
 
-    def make_anew(self, machine: int) -> None:
+    def _make_anew(self, machine: int) -> None:
         """Add up what all tasks of a machine use."""
         row, masses = self.table[machine], self.masses[machine]
         row[kernel.CAPACITY + kernel.RESOURCES :] = 0.0

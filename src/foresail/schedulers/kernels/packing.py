@@ -91,37 +91,6 @@ def add_task(machine: Floats, machine_masses: Floats, task: Floats, task_masses:
     machine[REQUESTED] += task[TASK_REQUEST]
 
 
-@bare_kernel
-def remove_task(machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats) -> bool:
-    """Take a task off a machine again: division, which undoes the sum step by step.
-
-    Errors grow where the task is not most likely to use its least; then, and where what is left is
-    no distribution, the answer is False and the machine is to be made anew from its other tasks.
-    """
-    for resource in range(RESOURCES):
-        if task_masses[resource, 0] < 0.5:
-            return False
-    for resource in range(RESOURCES):
-        masses, less = machine_masses[resource], task_masses[resource]
-        highest = int(task[TASK_HIGHEST + resource])
-        reached = int(machine[HIGHEST + resource])
-        for at in range(reached + 1):
-            total = masses[at]
-            for step in range(1, min(at, highest) + 1):
-                total -= less[step] * masses[at - step]
-            if total < -_ROUNDING:
-                return False
-            masses[at] = max(total / less[0], 0.0)
-        machine[LEAST + resource] -= task[TASK_LEAST + resource]
-        machine[EXPECTED + resource] -= task[TASK_EXPECTED + resource]
-        while reached > 0 and masses[reached] <= _ROUNDING:
-            masses[reached] = 0.0
-            reached -= 1
-        machine[HIGHEST + resource] = reached
-    machine[REQUESTED] -= task[TASK_REQUEST]
-    return True
-
-
 @part
 def _exceeds(
     machine: Floats,
