@@ -1,0 +1,129 @@
+"""What the studies of DistSched have in common: systems, measures, and how a run is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.shared_trial import SharedTrial
+from foresail.experiments.study import GridPoint, Measure, StudyParameters
+
+SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
+
+MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
+NEVER: Final = Measure("slo_never_started", "jobs with deadlines never started")
+GOODPUT: Final = Measure("used_hours_by_the_end", "goodput (core hours)")
+SLO_GOODPUT: Final = Measure("slo_used_hours", "goodput of deadlines met (core hours)")
+BEST_EFFORT: Final = Measure(
+    "best_effort_used_hours_by_the_end", "best-effort goodput (core hours)"
+)
+LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
+UNFINISHED: Final = Measure("unfinished_jobs", "jobs never done")
+THROTTLES: Final = Measure("throttles_per_machine_hour", "throttles per machine and hour")
+EVICTIONS: Final = Measure("memory_evictions", "tasks evicted")
+PREEMPTIONS: Final = Measure("preemptions", "tasks stopped")
+CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
+SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
+
+MEASURES: Final = (
+    *(MISSES, NEVER, GOODPUT, SLO_GOODPUT, BEST_EFFORT, LATENCY, UNFINISHED),
+    *(THROTTLES, EVICTIONS, PREEMPTIONS, CYCLE, SLOW_CYCLE),
+)
+DRAWN: Final = (MISSES.name, SLO_GOODPUT.name, BEST_EFFORT.name, THROTTLES.name)
+
+DIST: Final = "dist"
+ACTUAL: Final = "actual"
+POINT: Final = "point"
+REQUEST: Final = "request"
+MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class DistSchedStudyParameters(StudyParameters):
+    """What the studies of DistSched have in common; the defaults are as published.
+
+    Parameters
+    ----------
+    seeds
+        How many workloads; the published ones differ in deadlines alone, these in all of the jobs.
+    machines, jobs
+        The cluster that the workload is made for, and how many jobs it has in two hours.
+    load
+        Work that is used, as a share of that cluster.
+    history_hours
+        Length of what predictors learn from before.
+    cycle_seconds
+        How often the scheduler is asked.
+    """
+
+    POSITIVE: ClassVar[tuple[str, ...]] = (
+        *("machines", "jobs", "load", "history_hours", "cycle_seconds"),
+    )
+    FULL_MINUTES: ClassVar[float] = 600.0
+
+    seeds: int = 10
+    machines: int = 700
+    jobs: int = 700
+    load: float = 0.8
+    history_hours: float = 20.0
+    cycle_seconds: float = 15.0
+
+
+QUICK: Final = {"seeds": "3", "machines": "100", "jobs": "100"}
+
+
+def cases_of(
+    parameters: DistSchedStudyParameters,
+    group: str,
+    systems: Sequence[str],
+    machines: int | None = None,
+) -> list[GridPoint]:
+    """Every system with every seed.
+
+    Parameters
+    ----------
+    parameters
+        Of the study.
+    group
+        Where in it.
+    systems
+        Named policies.
+    machines
+        How many the same jobs run on, which is x then; None: those that the workload is made for.
+    """
+    size = f"machines={parameters.machines},jobs={parameters.jobs},load={parameters.load:g}"
+    workload = f"packing({size},history_hours={parameters.history_hours:g})"
+    return [
+        GridPoint(
+            group,
+            None if machines is None else float(machines),
+            system,
+            seed,
+            SharedTrial(
+                workload,
+                f"{workload[:-1]},part=history)",
+                seed,
+                system,
+                parameters.cycle_seconds,
+                parameters.machines if machines is None else machines,
+            ),
+        )
+        for seed in range(parameters.seeds)
+        for system in systems
+    ]
+
+
+NOTES: Final = (
+    "Goodput: core hours that the tasks of completed jobs need by themselves. In all and of "
+    "best-effort jobs it is of what was done when the last job was submitted; a simulation goes on "
+    "until nothing more can run.",
+    "The workload is made, not Google's: two hours of jobs of 20 users with three applications "
+    "each, 1 to 400 tasks, requests twice the typical use; predictors learn from earlier jobs of "
+    "the same applications first. Published repetitions share their jobs and differ in deadlines; "
+    "here each seed has jobs of its own.",
+    "Best-effort latency is of jobs that were done; systems that leave wide or hungry jobs undone "
+    "have less of it.",
+    "Not published, and chosen: risks of over-packing (cpu 0.10, memory 0.05), eviction at 95 % of "
+    "memory, value of a deadline (1000 best-effort jobs), machines of 8 cpus and 48 GiB.",
+)

@@ -1,0 +1,81 @@
+"""Study ``distsched-cluster-size``: the same jobs on smaller and larger clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _distsched as distsched
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_GROUP: Final = "shared machines"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSizeParameters(distsched.DistSchedStudyParameters):
+    """Parameters of ``distsched-cluster-size``.
+
+    Parameters
+    ----------
+    sizes
+        Numbers of machines that the same jobs run on.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "sizes": "[70,100,130]"}
+    QUICK_MINUTES: ClassVar[float] = 5.0
+    FULL_MINUTES: ClassVar[float] = 3000.0
+
+    sizes: tuple[int, ...] = (50, 100, 300, 500, 700, 900, 1100)
+
+
+@register("study", "distsched-cluster-size", parameters=ClusterSizeParameters)
+def cluster_size(parameters: ClusterSizeParameters) -> Study:
+    """The same jobs on smaller and larger clusters (figure 5.9)."""
+    cases = [
+        case
+        for size in parameters.sizes
+        for case in distsched.cases_of(parameters, _GROUP, distsched.MAIN, size)
+    ]
+    return Study(
+        title="What happens on smaller and larger clusters?",
+        source=f"{distsched.SOURCE}, figure 5.9",
+        axis="machines",
+        measures=distsched.MEASURES,
+        drawn=(*distsched.DRAWN, distsched.NEVER.name, distsched.LATENCY.name),
+        cases=tuple(cases),
+        claims=_claims(float(min(parameters.sizes)), float(max(parameters.sizes))),
+        notes=distsched.NOTES,
+    )
+
+
+def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
+    def at(measure: str, system: str, size: float) -> Mean:
+        return Mean(measure, system, x=(size,))
+
+    grows = (distsched.SLO_GOODPUT, distsched.BEST_EFFORT, distsched.LATENCY)
+    return (
+        *(
+            PublishedClaim(
+                f"Fewer deadlines are missed on more machines ({system}).",
+                at(distsched.MISSES.name, system, most),
+                at(distsched.MISSES.name, system, least),
+            )
+            for system in distsched.MAIN
+        ),
+        *(
+            PublishedClaim(
+                f"Dist misses fewer deadlines than Point on {size:g} machines.",
+                *at(distsched.MISSES.name, distsched.DIST, size).against(distsched.POINT),
+            )
+            for size in dict.fromkeys((least, most))
+        ),
+        *(
+            PublishedClaim(
+                f"It grows with the cluster: {measure.label} (Dist).",
+                at(measure.name, distsched.DIST, least),
+                at(measure.name, distsched.DIST, most),
+            )
+            for measure in grows
+        ),
+    )

@@ -1,0 +1,87 @@
+"""Study ``distsched-end-to-end``: DistSched against points, requests and real averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _distsched as distsched
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_GROUP: Final = "shared machines"
+
+
+@dataclass(frozen=True, slots=True)
+class DistSchedEndToEndParameters(distsched.DistSchedStudyParameters):
+    """Parameters of ``distsched-end-to-end``."""
+
+    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "seeds": "5"}
+    QUICK_MINUTES: ClassVar[float] = 3.0
+
+
+@register("study", "distsched-end-to-end", parameters=DistSchedEndToEndParameters)
+def end_to_end(parameters: DistSchedEndToEndParameters) -> Study:
+    """DistSched against points, requests and real averages (figures 5.5 and 5.6)."""
+    return Study(
+        title="Do distributions of use keep more deadlines on shared machines?",
+        source=f"{distsched.SOURCE}, figures 5.5 and 5.6",
+        axis="",
+        measures=distsched.MEASURES,
+        drawn=distsched.DRAWN,
+        cases=tuple(distsched.cases_of(parameters, _GROUP, distsched.MAIN)),
+        claims=_claims(),
+        notes=distsched.NOTES,
+    )
+
+
+def _claims() -> tuple[PublishedClaim, ...]:
+    misses = Mean(distsched.MISSES.name, distsched.DIST)
+    goodput = Mean(distsched.GOODPUT.name, distsched.REQUEST)
+    latency = Mean(distsched.LATENCY.name, distsched.DIST)
+    return (
+        PublishedClaim(
+            "Dist misses at least 40 % fewer deadlines than Point (published: 49 % fewer; Point "
+            "2.15 to 2.2 times as many).",
+            *misses.against(distsched.POINT),
+            factor=0.6,
+        ),
+        PublishedClaim(
+            "Dist misses fewer deadlines than Request.", *misses.against(distsched.REQUEST)
+        ),
+        PublishedClaim(
+            "Dist approaches Actual in deadlines missed (taken as: within 5 points).",
+            *misses.against(distsched.ACTUAL),
+            margin=0.05,
+        ),
+        PublishedClaim(
+            "Request misses about as many deadlines as Point (taken as: at most 5 points fewer).",
+            *Mean(distsched.MISSES.name, distsched.POINT).against(distsched.REQUEST),
+            margin=0.05,
+        ),
+        PublishedClaim(
+            "More work of jobs with deadlines gets done in time than under Point (by 5 %).",
+            *Mean(distsched.SLO_GOODPUT.name, distsched.POINT).against(distsched.DIST),
+        ),
+        PublishedClaim(
+            "Request gets less done than Point.",
+            *goodput.against(distsched.POINT),
+        ),
+        PublishedClaim(
+            "Point does more best-effort work than Dist.",
+            *Mean(distsched.BEST_EFFORT.name, distsched.DIST).against(distsched.POINT),
+        ),
+        PublishedClaim(
+            "Best-effort latency is similar for all (taken as: Dist's within 10 % of Point's).",
+            *latency.against(distsched.POINT),
+            factor=1.1,
+        ),
+        PublishedClaim(
+            "Under Dist more tasks are evicted than under Actual.",
+            *Mean(distsched.EVICTIONS.name, distsched.ACTUAL).against(distsched.DIST),
+        ),
+        PublishedClaim(
+            "Under Point more jobs with deadlines never start than under Dist.",
+            *Mean(distsched.NEVER.name, distsched.DIST).against(distsched.POINT),
+        ),
+    )

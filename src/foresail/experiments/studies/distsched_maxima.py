@@ -1,0 +1,66 @@
+"""Study ``distsched-maxima``: planning with what tasks use at most instead of on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _distsched as distsched
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_GROUP: Final = "shared machines"
+_SYSTEMS: Final = (
+    *(distsched.DIST, "dist-max", distsched.ACTUAL, "actual-max", distsched.POINT, "point-max"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MaximaParameters(distsched.DistSchedStudyParameters):
+    """Parameters of ``distsched-maxima``."""
+
+    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
+    QUICK_MINUTES: ClassVar[float] = 3.0
+
+
+@register("study", "distsched-maxima", parameters=MaximaParameters)
+def maxima(parameters: MaximaParameters) -> Study:
+    """Planning with what tasks use at most (figures 5.5 and 5.6, systems named Max)."""
+    misses = Mean(distsched.MISSES.name, "actual-max")
+    return Study(
+        title="Is it better to plan with what tasks use at most?",
+        source=f"{distsched.SOURCE}, figures 5.5 and 5.6",
+        axis="",
+        measures=distsched.MEASURES,
+        drawn=distsched.DRAWN,
+        cases=tuple(distsched.cases_of(parameters, _GROUP, _SYSTEMS)),
+        claims=(
+            PublishedClaim(
+                "ActualMax misses slightly fewer deadlines than Actual.",
+                *misses.against(distsched.ACTUAL),
+            ),
+            PublishedClaim(
+                "PointMax misses far fewer deadlines than Point.",
+                *Mean(distsched.MISSES.name, "point-max").against(distsched.POINT),
+            ),
+            *(
+                PublishedClaim(
+                    f"Cpus are throttled less by maxima ({maximum}).",
+                    *Mean(distsched.THROTTLES.name, maximum).against(average),
+                )
+                for maximum, average in (
+                    ("actual-max", distsched.ACTUAL),
+                    ("point-max", distsched.POINT),
+                )
+            ),
+            PublishedClaim(
+                "PointMax does less best-effort work than Dist.",
+                *Mean(distsched.BEST_EFFORT.name, "point-max").against(distsched.DIST),
+            ),
+            PublishedClaim(
+                "DistMax gets less done than Dist.",
+                *Mean(distsched.GOODPUT.name, "dist-max").against(distsched.DIST),
+            ),
+        ),
+        notes=distsched.NOTES,
+    )
