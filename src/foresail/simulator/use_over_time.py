@@ -63,4 +63,4 @@ def use_over_time(
         schema={"run": pl.Int64, "job_id": pl.String, "task": pl.Int64},
     )
     every = pl.concat([told, left.select(told.columns)]).sort("seconds", maintain_order=True)
-    return every.join(names, on="run", maintain_order="left").select(USE.names()).cast(USE)  # type: ignore[arg-type]
+    return every.join(names, on="run", maintain_order="left").select(USE.names()).cast(USE)
