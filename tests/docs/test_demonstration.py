@@ -9,6 +9,8 @@ from architecture.floors import ROOT
 from foresail.cli import main as cli
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import load_workload
 from made_scenarios import simulate
 
@@ -26,6 +28,23 @@ def test_the_recommended_policy_does_what_it_promises(tmp_path, monkeypatch):
     easy, ours = (summary(simulate(workload, parse_policy(each))) for each in ("easy", "foresail"))
     assert ours.average_bounded_slowdown < easy.average_bounded_slowdown
     assert ours.max_wait_seconds <= 1.25 * easy.max_wait_seconds
+
+
+def test_first_tasks_do_what_they_promise(tmp_path, monkeypatch):
+    """Less average slowdown than without looking at the size of jobs, or by what they got."""
+    command = re.search(r"foresail (trace generate slearn .*)", SCRIPT)[1]
+    words = shlex.split(command.replace("$folder", str(tmp_path)))
+    monkeypatch.setattr("sys.argv", ["foresail", *words])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    workload = load_workload(tmp_path / "many")
+    policies = re.search(r"compare .*/many.*", SCRIPT)[0].split("--with ")[1:]
+    slowdown = {
+        name: summary(run_scenario(Scenario(workload, parse_policy(name)))).average_bounded_slowdown
+        for name in (policy.split()[0] for policy in policies)
+    }
+    assert len(slowdown) == 3
+    assert min(slowdown, key=lambda name: slowdown[name]) == "slearn"
 
 
 def test_every_step_says_what_it_shows():
