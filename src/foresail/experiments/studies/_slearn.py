@@ -200,13 +200,13 @@ def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:
         "work by width and size (table 9, published for 2STrace and taken for all).",
         "Widths are not published but for two statements that contradict each other (section "
         "5.3.5 and table 9: 58.5 % of the jobs have four tasks or fewer, which table 8 does not "
-        "bear out). With them most large jobs are a few long tasks: 70 to 90 % of the mean "
+        "bear out). With them most large jobs are a few long tasks: 70 to 94 % of the mean "
         "completion time is the longest task itself, which no scheduler shortens. Traces with "
         f"wider jobs take a median of {parameters.median_tasks:g} tasks and none of three or four; "
         "all else is the same.",
         "What table 4 measures over time is the least variation over the features of a job, in a "
         "window. The generator gives the published values to the jobs of a name, so that the least "
-        "over features is lower (``slearn-variability``: 0.58 for 1.00, 0.17 for 0.20, 0.73 for "
+        "over features is lower (study slearn-variability: 0.58 for 1.00, 0.17 for 0.20, 0.73 for "
         "1.35): history tells more here than of the published traces.",
         "Within a name runtimes are log-normal. A utility of 1 / t ** 2 then makes 3Sigma's "
         "estimates too short for most jobs (published: too long for 60 %).",
