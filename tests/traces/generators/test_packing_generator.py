@@ -38,3 +38,12 @@ def test_history_is_of_the_same_applications_and_other_jobs():
     assert shared.height > 10
     assert shared.filter(pl.col("cpus_per_task") != pl.col("cpus_per_task_right")).is_empty()
     assert not run.jobs["runtime_seconds"].is_in(history.jobs["runtime_seconds"].implode()).all()
+
+
+def test_no_task_uses_more_than_a_machine_has():
+    """Not even for a moment, or who plans with maxima could start it nowhere."""
+    workload = made(load=0.8, utilisation=0.9)
+    most = workload.usage["maximum_cpus"]
+    assert most.max() == 8.0
+    assert (workload.usage["average_cpus"] <= most).all()
+    assert (workload.usage["maximum_memory_bytes"] <= 48 * 2**30).all()

@@ -70,7 +70,7 @@ class DistSchedStudyParameters(StudyParameters):
     cycle_seconds: float = 15.0
 
 
-QUICK: Final = {"seeds": "3", "machines": "100", "jobs": "100"}
+QUICK: Final = {"seeds": "5", "machines": "100", "jobs": "100"}
 
 
 def cases_of(

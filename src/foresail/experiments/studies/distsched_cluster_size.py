@@ -22,7 +22,7 @@ class ClusterSizeParameters(distsched.DistSchedStudyParameters):
         Numbers of machines that the same jobs run on.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "sizes": "[70,100,130]"}
+    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "seeds": "3", "sizes": "[70,100,130]"}
     QUICK_MINUTES: ClassVar[float] = 5.0
     FULL_MINUTES: ClassVar[float] = 3000.0
 

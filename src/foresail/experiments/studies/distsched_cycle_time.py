@@ -40,7 +40,7 @@ def cycle_time(parameters: CycleTimeParameters) -> Study:
                 factor=5.0,
             ),
             PublishedClaim(
-                "Cycles take far less time than lies between them (taken as: 99 % a tenth).",
+                "99 % of cycles take far less time than lies between them (taken as: a tenth).",
                 slow,
                 100.0 * parameters.cycle_seconds,
             ),

@@ -232,7 +232,7 @@ def _workload(
     )
     most_memory = 0.9 * parameters.machine_memory_gibibytes * _GIBIBYTE
     usage = usage.with_columns(
-        pl.col("average_cpus").clip(upper_bound=parameters.machine_cpus),
+        pl.col("average_cpus", "maximum_cpus").clip(upper_bound=parameters.machine_cpus),
         pl.col("average_memory_bytes", "maximum_memory_bytes").clip(upper_bound=most_memory),
     )
     slack = random.choice(_SLACKS, count)
