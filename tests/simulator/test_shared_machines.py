@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, Start
+from foresail.model.errors import InputError
 from foresail.model.event import Ended
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import GOES_BACK
@@ -274,3 +275,10 @@ def test_a_machine_that_shrinks_is_relieved():
         assert model.next_seconds == 4.0
         model.advanced(4.0)
         assert model.counters == {"cpu_throttles": throttles, "memory_evictions": evictions}
+
+
+def test_a_place_without_nodes_is_refused():
+    """Of a scheduler that only says which partition, it is not known what shares a node."""
+    model = alone((0, (1.0, 5.0), [(10, 2.0, 6)])).compiled(None)
+    with pytest.raises(InputError, match="this scheduler names none"):
+        model.started(Allocation("0"), Placement.whole("all", 1), 0.0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
+from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.resources import Resources
@@ -98,6 +99,12 @@ class SharedMachines:
         self, allocation: Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
         """The limit of its time, if that is enforced; all else is seen when it happens."""
+        if not placement.tasks_by_node:
+            raise InputError(
+                "tasks that share nodes are to be placed on nodes, and this scheduler names none",
+                field="share_nodes",
+                expected='a scheduler that does, such as "dist"',
+            )
         job = self._job_of(allocation.job_id)
         delay, stretch = self._conditions.delay_and_runtime(allocation, 1.0)
         held = self._held[allocation] = _Held()
