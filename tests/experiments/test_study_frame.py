@@ -163,7 +163,7 @@ def test_words_come_first(tmp_path):
     study = made_study(claims=claims)
     report = report_of("sums", "sums", study, carried_out(study, tmp_path), "command")
     said = sentences(report)
-    assert said[0] == "Of 2 published claims: 1 confirmed, 1 contradicted."
+    assert said[0] == "Of 2 claims: 1 confirmed, 1 contradicted."
     assert "High is less." in said[1]
 
 

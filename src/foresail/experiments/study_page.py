@@ -39,7 +39,7 @@ def study_page(report: StudyReport) -> str:
 
 
 def sentences(report: StudyReport) -> list[str]:
-    """What the study says of the published claims, in words."""
+    """What the study says of the claims, published ones and our own, in words."""
     found = Counter(each.verdict for each in report.judgements)
     total = len(report.judgements)
     words: dict[Verdict, str] = {
@@ -49,7 +49,7 @@ def sentences(report: StudyReport) -> list[str]:
         "not run": "not run",
     }
     parts = [f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict]]
-    said = [f"Of {count(total, 'published claim')}: {', '.join(parts)}."]
+    said = [f"Of {count(total, 'claim')}: {', '.join(parts)}."]
     said += [
         f"Does not hold: {each.claim.published} Ours: {each.ours}."
         for each in report.judgements
