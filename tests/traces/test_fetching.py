@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -226,13 +225,6 @@ def test_a_folder_that_cannot_be_written(server, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         fetch(LOG, tmp_path / "file", server.base, patience=QUICK)
-
-
-def test_without_httpx_the_message_says_what_to_install(server, tmp_path, monkeypatch):
-    """The extra is named when httpx is missing."""
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(InputError, match=r"foresail\[fetch\]"):
-        fetch(LOG, tmp_path, server.base, patience=QUICK)
 
 
 def test_the_catalogue_is_sound():

@@ -21,8 +21,8 @@ from foresail.live.history import RunHistory
 from foresail.live.interrupts import Interrupts
 from foresail.live.learned import LearnedFile
 from foresail.live.observer import Observer
-from foresail.live.run_log import RunLog
-from foresail.live.submissions import Submissions
+from foresail.live.run_log import FollowedLog
+from foresail.live.source import EventSource, Wish
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.allocation import unit_of
 from foresail.model.changing_nodes import changes_between
@@ -66,9 +66,9 @@ class Daemon:
     adapter
         The cluster.
     source
-        Where jobs come from.
+        Where jobs, and what people wish of them, come from.
     history, learned
-        What later runs are to know of this one.
+        What later runs are to know of this one; None keeps nothing that was learned.
     observer
         Shows what happens.
     """
@@ -76,11 +76,11 @@ class Daemon:
     def __init__(
         self,
         controller: Controller,
-        log: RunLog,
+        log: FollowedLog,
         adapter: ClusterAdapter,
-        source: Submissions,
+        source: EventSource,
         history: RunHistory,
-        learned: LearnedFile,
+        learned: LearnedFile | None,
         observer: Observer,
     ) -> None:
         self.controller = controller
@@ -95,6 +95,7 @@ class Daemon:
         self._poll = select.poll()
         self._polled: int | None = None
         self._stopping = False
+        self._leaving = False
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -102,10 +103,9 @@ class Daemon:
         return tuple(pending.job.job_id for pending in self.controller.pending)
 
     def work(self) -> None:
-        """Run until nothing is left to do, or until drained or stopped by signals.
+        """Run until nothing is left to do, or the source wishes otherwise.
 
-        The first SIGINT drains (nothing new starts, what runs runs to its end); a second one, or a
-        SIGTERM, stops what runs too, which counts as not done.
+        The first SIGINT counts as one interrupt, any further one and a SIGTERM as two.
         """
         with closing(self._log), closing(self._adapter), Interrupts() as interrupts:
             self._poll.register(interrupts.descriptor, select.POLLIN)
@@ -118,10 +118,14 @@ class Daemon:
                 ready = {each for each, _ in self._poll.poll(self._timeout_seconds() * 1000.0)}
                 now = self._clock.now()
                 self._step(now, self._events(ready, interrupts, now))
-                self._learned.keep_if_due(self.controller.predictor)
-            self._learned.keep(self.controller.predictor)
+                if self._learned is not None:
+                    self._learned.keep_if_due(self.controller.predictor)
+            if self._learned is not None:
+                self._learned.keep(self.controller.predictor)
 
     def _is_finished(self) -> bool:
+        if self._leaving:
+            return True
         if self.controller.running:
             return False
         return self.controller.draining or (self._source.descriptor is None and not self.jobs.ticks)
@@ -166,7 +170,7 @@ class Daemon:
         events: list[Event] = []
         if self.jobs.submitted:
             self._history.catch_up(self.jobs)
-        elif not self._learned.knew_before:  # or it would be learned twice
+        elif self._learned is None or not self._learned.knew_before:  # or it is learned twice
             events += (*self._adapter.history(), *self._history.latest())
         if self.controller.draining:
             self.controller.reopen()
@@ -205,8 +209,7 @@ class Daemon:
             self._poll_source()
         if interrupts.descriptor in ready:
             interrupts.taken()
-        if interrupts.count:
-            events += self._interrupted(interrupts.count, now)
+        events += self._wished(self._source.wish(interrupts.count), now)
         events += self._expired(events, now)
         if any(time <= now for time in self.jobs.ticks.values()):
             events.append(Tick(now))
@@ -257,8 +260,13 @@ class Daemon:
         due = [unit for unit, at in self.jobs.wakes.items() if at <= now and unit not in ended]
         return [EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due]
 
-    def _interrupted(self, count: int, now: float) -> list[Event]:
-        """Drain after one interrupt, and stop what runs after two."""
+    def _wished(self, wish: Wish, now: float) -> list[Event]:
+        """Drain, stop what runs, or leave it, if that is wished."""
+        if wish is Wish.GO_ON:
+            return []
+        if wish is Wish.LEAVE:
+            self._leaving = True
+            return []
         events: list[Event] = []
         running = self.controller.running
         if not self.controller.draining:
@@ -270,7 +278,7 @@ class Daemon:
             self._source.close()
             self._poll_source()
             events.append(Tick(now))
-        if count >= 2 and not self._stopping:
+        if wish is Wish.STOP and not self._stopping:
             self._stopping = True
             self._stop_all(now)
         return events

@@ -67,12 +67,40 @@ def recover(
 
 
 @dataclass(slots=True)
-class _Known:
-    """What a log leads to, and what the log is to go on with."""
+class KnownRun:
+    """What the records of a run lead to, and what its log is to go on with.
+
+    ``since_snapshot`` counts the records that matter behind the last snapshot.
+    """
 
     run: RunFold = field(default_factory=RunFold)
     compaction: Compaction = field(default_factory=Compaction)
     since_snapshot: int = 0
+
+    def take(self, line: str, number: int, source: object) -> None:
+        """Take a record of a whole step.
+
+        Raises
+        ------
+        InputError
+            If it cannot be one, or cannot follow what came before.
+        """
+        record = parse_record(line, source, number)
+        if number == 1 and not isinstance(record, Manifest):
+            raise InputError(
+                "does not begin with a manifest", source=source, expected="an event log"
+            )
+        try:
+            self.run.take(record)
+            self.compaction.take(record, line)
+        except (ImpossibleTransition, KeyError) as error:
+            raise InputError(
+                f"does not fit what comes before: {error}",
+                source=source,
+                line=number,
+                expected="the log as the run left it",
+            ) from error
+        self.since_snapshot += 1
 
 
 def _content(path: Path) -> bytes:
@@ -116,42 +144,28 @@ def _end_without_marks(content: bytes, path: Path) -> int:
     return len(content) if submitted <= predicted else len(content) - size
 
 
-def _known(content: bytes, path: Path) -> _Known:
+def _known(content: bytes, path: Path) -> KnownRun:
     """What the records of whole steps lead to: those of a snapshot first, and what follows it."""
     snapshot = read_snapshot(snapshot_path(path), content)
-    known, begin = _Known(), 0
+    known, begin = KnownRun(), 0
     if snapshot is not None:
         try:
             _fold(known, snapshot.lines, 0, path)
             known.since_snapshot, begin = 0, snapshot.end
         except InputError:  # it is not what this version would have written: do without
-            known = _Known()
+            known = KnownRun()
     _fold(known, content, begin, path)
     return known
 
 
-def _fold(known: _Known, content: bytes, begin: int, path: Path) -> None:
+def _fold(known: KnownRun, content: bytes, begin: int, path: Path) -> None:
     """Take the records from a byte on."""
     lines = io.BytesIO(content)
     lines.seek(begin)
     for number, line in enumerate(lines, 1 + content.count(b"\n", 0, begin)):
         if line.startswith(_TOLD_ONLY):
             continue
-        text = line.decode(errors="replace")
-        record = parse_record(text, path, number)
-        if number == 1 and not isinstance(record, Manifest):
-            raise InputError("does not begin with a manifest", source=path, expected="an event log")
-        try:
-            known.run.take(record)
-            known.compaction.take(record, text)
-        except (ImpossibleTransition, KeyError) as error:
-            raise InputError(
-                f"does not fit what comes before: {error}",
-                source=path,
-                line=number,
-                expected="the log as the run left it",
-            ) from error
-        known.since_snapshot += 1
+        known.take(line.decode(errors="replace"), number, path)
 
 
 def _end_with_whole_step(path: Path, content: bytes, end: int) -> None:

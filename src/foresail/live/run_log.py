@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from foresail.live.snapshot import snapshot_path, write_snapshot
 from foresail.record.compaction import Compaction
 from foresail.record.jobs_fold import JobsFold
-from foresail.record.log import DurableLog
+from foresail.record.log import DurableLog, EventLog
 from foresail.record.log_text import record_line
 from foresail.record.records import Manifest, ReasonsChanged, Record, Sized, Solved
 
@@ -18,6 +18,17 @@ TELL_ONLY: Final = (ReasonsChanged, Sized, Solved)
 
 SNAPSHOT_EVERY: Final = 50_000
 """A snapshot is written after so many records that matter (or as many as it has itself)."""
+
+
+class FollowedLog(EventLog, Protocol):
+    """The log of a run that goes on; a step is on disk once it is committed."""
+
+    jobs: JobsFold
+    """What became of the jobs."""
+
+    def close(self) -> None:
+        """Let go of it; what was not committed never happened."""
+        ...
 
 
 class RunLog(DurableLog):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from foresail.live.jobs_file import CommandJob, InvalidJobs, JobLines
 from foresail.live.run_directory import RunDirectory
+from foresail.live.source import Wish
 from foresail.model.event import Submitted
 
 
@@ -47,6 +48,10 @@ class Submissions:
     def descriptor(self) -> int | None:
         """Readable when there may be further jobs; None once there will be none."""
         return None if self._lines is None else self._lines.descriptor
+
+    def wish(self, interrupts: int) -> Wish:
+        """Drain after one interrupt, and stop what runs after two."""
+        return (Wish.GO_ON, Wish.DRAIN, Wish.STOP)[min(interrupts, 2)]
 
     def close(self) -> None:
         """Accept no more."""

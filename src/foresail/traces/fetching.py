@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
 from foresail.traces.catalogue import Log
@@ -150,7 +150,8 @@ def _download(
 
 def _bring(part: Path, address: str, progress: Progress | None, patience: RetryLimits) -> None:
     """Make attempts until the whole body is in ``part``."""
-    httpx = _httpx(address)
+    import httpx  # takes longer to import than most commands run
+
     failures = 0
     with httpx.Client(follow_redirects=True, timeout=patience.timeout_seconds) as client:
         while True:
@@ -249,16 +250,3 @@ def _size(path: Path) -> int:
 
 def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _httpx(address: str) -> Any:
-    """The module httpx, imported when something is really to be downloaded."""
-    try:
-        import httpx
-    except ImportError as error:
-        raise InputError(
-            "downloads need the package httpx",
-            source=address,
-            expected='pip install "foresail[fetch]"',
-        ) from error
-    return httpx
