@@ -23,7 +23,7 @@ from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended, NodeDown
 from foresail.model.registry import entries, find
-from foresail.scenario.by_daemon import run_commands, scenario_of_run
+from foresail.scenario.by_daemon import run_commands
 
 FOLDER = Path(__file__).parent / "toy_adapters"
 
@@ -67,7 +67,7 @@ def test_the_daemon_drives_any_cluster(toy, monkeypatch, tmp_path):
         for n in range(5)
     ]
     run = RunDirectory.create(tmp_path / "run", settings, jobs)
-    result = run_commands(scenario_of_run(run), Silent())
+    result = run_commands(run, Silent())
     assert result.exit_status == 0
     table = result.schedule.jobs
     assert table["job_id"].to_list() == [job.job_id for job in jobs]
@@ -91,7 +91,7 @@ def test_what_cannot_be_stopped_is_waited_for(toy, monkeypatch, tmp_path):
     monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.05)")
     settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
     run = RunDirectory.create(tmp_path / "run", settings, [CommandJob("j", "job", "false", "/")])
-    assert run_commands(scenario_of_run(run), Impatient()).exit_status == 0
+    assert run_commands(run, Impatient()).exit_status == 0
     assert notes[-1] == "this cluster stops no jobs: 1 are waited for"
 
 

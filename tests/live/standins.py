@@ -103,7 +103,7 @@ def new_run(path: Path, jobs, *, cpus=2, grace=0.5, history=None, policy="small"
 
 def supervise(run: RunDirectory, observer, lines=None) -> SessionResult:
     """One session of a run, as ``foresail run`` has it."""
-    return by_daemon.run_commands(by_daemon.scenario_of_run(run), observer, lines)
+    return by_daemon.run_commands(run, observer, lines)
 
 
 def supervise_here(run: Path, most_bytes: int | None) -> int:

@@ -11,7 +11,6 @@ from foresail.model.cluster import Cluster
 from foresail.model.conventions import PREDICTSIM
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import NodeRemoved
-from foresail.scenario.by_daemon import run_commands
 from foresail.scenario.engines import (
     COMPILED_REPLAY,
     ENGINES,
@@ -139,8 +138,6 @@ def test_a_simulation_is_not_live():
     assert refused.value.expected == f"{COMPILED_REPLAY.name} or {EVENT_ENGINE.name}"
     with pytest.raises(InputError, match="no jobs"):
         run_scenario(COMMANDS)
-    with pytest.raises(InputError, match="no commands"):
-        run_commands(PLAIN, observer=None)
 
 
 @pytest.mark.parametrize(

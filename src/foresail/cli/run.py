@@ -73,7 +73,7 @@ def run(
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.run_directory import RunDirectory
     from foresail.live.session import require_linux
-    from foresail.scenario.by_daemon import run_commands, scenario_of_run
+    from foresail.scenario.by_daemon import run_commands
 
     require_linux()
     lines: LineInput | None = None
@@ -99,7 +99,7 @@ def run(
         )
     stop_showing()
     with observer_for(place) as observer:
-        result = run_commands(scenario_of_run(place), observer, lines)
+        result = run_commands(place, observer, lines)
     typer.echo(summarise(result, place))
     if report:
         _write_report(result.schedule, place)

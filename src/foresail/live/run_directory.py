@@ -135,6 +135,11 @@ class RunDirectory:
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"unreadable settings: {error}", source=self._settings) from error
 
+    def origin(self) -> tuple[str, str | None]:
+        """Where its jobs came from, and the digest of that if it is a file."""
+        settings = self.settings()
+        return settings.source, settings.source_sha256
+
     def jobs(self) -> list[CommandJob]:
         """All accepted jobs, in order; a line that a crash left incomplete is none."""
         lines = self._jobs.read_text().splitlines(keepends=True)

@@ -36,8 +36,7 @@ def manifest_of(scenario: Scenario) -> Manifest:
         source, digest, origin = meta.source, meta.sha256, meta.origin_unix_seconds
         is_drawn = scenario.place != "processors" or scenario.conditions != IDEAL
     else:
-        settings = scenario.commands.settings()
-        source, digest, origin = settings.source, settings.source_sha256, None
+        (source, digest), origin = scenario.commands.origin(), None
         is_drawn = False
     return Manifest(
         policy=scenario.policy_in_force.text,

@@ -34,14 +34,14 @@ def scenario_of_run(run: RunDirectory) -> Scenario:
 
 
 def run_commands(
-    scenario: Scenario, observer: Observer, lines: LineInput | None = None
+    run: RunDirectory, observer: Observer, lines: LineInput | None = None
 ) -> SessionResult:
-    """Work on the scenario's run until it is done or interrupted: ``supervise``, and how it began.
+    """Work on a run until it is done or interrupted: ``supervise``, and how it began.
 
     Parameters
     ----------
-    scenario
-        One with commands.
+    run
+        Its directory.
     observer
         Shows what happens.
     lines
@@ -53,10 +53,11 @@ def run_commands(
         If an engine cannot do what the scenario needs, another supervisor is at work on the run, or
         what an earlier one left cannot be used.
     """
+    scenario = scenario_of_run(run)
     engine = engine_of(scenario)
 
     def begin(cluster: Cluster) -> tuple[Manifest, BuildController]:
         on_cluster = replace(scenario, place=cluster)
         return manifest_of(on_cluster), partial(controller_of, on_cluster)
 
-    return supervise(scenario.run, begin, observer, lines, engine=engine.name)
+    return supervise(run, begin, observer, lines, engine=engine.name)

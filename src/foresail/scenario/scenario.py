@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster
@@ -13,9 +13,17 @@ from foresail.model.errors import InputError
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 
 if TYPE_CHECKING:  # a replay begins sooner without what only some scenarios need
-    from foresail.live.run_directory import RunDirectory
     from foresail.scenario.learned_before import LearnedBefore
     from foresail.traces.workload import Workload
+
+
+class Commands(Protocol):
+    """Real commands: a run of those in a directory, or of those that a service accepts."""
+
+    def origin(self) -> tuple[str, str | None]:
+        """Where they come from, and the digest of that if it is a file."""
+        ...
+
 
 Place: TypeAlias = Cluster | Literal["processors", "nodes"]
 """What jobs run on: a given cluster, or the workload's processors (one pool) or its own nodes."""
@@ -45,7 +53,7 @@ class Scenario:
     learned_before
         What predictors know before the first job, unless they are oracles.
     commands
-        The directory of a run of real commands, which are what is run then; None: a simulation.
+        Real commands, which are what is run then; None: a simulation.
     engine
         Name of the engine that is to carry it out; None: the quickest that can.
     """
@@ -58,7 +66,7 @@ class Scenario:
     enforce_limits: bool = False
     event_log: Path | None = None
     learned_before: LearnedBefore | None = None
-    commands: RunDirectory | None = None
+    commands: Commands | None = None
     engine: str | None = None
 
     @property
@@ -73,19 +81,6 @@ class Scenario:
         if self.workload is None:
             raise InputError("there are no jobs", field="workload", expected="a log that is read")
         return self.workload
-
-    @property
-    def run(self) -> RunDirectory:
-        """The directory of the real commands.
-
-        Raises
-        ------
-        InputError
-            If it has none.
-        """
-        if self.commands is None:
-            raise InputError("no commands are to be run", expected="the directory of a run")
-        return self.commands
 
     @property
     def cluster(self) -> Cluster:

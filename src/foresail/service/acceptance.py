@@ -1,0 +1,91 @@
+"""Acceptance: requests made durable, many callers' in one transaction, before they are answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final, TypeAlias
+
+from foresail.service.inbox import Inbox
+from foresail.service.requests import Request, Submit
+from foresail.service.store.protocol import Accepted, Asked, Store
+
+Numbered: TypeAlias = Callable[[int], Sequence[Request]]
+"""Makes a call's requests, given the number of the first job among them."""
+
+_MOST_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    user: str
+    make: Numbered
+    client_key: str | None
+    answer: Future[Accepted] = field(default_factory=Future)
+
+
+class Acceptance:
+    """Writes calls to the store in a thread of its own, and passes them on to the daemon.
+
+    All calls that arrive while a transaction is written share the next one.
+
+    Parameters
+    ----------
+    store, inbox
+        Where calls are durable, and where they go then.
+    """
+
+    def __init__(self, store: Store, inbox: Inbox) -> None:
+        self._store = store
+        self._inbox = inbox
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="acceptance", daemon=True)
+        self._thread.start()
+
+    def ask(self, user: str, make: Numbered, client_key: str | None = None) -> Future[Accepted]:
+        """Ask for something; the answer comes once it is durable.
+
+        The future fails with ``InputError`` if it cannot be written down, or cannot be made.
+        """
+        call = _Call(user, make, client_key)
+        self._calls.put(call)
+        return call.answer
+
+    def close(self) -> None:
+        """Answer what was asked, and ask for no more."""
+        self._calls.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        goes_on = True
+        while goes_on:
+            calls = [self._calls.get()]
+            while not self._calls.empty() and len(calls) < _MOST_AT_ONCE:
+                calls.append(self._calls.get())
+            goes_on = None not in calls
+            self._accept([call for call in calls if call is not None])
+
+    def _accept(self, calls: Sequence[_Call]) -> None:
+        number = self._store.next_number()
+        made: list[tuple[_Call, Asked]] = []
+        for call in calls:
+            try:
+                requests = tuple(call.make(number))
+            except Exception as error:  # the caller's, who waits for it
+                call.answer.set_exception(error)
+                continue
+            number += sum(isinstance(each, Submit) for each in requests)
+            made.append((call, Asked(call.user, requests, call.client_key)))
+        try:
+            answers = self._store.accept([asked for _, asked in made])
+        except Exception as error:
+            for call, _ in made:
+                call.answer.set_exception(error)
+            return
+        for (call, _), answer in zip(made, answers, strict=True):
+            if answer.is_new:
+                self._inbox.put(answer.requests)
+            call.answer.set_result(answer)

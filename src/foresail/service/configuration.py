@@ -1,0 +1,119 @@
+"""The service's configuration: a TOML file, checked whole before anything is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from foresail.control.policy import parse_policy
+from foresail.model.documents import parsed_toml, text_of
+from foresail.model.errors import ForesailError, InputError, naming
+from foresail.model.short_form import part_of
+
+DEFAULT_POLICY: Final = "easy(order=shortest),recent,incremental"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Listening(_Section):
+    """Where the service listens.
+
+    Anything but loopback takes ``tls_certificate`` and ``tls_key``, or ``behind_proxy``: a proxy of
+    the operator's own that speaks TLS to everybody else.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8451
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    behind_proxy: bool = False
+
+
+class Limits(_Section):
+    """How much callers may ask for.
+
+    ``requests_per_second`` and ``burst`` are of each token, ``body_bytes`` of each request;
+    ``pending_jobs`` of each user.
+    """
+
+    requests_per_second: Annotated[float, Field(gt=0)] = 1000.0
+    burst: Annotated[int, Field(gt=0)] = 2000
+    body_bytes: Annotated[int, Field(gt=0)] = 1_000_000
+    pending_jobs: Annotated[int, Field(gt=0)] = 100_000
+
+
+class ServiceConfiguration(_Section):
+    """How a service is to be.
+
+    Parameters
+    ----------
+    state
+        Folder of its database, of the outputs of jobs, and of what watches them.
+    database
+        ``sqlite`` in that folder, or the address of a PostgreSQL database.
+    cluster
+        What jobs run on, in short form.
+    policy
+        Scheduler, predictor and correction; this alone may differ after a reload.
+    cycle_seconds
+        There is a pass at least so often, whatever happens.
+    listen, limits
+        Of the HTTP interface.
+    """
+
+    state: Path = Path("foresail-state")
+    database: str = "sqlite"
+    cluster: str = "local"
+    policy: str = DEFAULT_POLICY
+    cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
+    log_format: Literal["text", "json"] = "text"
+    listen: Listening = Listening()
+    limits: Limits = Limits()
+
+
+def read_configuration(path: Path | None) -> ServiceConfiguration:
+    """The configuration of a file; without one, what everything is by default.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or names what is not known; says which field.
+    """
+    if path is None:
+        return ServiceConfiguration()
+    document = parsed_toml(text_of(path), path)
+    try:
+        configuration = ServiceConfiguration.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            first["msg"],
+            source=path,
+            field=".".join(map(str, first["loc"])),
+            value=first["input"],
+        ) from error
+    with naming(path):
+        require_usable(configuration)
+    return configuration
+
+
+def require_usable(configuration: ServiceConfiguration) -> None:
+    """Refuse a policy or a cluster that is not known, and an open door.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used; names the field.
+    """
+    try:
+        parse_policy(configuration.policy)
+    except ForesailError as error:
+        raise InputError(str(error), field="policy", value=configuration.policy) from error
+    try:
+        part_of("cluster", configuration.cluster)
+    except ForesailError as error:
+        raise InputError(str(error), field="cluster", value=configuration.cluster) from error

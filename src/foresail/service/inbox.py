@@ -1,0 +1,91 @@
+"""The inbox: accepted requests on their way to the daemon, as events and in order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from typing import Final
+
+from foresail.live.jobs_file import CommandJob
+from foresail.live.source import Wish
+from foresail.model.event import Cancelled, Event, Submitted
+from foresail.service.requests import ForJob, ForNode, JobWish, NumberedRequest, Submit
+from foresail.service.store.protocol import Store
+
+_ONE: Final = (1).to_bytes(8, "little")
+
+
+class Inbox:
+    """A daemon's source: durable requests, given once, also over a change of daemons.
+
+    Requests are put in by the thread that accepts them, and taken by the daemon's.
+
+    Parameters
+    ----------
+    store
+        Where they are durable.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.commands: dict[str, CommandJob] = {job.job_id: job for job in store.commands()}
+        self.taken = store.taken()
+        """Number of the last request that was given to the daemon."""
+        self._arrived: deque[NumberedRequest] = deque(store.requests_after(self.taken))
+        self._wish = Wish.GO_ON
+        self._descriptor: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    @property
+    def descriptor(self) -> int | None:
+        """Readable when something was put in."""
+        return self._descriptor
+
+    def put(self, requests: Iterable[NumberedRequest]) -> None:
+        """Pass on requests that are durable."""
+        for each in requests:
+            if isinstance(each.request, Submit):
+                self.commands[each.request.job.job_id] = each.request.job
+            self._arrived.append(each)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the daemon look."""
+        if self._descriptor is not None:
+            os.write(self._descriptor, _ONE)
+
+    def leave(self) -> None:
+        """Let the daemon go; what runs runs on."""
+        self._wish = Wish.LEAVE
+        self.wake()
+
+    def earlier(self, known: Container[str], now: float) -> list[Event]:  # noqa: ARG002
+        """Requests that no daemon has taken yet."""
+        return list(self._events(now))
+
+    def arrived(self, now: float) -> list[Event]:
+        """Requests that were put in since."""
+        assert self._descriptor is not None
+        os.read(self._descriptor, 8)
+        return list(self._events(now))
+
+    def wish(self, interrupts: int) -> Wish:
+        """Any signal lets the daemon go."""
+        return Wish.LEAVE if interrupts else self._wish
+
+    def close(self) -> None:
+        """Take nothing more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _events(self, now: float) -> Iterator[Event]:
+        while self._arrived:
+            numbered = self._arrived.popleft()
+            self.taken = numbered.number
+            match numbered.request:
+                case Submit(job):
+                    yield Submitted(now, job.specification(now))
+                case ForJob(JobWish.CANCEL, job_id):
+                    yield Cancelled(now, job_id)
+                case ForJob() | ForNode():
+                    raise NotImplementedError

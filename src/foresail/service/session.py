@@ -1,0 +1,97 @@
+"""A session of the service: one daemon from its recovery to the signal that ends it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foresail.control.policy import parse_policy
+from foresail.live.cluster_plugin import ClusterPlugin, RunContext
+from foresail.live.daemon import Daemon
+from foresail.live.history import RunHistory
+from foresail.live.observer import Observer
+from foresail.model.short_form import part_of
+from foresail.scenario.beginning import controller_of, manifest_of
+from foresail.scenario.engines import engine_of
+from foresail.scenario.scenario import Scenario
+from foresail.service.configuration import ServiceConfiguration
+from foresail.service.inbox import Inbox
+from foresail.service.store.protocol import Store
+from foresail.service.store_log import StoreLog, recovered
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The service's folder: what is in it besides the database."""
+
+    path: Path
+
+    @property
+    def attempts(self) -> Path:
+        """What is to be known of attempts after their adapter has gone."""
+        return self.path / "attempts"
+
+    @property
+    def logs(self) -> Path:
+        """What commands write."""
+        return self.path / "logs"
+
+    @property
+    def database(self) -> Path:
+        """The store, where it is a file."""
+        return self.path / "foresail.db"
+
+    def make(self) -> None:
+        """Lay it out; only its owner may look into it."""
+        for folder in (self.path, self.attempts, self.logs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(self.path, 0o700)  # noqa: PTH101
+
+
+class AcceptedCommands:
+    """What the service runs, as a scenario has it: commands that arrive by requests."""
+
+    def origin(self) -> tuple[str, str | None]:
+        """The service itself."""
+        return "service", None
+
+
+def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
+    """What is run, as far as the configuration says it; on which cluster, the adapter does.
+
+    Raises
+    ------
+    ForesailError
+        If the policy cannot be used.
+    """
+    return Scenario(None, parse_policy(configuration.policy), commands=AcceptedCommands())
+
+
+def daemon_of(
+    configuration: ServiceConfiguration,
+    folder: StateFolder,
+    store: Store,
+    inbox: Inbox,
+    observer: Observer,
+) -> Daemon:
+    """The daemon of a session, as the store's log leaves the run.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be used.
+    """
+    cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
+    context = RunContext(folder.attempts, folder.logs, inbox.commands, observer.note)
+    adapter = cluster.connect(context)
+    scenario = replace(scenario_of_service(configuration), place=adapter.cluster)
+    engine_of(replace(scenario, place="processors"))
+    known = recovered(store)
+    is_new = not len(known.compaction)
+    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox)
+    controller = controller_of(scenario, log)
+    if not is_new:
+        controller.take_over(known.run)
+    history = RunHistory(None, observer.note)
+    return Daemon(controller, log, adapter, inbox, history, None, observer)

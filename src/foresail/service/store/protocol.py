@@ -1,0 +1,141 @@
+"""What the service needs of a store; one process writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from foresail.live.jobs_file import CommandJob
+from foresail.service.requests import NumberedRequest, Request
+
+Row: TypeAlias = Mapping[str, Any]
+"""Values by name of column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one call asks for, all of it or nothing.
+
+    Parameters
+    ----------
+    user
+        Who asks.
+    requests
+        In order; the ids of jobs among them are given already.
+    client_key
+        The caller's own name for this call: asked again, it is answered as it was the first time.
+    """
+
+    user: str
+    requests: tuple[Request, ...]
+    client_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The requests of a call as they are written down; not ``is_new`` if they had been before."""
+
+    requests: tuple[NumberedRequest, ...]
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WholeStep:
+    """What a step of the controller leaves, written at once or not at all.
+
+    Parameters
+    ----------
+    lines
+        The step's records, a line each.
+    taken
+        Number of the last request that has been handed to the controller.
+    jobs
+        What has changed of jobs, by id: values by column.
+    """
+
+    lines: Sequence[str]
+    taken: int
+    jobs: Mapping[str, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobsWanted:
+    """Which jobs are listed, newest first unless ``oldest_first``.
+
+    Parameters
+    ----------
+    users, states, names
+        One of these; empty for all.
+    before, after
+        Numbers of jobs between which they are (exclusive), for paging.
+    limit
+        At most so many.
+    """
+
+    users: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    before: int | None = None
+    after: int | None = None
+    limit: int = 100
+    oldest_first: bool = False
+
+
+class Store(Protocol):
+    """Durable when a call returns; a call that raises has changed nothing.
+
+    Calls come from several threads.
+    """
+
+    def next_number(self) -> int:
+        """The number of the next job: one more than that of any job accepted."""
+        ...
+
+    def accept(self, asked: Sequence[Asked]) -> list[Accepted]:
+        """Write down what several calls ask for, in one transaction.
+
+        Returns the answer to each call; to one that was asked before by the same user and client
+        key, also among these, the requests of that time.
+        """
+        ...
+
+    def requests_after(self, number: int) -> list[NumberedRequest]:
+        """The requests behind one, in order."""
+        ...
+
+    def taken(self) -> int:
+        """Number of the last request that the controller has been handed; 0 for none."""
+        ...
+
+    def commit_step(self, step: WholeStep) -> int:
+        """Write down a step; returns the number of the log's last record."""
+        ...
+
+    def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
+        """The event log behind a record: numbers (from 1) and lines."""
+        ...
+
+    def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
+        """Keep the records that matter of the log up to number ``end``, in place of an older one."""
+        ...
+
+    def snapshot(self) -> tuple[int, Sequence[str]] | None:
+        """The number up to which the last snapshot reaches, and its lines."""
+        ...
+
+    def job(self, job_id: str) -> Row | None:
+        """A job as it stands."""
+        ...
+
+    def jobs(self, wanted: JobsWanted) -> list[Row]:
+        """Jobs as they stand."""
+        ...
+
+    def commands(self) -> Iterator[CommandJob]:
+        """The jobs that are not done with, as they were submitted."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...

@@ -1,0 +1,283 @@
+"""The store in a relational database: SQLite in a file, or PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError
+
+from foresail.live.jobs_file import CommandJob
+from foresail.model.errors import InputError
+from foresail.service.requests import (
+    ForJob,
+    ForNode,
+    JobWish,
+    NodeWish,
+    NumberedRequest,
+    Request,
+    Submit,
+)
+from foresail.service.store.protocol import Accepted, Asked, JobsWanted, Row, WholeStep
+from foresail.service.store.tables import JOBS, METADATA, PROGRESS, RECORDS, REQUESTS, SNAPSHOTS
+
+DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
+"""States that a job does not leave."""
+
+
+class SqlStore:
+    """A store behind SQLAlchemy.
+
+    Parameters
+    ----------
+    engine
+        The database, whose schema is up to date.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        with self._reading() as connection:
+            self._last_request: int = connection.scalar(select(func.max(REQUESTS.c.number))) or 0
+            self._last_record: int = connection.scalar(select(func.max(RECORDS.c.number))) or 0
+            self._last_job: int = connection.scalar(select(func.max(JOBS.c.number))) or 0
+
+    @classmethod
+    def in_file(cls, path: Path) -> SqlStore:
+        """The store in a file, which is made if there is none.
+
+        Raises
+        ------
+        InputError
+            If it cannot be used.
+        """
+        engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
+        event.listen(engine, "connect", _set_up_sqlite)
+        try:
+            METADATA.create_all(engine)
+            return cls(engine)
+        except DBAPIError as error:
+            raise InputError(f"cannot be used: {error.orig}", source=path) from error
+
+    def next_number(self) -> int:
+        """As the protocol has it."""
+        return self._last_job + 1
+
+    def accept(self, asked: Sequence[Asked]) -> list[Accepted]:
+        """As the protocol has it."""
+        now = time.time()
+        answers: list[Accepted] = []
+        rows: list[dict[str, Any]] = []
+        jobs: list[dict[str, Any]] = []
+        number, job_number = self._last_request, self._last_job
+        with self._writing() as connection:
+            for call in asked:
+                before = self._asked_before(connection, call)
+                if before:
+                    answers.append(Accepted(before, is_new=False))
+                    continue
+                numbered = []
+                for request in call.requests:
+                    number += 1
+                    numbered.append(NumberedRequest(number, now, call.user, request))
+                    rows.append(_request_row(numbered[-1], call.client_key))
+                    if isinstance(request, Submit):
+                        job_number += 1
+                        jobs.append(_job_row(request, job_number, call.user, now))
+                answers.append(Accepted(tuple(numbered)))
+            if rows:
+                connection.execute(insert(REQUESTS), rows)
+            if jobs:
+                connection.execute(insert(JOBS), jobs)
+        self._last_request, self._last_job = number, job_number
+        return answers
+
+    def requests_after(self, number: int) -> list[NumberedRequest]:
+        """As the protocol has it."""
+        wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
+        with self._reading() as connection:
+            return [_request_of(dict(row)) for row in connection.execute(wanted).mappings()]
+
+    def taken(self) -> int:
+        """As the protocol has it."""
+        with self._reading() as connection:
+            return connection.scalar(select(PROGRESS.c.taken)) or 0
+
+    def commit_step(self, step: WholeStep) -> int:
+        """As the protocol has it."""
+        numbers = range(self._last_record + 1, self._last_record + 1 + len(step.lines))
+        with self._writing() as connection:
+            if step.lines:
+                rows = [
+                    {"number": number, "line": line}
+                    for number, line in zip(numbers, step.lines, strict=True)
+                ]
+                connection.execute(insert(RECORDS), rows)
+            for job_id, values in step.jobs.items():
+                connection.execute(update(JOBS).where(JOBS.c.job_id == job_id), dict(values))
+            moved = connection.execute(update(PROGRESS), {"taken": step.taken})
+            if not moved.rowcount:
+                connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
+        self._last_record += len(step.lines)
+        return self._last_record
+
+    def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
+        """As the protocol has it."""
+        wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
+        wanted = wanted.order_by(RECORDS.c.number)
+        with self._reading() as connection:
+            for row in connection.execute(wanted if limit is None else wanted.limit(limit)):
+                yield row.number, row.line
+
+    def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
+        """As the protocol has it."""
+        with self._writing() as connection:
+            connection.execute(SNAPSHOTS.delete())
+            row = {"one": 1, "end": end, "lines": "".join(lines)}
+            connection.execute(insert(SNAPSHOTS), row)
+
+    def snapshot(self) -> tuple[int, Sequence[str]] | None:
+        """As the protocol has it."""
+        with self._reading() as connection:
+            row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
+        return None if row is None else (row.end, row.lines.splitlines(keepends=True))
+
+    def job(self, job_id: str) -> Row | None:
+        """As the protocol has it."""
+        with self._reading() as connection:
+            wanted = select(JOBS).where(JOBS.c.job_id == job_id)
+            row = connection.execute(wanted).mappings().first()
+        return None if row is None else dict(row)
+
+    def jobs(self, wanted: JobsWanted) -> list[Row]:
+        """As the protocol has it."""
+        with self._reading() as connection:
+            return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
+
+    def commands(self) -> Iterator[CommandJob]:
+        """As the protocol has it."""
+        wanted = select(JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
+        with self._reading() as connection:
+            for line in connection.scalars(wanted.order_by(JOBS.c.number)):
+                yield CommandJob.from_json(line)
+
+    def close(self) -> None:
+        """As the protocol has it."""
+        self._engine.dispose()
+
+    def _asked_before(self, connection: Connection, call: Asked) -> tuple[NumberedRequest, ...]:
+        if call.client_key is None:
+            return ()
+        same = (REQUESTS.c.user == call.user) & (REQUESTS.c.client_key == call.client_key)
+        found = connection.execute(select(REQUESTS).where(same).order_by(REQUESTS.c.number))
+        return tuple(_request_of(dict(row)) for row in found.mappings())
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction, durable at its end or undone.
+
+        Raises
+        ------
+        InputError
+            If the database cannot take it.
+        """
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise InputError(
+                f"cannot be written: {error.orig}; nothing of it was done",
+                source=self._engine.url.render_as_string(hide_password=True),
+            ) from error
+
+
+def _set_up_sqlite(connection: Any, _: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+def _listing(wanted: JobsWanted) -> Select[Any]:
+    found = select(JOBS)
+    for column, values in (
+        (JOBS.c.user, wanted.users),
+        (JOBS.c.state, wanted.states),
+        (JOBS.c.name, wanted.names),
+    ):
+        if values:
+            found = found.where(column.in_(values))
+    if wanted.before is not None:
+        found = found.where(JOBS.c.number < wanted.before)
+    if wanted.after is not None:
+        found = found.where(JOBS.c.number > wanted.after)
+    order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
+    return found.order_by(order).limit(wanted.limit)
+
+
+def _request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:
+    kind, subject, body = _plain(numbered.request)
+    return {
+        "number": numbered.number,
+        "unix_seconds": numbered.unix_seconds,
+        "user": numbered.user,
+        "client_key": client_key,
+        "kind": kind,
+        "subject": subject,
+        "body": body,
+    }
+
+
+def _plain(request: Request) -> tuple[str, str, str | None]:
+    """Kind, subject and body of a request's row."""
+    match request:
+        case Submit(job, held):
+            return ("submit held" if held else "submit"), job.job_id, job.to_json()
+        case ForJob(wish, job_id):
+            return wish, job_id, None
+        case ForNode(wish, node):
+            return wish, node, None
+
+
+def _request_of(row: Row) -> NumberedRequest:
+    kind, subject = row["kind"], row["subject"]
+    request: Request
+    if kind.startswith("submit"):
+        request = Submit(CommandJob.from_json(row["body"]), held=kind == "submit held")
+    elif kind in set(JobWish):
+        request = ForJob(JobWish(kind), subject)
+    else:
+        request = ForNode(NodeWish(kind), subject)
+    return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
+
+
+def _job_row(request: Submit, number: int, user: str, now: float) -> dict[str, Any]:
+    job = request.job
+    return {
+        "job_id": job.job_id,
+        "number": number,
+        "user": user,
+        "name": job.name,
+        "state": "held" if request.held else "pending",
+        "submit_seconds": now,
+        "attempt": 0,
+        "command": job.to_json(),
+    }

@@ -1,0 +1,135 @@
+"""The log of the service's run in its store, with what it says of each job as it stands."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from foresail.live.recovery import KnownRun
+from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
+from foresail.model.decision import Placement, Start, Withdraw
+from foresail.model.event import Cancelled, Ended
+from foresail.model.outcome import GOES_BACK
+from foresail.record.log_text import record_line
+from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
+from foresail.service.inbox import Inbox
+from foresail.service.store.protocol import Store, WholeStep
+
+_PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
+
+
+def recovered(store: Store) -> KnownRun:
+    """What the store's event log leads to: its snapshot first, and what follows that.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be what a run left.
+    """
+    known, end = KnownRun(), 0
+    snapshot = store.snapshot()
+    if snapshot is not None:
+        end, lines = snapshot
+        for number, line in enumerate(lines, 1):
+            known.take(line, number, "snapshot")
+        known.since_snapshot = 0
+    for number, line in store.records(after=end):
+        known.take(line, number, "event log")
+    return known
+
+
+class StoreLog:
+    """A log that commits each step with what it changes of jobs, and which requests it took.
+
+    Parameters
+    ----------
+    store
+        Where to.
+    manifest
+        What a new log begins with; None where one goes on.
+    known
+        What is in the log already.
+    inbox
+        Where requests come from.
+    """
+
+    def __init__(
+        self, store: Store, manifest: Manifest | None, known: KnownRun, inbox: Inbox
+    ) -> None:
+        self.jobs = known.run.jobs
+        self._store = store
+        self._compaction = known.compaction
+        self._since_snapshot = known.since_snapshot
+        self._inbox = inbox
+        self._lines: list[str] = []
+        self._changes: dict[str, dict[str, Any]] = {}
+        if manifest is not None:
+            self.append(manifest)
+            self.commit()
+
+    def append(self, record: Record) -> None:
+        """Take one record."""
+        line = record_line(record)
+        self._lines.append(line)
+        if not isinstance(record, TELL_ONLY):
+            self.jobs.take(record)
+            self._compaction.take(record, line)
+            self._since_snapshot += 1
+            self._note(record)
+
+    def commit(self) -> None:
+        """Hand the step to the store; now and then a snapshot, which can be done without."""
+        if not self._lines:
+            return
+        step = WholeStep(self._lines, self._inbox.taken, self._changes)
+        end = self._store.commit_step(step)
+        self._lines, self._changes = [], {}
+        if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
+            self._since_snapshot = 0
+            self._store.keep_snapshot(list(self._compaction.lines()), end)
+
+    def close(self) -> None:
+        """The store is closed by who opened it."""
+
+    def _note(self, record: Record) -> None:
+        """What a record changes of a job as it stands."""
+        match record:
+            case Predicted(job_id=job_id):
+                self._change(
+                    job_id,
+                    low_seconds=record.low_seconds,
+                    median_seconds=record.median_seconds,
+                    high_seconds=record.high_seconds,
+                )
+            case Instructed(time=now, instruction=Start(job_id, placement) as start):
+                places = _in_short(placement)
+                self._change(
+                    job_id,
+                    state="running",
+                    start_seconds=now,
+                    attempt=start.attempt,
+                    places=places,
+                )
+            case Instructed(time=now, instruction=Withdraw(job_id, because)):
+                self._change(job_id, state="withdrawn", end_seconds=now, because=because)
+            case EventTaken(time=now, event=Cancelled(job_id=job_id)):
+                self._change(job_id, state="cancelled", end_seconds=now)
+            case EventTaken(event=Ended(outcome=outcome)):
+                if outcome.ended_because in GOES_BACK:
+                    self._change(outcome.job_id, **_PENDING)
+                    return
+                self._change(
+                    outcome.job_id,
+                    state=str(outcome.ended_because),
+                    start_seconds=outcome.start_seconds,
+                    end_seconds=outcome.end_seconds,
+                    exit_code=outcome.exit_code,
+                )
+
+    def _change(self, job_id: str, **values: Any) -> None:
+        self._changes.setdefault(job_id, {}).update(values)
+
+
+def _in_short(placement: Placement) -> str:
+    """Where tasks are: ``node-1:2 node-3:1``, or partitions where nodes are not named."""
+    where = placement.tasks_by_node or placement.tasks_by_partition
+    return " ".join(f"{each[0]}:{each[-1]}" for each in where)
