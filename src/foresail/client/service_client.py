@@ -1,0 +1,305 @@
+"""Speaks to a service: one method a question, answers as the service gives them."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Self, TypeAlias
+from urllib.parse import quote
+
+import httpx
+
+from foresail.client.connection import Connection
+from foresail.model.errors import ForesailError
+
+Answer: TypeAlias = dict[str, Any]
+
+DONE_STATES: Final = frozenset({"completed", "failed", "limit", "cancelled", "withdrawn"})
+"""States that a job does not leave."""
+
+_RETRY_EVERY_SECONDS: Final = 0.5
+_PAGE: Final = 500
+
+
+class ServiceRefusal(ForesailError):  # noqa: N818 - it says what it is
+    """The service has refused a request, and says why.
+
+    Parameters
+    ----------
+    problem
+        Its answer (RFC 9457): title, status, detail, and the field that is wrong, if one is.
+    """
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        self.status = int(problem.get("status", 0))
+        self.problem = dict(problem)
+        super().__init__(str(problem.get("detail") or problem.get("title") or "refused"))
+
+
+class NoAnswer(ForesailError):  # noqa: N818 - it says what it is
+    """The service cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceEvent:
+    """One event of the service's stream: its number, its kind, and what it says."""
+
+    number: int
+    kind: str
+    says: Answer
+
+
+class ServiceClient:
+    """A connection to a service; to be closed, or entered.
+
+    Parameters
+    ----------
+    connection
+        Where it is, and as whom.
+    patience_seconds
+        How long a service that does not answer is asked again: it may be about to be restarted.
+        What is asked for twice is done once.
+    timeout_seconds
+        How long one answer may take.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        patience_seconds: float = 10.0,
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        self._address = connection.address
+        self._patience_seconds = patience_seconds
+        headers = {"Authorization": f"Bearer {connection.token}"}
+        self._http = httpx.Client(
+            base_url=connection.address, headers=headers, timeout=timeout_seconds
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def submit(
+        self, jobs: Sequence[Mapping[str, Any]], *, client_key: str | None = None
+    ) -> list[Answer]:
+        """Submit jobs, all or none; returns them as they were accepted, durably.
+
+        Parameters
+        ----------
+        jobs
+            The fields of each, as in a jobs file; ``after`` may name ids, and names among these.
+        client_key
+            The caller's own name for this call; asked again, it is answered as before.
+
+        Raises
+        ------
+        ServiceRefusal
+            If a field is wrong, with its name, or it is too much.
+        NoAnswer
+            If the service cannot be reached.
+        """
+        headers = {"Idempotency-Key": client_key or uuid.uuid4().hex}
+        answer = self._ask("POST", "/v1/jobs", json={"jobs": list(jobs)}, headers=headers)
+        submitted: list[Answer] = answer["jobs"]
+        return submitted
+
+    def jobs(
+        self,
+        *,
+        states: Iterable[str] = (),
+        users: Iterable[str] = (),
+        names: Iterable[str] = (),
+        most: int | None = None,
+    ) -> Iterator[Answer]:
+        """Jobs, newest first, page by page."""
+        wanted: dict[str, Any] = {"state": [*states], "user": [*users], "name": [*names]}
+        left = most
+        while left is None or left > 0:
+            wanted["limit"] = _PAGE if left is None else min(_PAGE, left)
+            page = self._ask("GET", "/v1/jobs", params=wanted)
+            yield from page["jobs"]
+            if page.get("next") is None:
+                return
+            wanted["before"] = page["next"]
+            left = None if left is None else left - len(page["jobs"])
+
+    def job(self, job_id: str) -> Answer:
+        """A job as it stands, why it waits, and when it will start."""
+        return self._ask("GET", f"/v1/jobs/{quote(job_id)}")
+
+    def cancel(self, job_id: str) -> Answer:
+        """Withdraw a job, or stop it."""
+        return self._ask("POST", f"/v1/jobs/{quote(job_id)}/cancel")
+
+    def hold(self, job_id: str) -> Answer:
+        """Keep a waiting job from starting."""
+        return self._ask("POST", f"/v1/jobs/{quote(job_id)}/hold")
+
+    def release(self, job_id: str) -> Answer:
+        """Let a held job start again."""
+        return self._ask("POST", f"/v1/jobs/{quote(job_id)}/release")
+
+    def story(self, job_id: str) -> Answer:
+        """What has happened to a job, in sentences."""
+        return self._ask("GET", f"/v1/jobs/{quote(job_id)}/story")
+
+    def forecast(self, job_id: str) -> Answer:
+        """When a job will start and end, by the odds."""
+        return self._ask("GET", f"/v1/jobs/{quote(job_id)}/forecast")
+
+    def what_if(self, asked: Mapping[str, Any]) -> Answer:
+        """What would be if a job asked for something else, or were submitted."""
+        return self._ask("POST", "/v1/what-if", json=dict(asked))
+
+    def suggested_request(self, job_id: str, risk: float) -> Answer:
+        """How long to ask for so that the job outlives it with this probability at most."""
+        path = f"/v1/jobs/{quote(job_id)}/suggested-request"
+        return self._ask("GET", path, params={"risk": risk})
+
+    def output(self, job_id: str, stream: str = "out", offset: int = 0) -> tuple[str, int, bool]:
+        """What a job has written from a byte on: the text, where it ends, and if that is all."""
+        wanted = {"stream": stream, "offset": offset}
+        answer = self._request("GET", f"/v1/jobs/{quote(job_id)}/logs", params=wanted)
+        end = int(answer.headers["X-Next-Offset"])
+        return answer.text, end, answer.headers.get("X-Ended") == "true"
+
+    def cluster(self) -> Answer:
+        """What there is to run on, and how it is used now."""
+        return self._ask("GET", "/v1/cluster")
+
+    def nodes(self) -> list[Answer]:
+        """Every node, and what is free there."""
+        nodes: list[Answer] = self._ask("GET", "/v1/nodes")["nodes"]
+        return nodes
+
+    def drain(self, node: str) -> Answer:
+        """Let nothing new start on a node."""
+        return self._ask("POST", f"/v1/nodes/{quote(node)}/drain")
+
+    def resume(self, node: str) -> Answer:
+        """Let jobs start on a node again."""
+        return self._ask("POST", f"/v1/nodes/{quote(node)}/resume")
+
+    def whoami(self) -> Answer:
+        """Whose token this is, and what it may do."""
+        return self._ask("GET", "/v1/whoami")
+
+    def events(self, after: int | None = None) -> Iterator[ServiceEvent]:
+        """What happens, as it happens; behind an event of this number, or from now on.
+
+        Goes on where it was when the service is away for a while.
+
+        Raises
+        ------
+        NoAnswer
+            If it is away for longer than the client's patience.
+        """
+        last = after
+        while True:
+            headers = {} if last is None else {"Last-Event-ID": str(last)}
+            stream = self._patiently(partial(self._open, "/v1/events", headers))
+            try:
+                for event in _events_of(stream.iter_lines()):
+                    last = event.number
+                    yield event
+            except httpx.TransportError:
+                continue
+            finally:
+                stream.close()
+
+    def wait(self, job_ids: Iterable[str]) -> list[Answer]:
+        """Wait until jobs are done with; returns them as they stand then, in this order."""
+        wanted = list(job_ids)
+        latest: dict[str, Answer] = {}
+
+        def look() -> set[str]:
+            latest.update((each, self.job(each)) for each in wanted if each not in done)
+            return {each for each in wanted if latest[each]["state"] in DONE_STATES}
+
+        done: set[str] = set()
+        done = look()
+        pause = 0.05
+        while len(done) < len(set(wanted)):
+            time.sleep(pause)
+            pause = min(2.0, pause * 1.5)
+            done = look()
+        return [latest[each] for each in wanted]
+
+    def _ask(self, method: str, path: str, **given: Any) -> Answer:
+        answer: Answer = self._request(method, path, **given).json()
+        return answer
+
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
+        answer = self._patiently(lambda: self._http.request(method, path, **given))
+        _refuse(answer)
+        return answer
+
+    def _open(self, path: str, headers: Mapping[str, str]) -> httpx.Response:
+        request = self._http.build_request("GET", path, headers=dict(headers), timeout=None)
+        answer = self._http.send(request, stream=True)
+        if answer.is_error:
+            answer.read()
+            _refuse(answer)
+        return answer
+
+    def _patiently(self, attempt: Callable[[], httpx.Response]) -> httpx.Response:
+        """Ask again while there is no answer, or none but that the service is not ready."""
+        until = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                answer = attempt()
+            except httpx.TransportError as error:
+                if time.monotonic() >= until:
+                    raise NoAnswer(
+                        f"no answer from the service at {self._address}: {error}; "
+                        "is `foresail serve` running there?"
+                    ) from error
+            else:
+                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    return answer
+                if time.monotonic() >= until:
+                    return answer
+            time.sleep(_RETRY_EVERY_SECONDS)
+
+
+def _refuse(answer: httpx.Response) -> None:
+    if not answer.is_error:
+        return
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict) or "title" not in problem:
+        problem = {"title": f"{answer.status_code} {answer.reason_phrase}"}
+    raise ServiceRefusal({"status": answer.status_code, **problem})
+
+
+def _events_of(lines: Iterable[str]) -> Iterator[ServiceEvent]:
+    """The events of a stream of server-sent events; comments are passed over."""
+    number, kind, data = 0, "message", list[str]()
+    for line in lines:
+        if not line:
+            if data:
+                yield ServiceEvent(number, kind, json.loads("\n".join(data)))
+            kind, data = "message", []
+        elif not line.startswith(":"):
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "id":
+                number = int(value)
+            elif name == "event":
+                kind = value
+            elif name == "data":
+                data.append(value)
