@@ -26,6 +26,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TABLE: Final = re.compile(r"^\s*\[\[\s*job\s*\]\]", re.MULTILINE)
+FILE_SUFFIXES: Final = (".toml", ".csv", ".jsonl", ".ndjson")
+"""Suffixes of jobs files."""
 _SUFFIXES: Final = ".toml, .csv, .jsonl or .ndjson"
 
 
@@ -162,6 +164,17 @@ def read_jobs(
     if problems:
         raise InvalidJobs(problems)
     return [job for _, job in jobs]
+
+
+def raw_jobs(path: Path) -> list[dict[str, Any]]:
+    """The fields of every job of a file as they are written, for who checks them later.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    return [dict(record) for _, record in _records(path)]
 
 
 class JobLines:

@@ -1,0 +1,74 @@
+"""What the commands that speak to a service share: the connection, and how jobs are shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from foresail.cli.tables import print_table
+from foresail.model.words import duration
+
+if TYPE_CHECKING:
+    from foresail.client.service_client import ServiceClient
+
+_HEADINGS: Final = ("job", "name", "user", "state", "cpus", "waited", "ran", "starts in", "why")
+
+
+def connected() -> ServiceClient:
+    """A client of the service that the user has logged in to.
+
+    Raises
+    ------
+    InputError
+        If there is no token.
+    """
+    from foresail.client.connection import find_connection
+    from foresail.client.service_client import ServiceClient
+
+    return ServiceClient(find_connection())
+
+
+def print_jobs(jobs: Sequence[Mapping[str, Any]]) -> None:
+    """A line a job, or that there are none."""
+    if not jobs:
+        typer.echo("no jobs")
+        return
+    now = time.time()
+    print_table(_HEADINGS, [_row(job, now) for job in jobs])
+
+
+def _row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    start, end = job.get("start_seconds"), job.get("end_seconds")
+    waited = (start or end or now) - job["submit_seconds"]
+    ran = None if start is None else (end or now) - start
+    return (
+        job["job_id"],
+        job["name"],
+        job["user"],
+        job["state"],
+        str(job.get("cpus", "")),
+        duration(max(0.0, waited)),
+        "" if ran is None else duration(max(0.0, ran)),
+        starts_in(job.get("forecast"), now),
+        why(job),
+    )
+
+
+def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
+    """The odds of a start: ``20 min (5 to 50 min)``; empty where there is no forecast."""
+    start = (forecast or {}).get("start")
+    if not start:
+        return ""
+    low, median, high = (max(0.0, start[key] - now) for key in ("p10", "p50", "p90"))
+    if high < 1.0:
+        return "now"
+    return f"{duration(median)} ({duration(low)} to {duration(high)})"
+
+
+def why(job: Mapping[str, Any]) -> str:
+    """Why a job waits, or ended as it did."""
+    reason = job.get("reason") or {}
+    return str(reason.get("words") or job.get("because") or "")

@@ -1,0 +1,64 @@
+"""``foresail show``: one job of the service, as it stands."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foresail.model.words import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def show(
+    job_id: Annotated[str, typer.Argument(metavar="JOB", help="Its id.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Everything that is known of a job."""
+    from foresail.cli._service import connected
+
+    with connected() as client:
+        job = client.job(job_id)
+    if as_json:
+        typer.echo(json.dumps(job, indent=2))
+        return
+    lines = list(_lines(job, time.time()))
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        typer.echo(f"{name:<{width}}  {value}")
+
+
+def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
+    from foresail.cli._service import starts_in, why
+
+    yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
+    yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
+    if why(job):
+        yield "why", why(job)
+    forecast = starts_in(job.get("forecast"), now)
+    if forecast:
+        yield "starts in", forecast
+    for name in ("submit", "start", "end"):
+        at = job.get(f"{name}_seconds")
+        if at is not None:
+            clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+            yield f"{name}", f"{clock}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})"
+    belief = job.get("belief")
+    if belief:
+        low, median, high = (duration(belief[key]) for key in ("p10", "p50", "p90"))
+        yield "runs for", f"{median} ({low} to {high}, nine in ten times less)"
+    for name in ("places", "exit_code", "command", "directory"):
+        if job.get(name) not in (None, ""):
+            yield name.replace("_", " "), str(job[name])
+
+
+def _attempt(job: Mapping[str, Any]) -> str:
+    return f"(attempt {job['attempt']})" if job.get("attempt", 0) > 1 else ""

@@ -1,0 +1,80 @@
+"""``foresail top``: the cluster and its queue, drawn anew as they change."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foresail.model.words import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import RenderableType
+
+    from foresail.client.service_client import ServiceClient
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def top(
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2.0,
+    rows: Annotated[int, typer.Option(min=1, help="Jobs shown.")] = 30,
+) -> None:
+    """Show the cluster and its jobs until Ctrl-C; once, where there is no terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from foresail.cli._service import connected
+
+    with connected() as client:
+        if not sys.stdout.isatty():
+            Console(width=100, highlight=False).print(_drawn(client, rows))
+            return
+        with Live(_drawn(client, rows), screen=True, auto_refresh=False) as live:
+            try:
+                while True:
+                    time.sleep(every)
+                    live.update(_drawn(client, rows), refresh=True)
+            except KeyboardInterrupt:
+                return
+
+
+def _drawn(client: ServiceClient, rows: int) -> RenderableType:
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from foresail.cli._service import starts_in, why
+
+    cluster, now = client.cluster(), time.time()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
+    for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
+        table.add_column(heading, overflow="ellipsis", no_wrap=True)
+    shown = [
+        *client.jobs(states=["running"], most=rows),
+        *client.jobs(states=["pending", "held"], most=rows),
+    ][:rows]
+    for job in shown:
+        since = job.get("start_seconds") or job["submit_seconds"]
+        table.add_row(
+            *(job["job_id"], job["name"], job["user"], job["state"]),
+            duration(max(0.0, now - since)),
+            *(starts_in(job.get("forecast"), now), why(job)),
+        )
+    return Group(Text(_heading(cluster)), table)
+
+
+def _heading(cluster: Mapping[str, Any]) -> str:
+    counts = cluster["jobs"]
+    return (
+        f"{cluster['policy']}\n"
+        f"cpus {cluster['used_cpus']:g} of {cluster['cpus']:g} in use, "
+        f"{counts.get('running', 0)} running, {counts.get('pending', 0)} waiting, "
+        f"{counts.get('held', 0)} held"
+    )
