@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "compare": "What other schedulers and predictions would have done to a log.",
     "simulate": "Replay a log under one policy.",
     "run": "Run real commands on this machine under any policy.",
+    "serve": "Run what is submitted over HTTP, under any policy.",
     "submit": "Hand commands, scripts or a jobs file to the service.",
     "jobs": "List the jobs of the service.",
     "show": "One job of the service, as it stands.",

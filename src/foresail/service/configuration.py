@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -31,6 +32,16 @@ class Listening(_Section):
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     behind_proxy: bool = False
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine is heard."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 class Limits(_Section):
@@ -117,3 +128,17 @@ def require_usable(configuration: ServiceConfiguration) -> None:
         part_of("cluster", configuration.cluster)
     except ForesailError as error:
         raise InputError(str(error), field="cluster", value=configuration.cluster) from error
+    listen = configuration.listen
+    if (listen.tls_certificate is None) is not (listen.tls_key is None):
+        raise InputError(
+            "is there without the other",
+            field="listen.tls_key",
+            expected="a certificate and its key",
+        )
+    if not (listen.is_loopback or listen.tls_certificate or listen.behind_proxy):
+        raise InputError(
+            "would send tokens over a network in the clear",
+            field="listen.host",
+            value=listen.host,
+            expected="a loopback address, tls_certificate and tls_key, or behind_proxy = true",
+        )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from foresail.live.jobs_file import CommandJob
 from foresail.live.source import Wish
-from foresail.model.event import Cancelled, Event, Submitted
+from foresail.model.event import Cancelled, Event, Submitted, Tick
 from foresail.service.requests import ForJob, ForNode, JobWish, NumberedRequest, Submit
 from foresail.service.store.protocol import Store
 
@@ -31,8 +32,11 @@ class Inbox:
         self.commands: dict[str, CommandJob] = {job.job_id: job for job in store.commands()}
         self.taken = store.taken()
         """Number of the last request that was given to the daemon."""
+        self._store = store
         self._arrived: deque[NumberedRequest] = deque(store.requests_after(self.taken))
+        self._lock = threading.Lock()
         self._wish = Wish.GO_ON
+        self._wants_pass = False
         self._descriptor: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     @property
@@ -42,10 +46,11 @@ class Inbox:
 
     def put(self, requests: Iterable[NumberedRequest]) -> None:
         """Pass on requests that are durable."""
-        for each in requests:
-            if isinstance(each.request, Submit):
-                self.commands[each.request.job.job_id] = each.request.job
-            self._arrived.append(each)
+        with self._lock:
+            for each in requests:
+                if isinstance(each.request, Submit):
+                    self.commands[each.request.job.job_id] = each.request.job
+                self._arrived.append(each)
         self.wake()
 
     def wake(self) -> None:
@@ -53,10 +58,22 @@ class Inbox:
         if self._descriptor is not None:
             os.write(self._descriptor, _ONE)
 
+    def ask_for_pass(self) -> None:
+        """Let the daemon have a pass, whatever happens."""
+        self._wants_pass = True
+        self.wake()
+
     def leave(self) -> None:
         """Let the daemon go; what runs runs on."""
         self._wish = Wish.LEAVE
         self.wake()
+
+    def begin_again(self) -> None:
+        """Be there for the next daemon, with what no step has taken durably."""
+        with self._lock:
+            self._wish = Wish.GO_ON
+            self.taken = self._store.taken()
+            self._arrived = deque(self._store.requests_after(self.taken))
 
     def earlier(self, known: Container[str], now: float) -> list[Event]:  # noqa: ARG002
         """Requests that no daemon has taken yet."""
@@ -79,13 +96,26 @@ class Inbox:
             self._descriptor = None
 
     def _events(self, now: float) -> Iterator[Event]:
+        if self._wants_pass:
+            self._wants_pass = False
+            yield Tick(now)
+        cancelled: set[str] = set()
         while self._arrived:
             numbered = self._arrived.popleft()
+            if numbered.number <= self.taken:  # was read from the store, and put in as well
+                continue
             self.taken = numbered.number
             match numbered.request:
                 case Submit(job):
                     yield Submitted(now, job.specification(now))
                 case ForJob(JobWish.CANCEL, job_id):
-                    yield Cancelled(now, job_id)
+                    if job_id not in cancelled and self._waits(job_id):
+                        cancelled.add(job_id)
+                        yield Cancelled(now, job_id)
                 case ForJob() | ForNode():
                     raise NotImplementedError
+
+    def _waits(self, job_id: str) -> bool:
+        """Whether a job had not started when the last step was written down."""
+        row = self._store.job(job_id)
+        return row is not None and row["state"] == "pending"

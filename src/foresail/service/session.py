@@ -16,6 +16,7 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.configuration import ServiceConfiguration
+from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store
 from foresail.service.store_log import StoreLog, recovered
@@ -36,6 +37,16 @@ class StateFolder:
     def logs(self) -> Path:
         """What commands write."""
         return self.path / "logs"
+
+    @property
+    def first_token(self) -> Path:
+        """The secret of the first token of all."""
+        return self.path / "admin-token"
+
+    @property
+    def lock(self) -> Path:
+        """Whose lock says that a service uses this folder."""
+        return self.path / "lock"
 
     @property
     def database(self) -> Path:
@@ -74,6 +85,7 @@ def daemon_of(
     store: Store,
     inbox: Inbox,
     observer: Observer,
+    feed: Feed,
 ) -> Daemon:
     """The daemon of a session, as the store's log leaves the run.
 
@@ -89,7 +101,7 @@ def daemon_of(
     engine_of(replace(scenario, place="processors"))
     known = recovered(store)
     is_new = not len(known.compaction)
-    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox)
+    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox, feed)
     controller = controller_of(scenario, log)
     if not is_new:
         controller.take_over(known.run)

@@ -11,6 +11,7 @@ from foresail.model.event import Cancelled, Ended
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import record_line
 from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
+from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store, WholeStep
 
@@ -50,16 +51,25 @@ class StoreLog:
         What is in the log already.
     inbox
         Where requests come from.
+    feed
+        Is told what is durable.
     """
 
     def __init__(
-        self, store: Store, manifest: Manifest | None, known: KnownRun, inbox: Inbox
+        self,
+        store: Store,
+        manifest: Manifest | None,
+        known: KnownRun,
+        inbox: Inbox,
+        feed: Feed,
     ) -> None:
         self.jobs = known.run.jobs
         self._store = store
         self._compaction = known.compaction
         self._since_snapshot = known.since_snapshot
         self._inbox = inbox
+        self._feed = feed
+        self._records: list[Record] = []
         self._lines: list[str] = []
         self._changes: dict[str, dict[str, Any]] = {}
         if manifest is not None:
@@ -69,6 +79,7 @@ class StoreLog:
     def append(self, record: Record) -> None:
         """Take one record."""
         line = record_line(record)
+        self._records.append(record)
         self._lines.append(line)
         if not isinstance(record, TELL_ONLY):
             self.jobs.take(record)
@@ -82,7 +93,8 @@ class StoreLog:
             return
         step = WholeStep(self._lines, self._inbox.taken, self._changes)
         end = self._store.commit_step(step)
-        self._lines, self._changes = [], {}
+        self._feed.committed(end - len(self._records) + 1, self._records)
+        self._records, self._lines, self._changes = [], [], {}
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
             self._since_snapshot = 0
             self._store.keep_snapshot(list(self._compaction.lines()), end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -116,6 +116,10 @@ class Store(Protocol):
         """The event log behind a record: numbers (from 1) and lines."""
         ...
 
+    def last_record(self) -> int:
+        """Number of the event log's last record; 0 where there is none."""
+        ...
+
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
         """Keep the records that matter of the log up to number ``end``, in place of an older one."""
         ...
@@ -130,6 +134,14 @@ class Store(Protocol):
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """Jobs as they stand."""
+        ...
+
+    def counts(self, user: str | None = None) -> Mapping[str, int]:
+        """How many jobs there are in each state; of one user, or of all."""
+        ...
+
+    def owners(self, job_ids: Collection[str]) -> Mapping[str, str]:
+        """Whose these jobs are, by id."""
         ...
 
     def commands(self) -> Iterator[CommandJob]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -71,6 +71,11 @@ class SqlStore:
             return cls(engine)
         except DBAPIError as error:
             raise InputError(f"cannot be used: {error.orig}", source=path) from error
+
+    @property
+    def engine(self) -> Engine:
+        """The database, for what else is kept in it."""
+        return self._engine
 
     def next_number(self) -> int:
         """As the protocol has it."""
@@ -142,6 +147,10 @@ class SqlStore:
             for row in connection.execute(wanted if limit is None else wanted.limit(limit)):
                 yield row.number, row.line
 
+    def last_record(self) -> int:
+        """As the protocol has it."""
+        return self._last_record
+
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
         """As the protocol has it."""
         with self._writing() as connection:
@@ -166,6 +175,20 @@ class SqlStore:
         """As the protocol has it."""
         with self._reading() as connection:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
+
+    def counts(self, user: str | None = None) -> dict[str, int]:
+        """As the protocol has it."""
+        wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
+        if user is not None:
+            wanted = wanted.where(JOBS.c.user == user)
+        with self._reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(wanted)}
+
+    def owners(self, job_ids: Collection[str]) -> dict[str, str]:
+        """As the protocol has it."""
+        wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
+        with self._reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def commands(self) -> Iterator[CommandJob]:
         """As the protocol has it."""

@@ -1,0 +1,34 @@
+"""``foresail serve``: the live service."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.cli.progress_line import stop_showing
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def serve(
+    configuration: Annotated[
+        Path | None, typer.Argument(help="Configuration file (TOML). [everything by default]")
+    ] = None,
+) -> None:
+    """Run jobs that are submitted over HTTP, under any policy, until SIGTERM; jobs run on.
+
+    SIGHUP reads the policy of the configuration file anew.
+    """
+    from foresail.live.session import require_linux
+    from foresail.service.configuration import read_configuration
+    from foresail.service.running import RunningService
+
+    require_linux()
+    chosen = read_configuration(configuration)
+    stop_showing()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    RunningService(chosen, configuration, typer.echo).work()

@@ -1,0 +1,70 @@
+"""The application: all questions behind one gate, and the document that describes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from foresail import __version__
+from foresail.service.api import events, jobs, service
+from foresail.service.api.callers import Door
+from foresail.service.api.gate import Gate
+from foresail.service.api.problems import PROBLEM_TYPE, Problem, handle_problems
+from foresail.service.parts import ServiceParts
+
+_REFUSALS = {
+    400: "It is not JSON, or no request.",
+    401: "There is no good token.",
+    403: "The token's role may not do this.",
+    404: "There is nothing of this name that the caller may see.",
+    406: "There is no answer of the kind asked for.",
+    409: "It stands otherwise than this needs.",
+    413: "The body is too large.",
+    415: "The body is no JSON.",
+    422: "A field is wrong.",
+    429: "That is too often.",
+    503: "The service cannot do it now.",
+}
+
+
+def application(parts: ServiceParts) -> Gate:
+    """The application of a service."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        parts.feed.begin(asyncio.get_running_loop())
+        yield
+
+    problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"description": why, "content": problem} for status, why in _REFUSALS.items()
+    }
+    app = FastAPI(
+        title="Foresail",
+        version=__version__,
+        summary="A cluster scheduler that plans by the odds.",
+        lifespan=lifespan,
+        responses=responses,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.parts = parts
+    app.state.door = Door(parts)
+    for router in (jobs.router, service.router, events.router):
+        app.include_router(router)
+    handle_problems(app)
+    document = app.openapi()
+    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["components"]["schemas"]["Problem"] = schema
+    listen = parts.configuration.listen
+    return Gate(
+        app,
+        body_bytes=parts.configuration.limits.body_bytes,
+        loopback_only=listen.is_loopback and not listen.behind_proxy,
+    )

@@ -1,0 +1,199 @@
+"""Callers: whose token a request carries, what that may do, and how often it may ask."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Final, Generic, TypeVar
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from foresail.service.api.problems import Refused, request_id_of
+from foresail.service.parts import ServiceParts
+from foresail.service.tokens import AuditEntry, Role, Token
+
+_BEARER: Final = HTTPBearer(
+    auto_error=False, description="A token, as `foresail token create` shows it once."
+)
+_MOST_KNOWN: Final = 10_000
+"""Of how many tokens and addresses it is known how often they ask."""
+
+_FREE_REFUSALS: Final = 5
+_REFUSALS_PER_SECOND: Final = 0.2
+_SLOWEST_SECONDS: Final = 2.0
+
+
+def parts_of(request: Request) -> ServiceParts:
+    """The service that is asked."""
+    parts: ServiceParts = request.app.state.parts
+    return parts
+
+
+Parts = Annotated[ServiceParts, Depends(parts_of)]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and from where."""
+
+    token: Token
+    address: str
+    request_id: str
+
+    @property
+    def user(self) -> str:
+        """Whose jobs those are that this submits."""
+        return self.token.user
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether other users' jobs are shown."""
+        return self.token.role is not Role.USER
+
+    def sees(self, user: str) -> bool:
+        """Whether a user's jobs are shown."""
+        return self.sees_all or user == self.user
+
+    def audit(self, parts: ServiceParts, action: str, subject: str) -> None:
+        """Note what this has done."""
+        parts.access.append_audit(
+            AuditEntry(time.time(), self.user, self.address, action, subject, self.request_id)
+        )
+
+
+class Bucket:
+    """Lets so many through a second, and ``burst`` at once."""
+
+    __slots__ = ("_at", "_left")
+
+    def __init__(self, burst: float) -> None:
+        self._left = burst
+        self._at = time.monotonic()
+
+    def wait_seconds(self, per_second: float, burst: float) -> float:
+        """Take one; 0, or how long it takes until there is another."""
+        now = time.monotonic()
+        self._left = min(burst, self._left + (now - self._at) * per_second)
+        self._at = now
+        if self._left >= 1.0:
+            self._left -= 1.0
+            return 0.0
+        return (1.0 - self._left) / per_second
+
+
+_Key = TypeVar("_Key")
+
+
+class Buckets(Generic[_Key]):
+    """A bucket for each key, of the latest that came."""
+
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._buckets: OrderedDict[_Key, Bucket] = OrderedDict()
+
+    def wait_seconds(self, key: _Key) -> float:
+        """Take one of a key's; 0, or how long it takes until there is another."""
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = Bucket(self._burst)
+            if len(self._buckets) > _MOST_KNOWN:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(key)
+        return bucket.wait_seconds(self._per_second, self._burst)
+
+
+class Door:
+    """Lets callers in by their tokens.
+
+    Wrong tokens are slowed down by address, and are noted in the audit log as long as they are few;
+    a good one is let in whatever others do from the same address.
+    """
+
+    def __init__(self, parts: ServiceParts) -> None:
+        limits = parts.configuration.limits
+        self._parts = parts
+        self._asked: Buckets[str] = Buckets(limits.requests_per_second, limits.burst)
+        self._refused: Buckets[str] = Buckets(_REFUSALS_PER_SECOND, _FREE_REFUSALS)
+
+    async def let_in(
+        self, request: Request, credentials: HTTPAuthorizationCredentials | None
+    ) -> Caller:
+        """Who asks.
+
+        Raises
+        ------
+        Refused
+            If that is nobody, or asks too often.
+        """
+        address = request.client.host if request.client is not None else ""
+        request_id = request_id_of(request)
+        if credentials is None:
+            raise Refused(
+                HTTPStatus.UNAUTHORIZED,
+                "a token is needed",
+                expected="the header Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": 'Bearer realm="foresail"'},
+            )
+        token = self._parts.tokens.holder(credentials.credentials)
+        if token is None:
+            await self._refuse(address, request_id)
+        assert token is not None
+        wait = self._asked.wait_seconds(token.token_id)
+        if wait:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "this token asks too often",
+                headers={"Retry-After": str(max(1, round(wait)))},
+            )
+        return Caller(token, address, request_id)
+
+    async def _refuse(self, address: str, request_id: str) -> None:
+        wait = self._refused.wait_seconds(address)
+        if wait:
+            await asyncio.sleep(min(wait, _SLOWEST_SECONDS))
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "too many wrong tokens from this address",
+                headers={"Retry-After": str(max(1, round(wait)))},
+            )
+        entry = AuditEntry(time.time(), "", address, "token refused", "", request_id)
+        await asyncio.to_thread(self._parts.access.append_audit, entry)
+        raise Refused(
+            HTTPStatus.UNAUTHORIZED,
+            "this token opens nothing: it is unknown, expired or revoked",
+            headers={"WWW-Authenticate": 'Bearer realm="foresail", error="invalid_token"'},
+        )
+
+
+async def _caller(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
+) -> Caller:
+    door: Door = request.app.state.door
+    return await door.let_in(request, credentials)
+
+
+def _of_roles(*roles: Role) -> Callable[[Caller], Awaitable[Caller]]:
+    async def checked(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+        if caller.token.role not in roles:
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                f"a token of the role {caller.token.role} may not do this",
+                expected="the role " + " or ".join(roles),
+            )
+        return caller
+
+    return checked
+
+
+AnyCaller = Annotated[Caller, Depends(_caller)]
+Submitter = Annotated[Caller, Depends(_of_roles(Role.USER, Role.OPERATOR, Role.ADMIN))]
+Operator = Annotated[Caller, Depends(_of_roles(Role.OPERATOR, Role.ADMIN))]
+Admin = Annotated[Caller, Depends(_of_roles(Role.ADMIN))]

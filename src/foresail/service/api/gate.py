@@ -1,0 +1,155 @@
+"""The gate: what every request passes before any question is looked at, and every answer after."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from foresail.service.api.problems import Refused, problem_answer
+
+_LOG: Final = logging.getLogger("foresail.service")
+_LOOPBACK: Final = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
+_MOST_QUERY_BYTES: Final = 8_192
+_MOST_HEADER_BYTES: Final = 32_768
+
+_SECURITY: Final[Mapping[bytes, bytes]] = MappingProxyType(
+    {
+        b"x-content-type-options": b"nosniff",
+        b"x-frame-options": b"DENY",
+        b"referrer-policy": b"no-referrer",
+        b"cache-control": b"no-store",
+        b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
+        b"img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'",
+    }
+)
+
+
+class Gate:
+    """Names requests, refuses what is too large or for somebody else, and adds what is safe.
+
+    Parameters
+    ----------
+    app
+        What is behind it.
+    body_bytes
+        The most that a body may have.
+    loopback_only
+        Whether only names of this machine may be asked for: any other was led here by a name server
+        that somebody else controls (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, *, body_bytes: int, loopback_only: bool) -> None:
+        self._app = app
+        self._body_bytes = body_bytes
+        self._loopback_only = loopback_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = scope["foresail_request_id"] = secrets.token_hex(8)
+        begun = False
+
+        async def answered(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = message.setdefault("headers", [])
+                given = {name for name, _ in headers}
+                headers.append((b"x-request-id", request_id.encode()))
+                headers.extend(item for item in _SECURITY.items() if item[0] not in given)
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self._app(scope, self._limited(receive), answered)
+        except Refused as refused:
+            if not begun:
+                await problem_answer(refused, request_id)(scope, receive, answered)
+        except Exception:
+            _LOG.exception("request %s failed", request_id)
+            if begun:
+                raise
+            fault = Refused(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of the service, which has noted it"
+            )
+            await problem_answer(fault, request_id)(scope, receive, answered)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Request(scope).headers
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if self._loopback_only and not (len(hosts) == 1 and _LOOPBACK.fullmatch(hosts[0])):
+            raise Refused(
+                HTTPStatus.MISDIRECTED_REQUEST, "this service answers to names of this machine only"
+            )
+        if len(scope["query_string"]) > _MOST_QUERY_BYTES:
+            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADER_BYTES:
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large")
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length[:20]) > self._body_bytes:
+            raise self._too_large()
+        has_body = length != "0" or "transfer-encoding" in headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if has_body and kind != "application/json":
+            raise Refused(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                "the body is of a kind that is not read",
+                field="Content-Type",
+                value=kind,
+                expected="application/json",
+            )
+        accepted = headers.get("accept", "*/*").lower()
+        kinds = {each.partition(";")[0].strip() for each in accepted.split(",")}
+        if not kinds & _ACCEPTABLE:
+            raise Refused(
+                HTTPStatus.NOT_ACCEPTABLE,
+                "there is no answer of such a kind",
+                field="Accept",
+                value=accepted,
+                expected="application/json",
+            )
+
+    def _limited(self, receive: Receive) -> Receive:
+        taken = 0
+
+        async def limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._body_bytes:
+                raise self._too_large()
+            return message
+
+        return limited
+
+    def _too_large(self) -> Refused:
+        return Refused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            "the body is too large",
+            expected=f"at most {self._body_bytes:,} bytes",
+        )
+
+
+_ACCEPTABLE: Final = frozenset(
+    {
+        "*/*",
+        "application/*",
+        "application/json",
+        "application/problem+json",
+        "text/*",
+        "text/plain",
+        "text/html",
+        "text/event-stream",
+    }
+)

@@ -1,0 +1,314 @@
+"""Questions about jobs: submit, list, show, cancel, what happened, what was written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import StringConstraints
+
+from foresail.control.policy import parse_policy
+from foresail.explain.reason_words import reason_words
+from foresail.explain.story import story
+from foresail.live.jobs_file import CommandJob
+from foresail.record.log_text import parse_record
+from foresail.record.records import Record
+from foresail.scenario.own_requests import places_of_requests
+from foresail.service.api.answers import (
+    BeliefAnswer,
+    CancelledAnswer,
+    JobAnswer,
+    JobId,
+    JobsAnswer,
+    JobState,
+    ReasonAnswer,
+    StoryAnswer,
+    StoryLineAnswer,
+    SubmittedAnswer,
+)
+from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
+from foresail.service.api.problems import Refused
+from foresail.service.api.submissions import (
+    MOST_JOBS,
+    JobsBody,
+    as_asked,
+    checked_submission,
+)
+from foresail.service.parts import ServiceParts
+from foresail.service.picture import Picture
+from foresail.service.requests import ForJob, JobWish, Submit
+from foresail.service.store.protocol import JobsWanted, Row
+
+router: Final = APIRouter(prefix="/v1", tags=["jobs"])
+
+_MOST_LOG_BYTES: Final = 1_000_000
+_Number = Annotated[int, Query(ge=0, le=2**62)]
+
+
+@router.post("/jobs", status_code=201, responses={200: {"model": SubmittedAnswer}})
+async def submit(
+    body: JobsBody,
+    caller: Submitter,
+    parts: Parts,
+    response: Response,
+    idempotency_key: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=200)] | None, Header()
+    ] = None,
+) -> SubmittedAnswer:
+    """Submit one job or several, all or none; answered once they are durable."""
+    picture = await _picture(parts)
+
+    def check() -> Any:
+        counts = parts.store.counts(caller.user)
+        waiting = counts.get("pending", 0) + counts.get("held", 0)
+        submission = checked_submission(
+            as_asked(body),
+            caller.user,
+            picture.cluster,
+            places_of_requests(parse_policy(parts.policy()), picture.cluster),
+            lambda job_id: tuple(each["job_id"] for each in _meant(parts, caller, job_id)),
+        )
+        if waiting + submission.jobs > parts.configuration.limits.pending_jobs:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{waiting:,} jobs of yours wait already",
+                expected=f"at most {parts.configuration.limits.pending_jobs:,}",
+                headers={"Retry-After": "60"},
+            )
+        return submission
+
+    submission = await asyncio.to_thread(check)
+    asked = parts.acceptance.ask(caller.user, submission.requests, idempotency_key)
+    accepted = await asyncio.wrap_future(asked)
+    if not accepted.is_new:
+        response.status_code = HTTPStatus.OK
+    jobs = [
+        _of_submission(each.request, caller.user, each.unix_seconds)
+        for each in accepted.requests
+        if isinstance(each.request, Submit)
+    ]
+    return SubmittedAnswer(jobs=jobs)
+
+
+@router.get("/jobs")
+async def list_jobs(
+    caller: AnyCaller,
+    parts: Parts,
+    state: Annotated[list[JobState] | None, Query()] = None,
+    user: Annotated[list[str] | None, Query()] = None,
+    name: Annotated[list[str] | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: _Number | None = None,
+    after: _Number | None = None,
+    order: Literal["newest", "oldest"] = "newest",
+) -> JobsAnswer:
+    """Jobs as they stand, a page of them."""
+    users = tuple(user or ())
+    if not caller.sees_all:
+        if users and caller.user not in users:
+            return JobsAnswer(jobs=[])
+        users = (caller.user,)
+    wanted = JobsWanted(
+        users, tuple(state or ()), tuple(name or ()), before, after, limit, order == "oldest"
+    )
+    rows = await asyncio.to_thread(parts.store.jobs, wanted)
+    picture = await parts.gallery.look()
+    last = rows[-1]["number"] if len(rows) == limit else None
+    return JobsAnswer(jobs=[_job(row, picture) for row in rows], next=last)
+
+
+@router.get("/jobs/{job_id}")
+async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
+    """A job as it stands, and why it waits."""
+    row = await asyncio.to_thread(_own, parts, caller, job_id)
+    return _job(row, await parts.gallery.look())
+
+
+@router.post("/jobs/{job_id}/cancel", status_code=202)
+async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> CancelledAnswer:
+    """Withdraw a job that waits; of an array's id, all of its members."""
+    rows = await asyncio.to_thread(_meant, parts, caller, job_id)
+    if not rows:
+        raise _no_such_job(job_id)
+    waiting = [row["job_id"] for row in rows if row["state"] in ("pending", "held")]
+    if not waiting:
+        raise Refused(
+            HTTPStatus.CONFLICT, f"job {job_id} is {rows[0]['state']}", expected="one that waits"
+        )
+    wishes = [ForJob(JobWish.CANCEL, each) for each in waiting]
+    await asyncio.wrap_future(parts.acceptance.ask(caller.user, lambda _: wishes))
+    return CancelledAnswer(job_ids=waiting)
+
+
+@router.get("/jobs/{job_id}/story")
+def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
+    """What has happened to a job, in sentences."""
+    _own(parts, caller, job_id)
+    told = story(_records(parts), job_id)
+    begin = told.start_unix_seconds or 0.0
+    lines = [
+        StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)
+        for line in told.lines
+    ]
+    return StoryAnswer(job_id=job_id, lines=lines)
+
+
+@router.get(
+    "/jobs/{job_id}/logs",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+            "headers": {
+                "X-Next-Offset": {"schema": {"type": "integer"}, "description": "Where it ends."},
+                "X-Ended": {"schema": {"type": "string"}, "description": "Whether that is all."},
+            },
+        }
+    },
+)
+def job_logs(
+    job_id: JobId,
+    caller: AnyCaller,
+    parts: Parts,
+    stream: Literal["out", "err"] = "out",
+    offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=_MOST_LOG_BYTES)] = 100_000,
+) -> Response:
+    """What a job has written, from a byte on."""
+    row = _own(parts, caller, job_id)
+    content = _written(parts.folder.logs / f"{job_id}.{stream}", offset, limit)
+    is_done = row["end_seconds"] is not None and len(content) < limit
+    headers = {
+        "X-Next-Offset": str(offset + len(content)),
+        "X-Ended": "true" if is_done else "false",
+    }
+    text = content.decode(errors="replace")
+    return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _written(path: Path, offset: int, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(limit)
+    except FileNotFoundError:
+        return b""
+
+
+def _records(parts: ServiceParts) -> Iterator[Record]:
+    for number, line in parts.store.records():
+        yield parse_record(line, "event log", number)
+
+
+async def _picture(parts: ServiceParts) -> Picture:
+    picture = await parts.gallery.look()
+    if picture is None:
+        raise Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the service is about to begin",
+            headers={"Retry-After": "1"},
+        )
+    return picture
+
+
+def _own(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
+    row = parts.store.job(job_id)
+    if row is None or not caller.sees(row["user"]):
+        raise _no_such_job(job_id)
+    return row
+
+
+def _meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
+    """A job, or the members of an array, if the caller sees them."""
+    row = parts.store.job(job_id)
+    if row is None and "_" not in job_id:
+        wanted = JobsWanted(after=int(job_id) - 1, limit=MOST_JOBS, oldest_first=True)
+        rows = parts.store.jobs(wanted)
+        rows = [each for each in rows if each["job_id"].startswith(f"{job_id}_")]
+    else:
+        rows = [] if row is None else [row]
+    return [each for each in rows if caller.sees(each["user"])]
+
+
+def _no_such_job(job_id: str) -> Refused:
+    return Refused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
+
+
+def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:
+    job = request.job
+    return JobAnswer(
+        job_id=job.job_id,
+        user=user,
+        state="held" if request.held else "pending",
+        submit_seconds=unix_seconds,
+        start_seconds=None,
+        end_seconds=None,
+        attempt=0,
+        exit_code=None,
+        places=None,
+        because=None,
+        belief=None,
+        **_of_command(job),
+    )
+
+
+def _of_command(job: CommandJob) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "cpus": job.cpus,
+        "command": job.text,
+        "directory": job.directory,
+        "after": list(job.after),
+        "requested_seconds": job.requested_seconds,
+    }
+
+
+_AS_STORED: Final = (
+    "job_id",
+    "user",
+    "state",
+    "submit_seconds",
+    "start_seconds",
+    "end_seconds",
+    "attempt",
+    "exit_code",
+    "places",
+    "because",
+)
+
+
+def _job(row: Row, picture: Picture | None) -> JobAnswer:
+    job_id = row["job_id"]
+    waits = picture is not None and row["state"] in ("pending", "held")
+    return JobAnswer(
+        **{name: row[name] for name in _AS_STORED},
+        **_of_command(CommandJob.from_json(row["command"])),
+        belief=_belief(row),
+        reason=_reason(picture, job_id) if picture is not None and waits else None,
+        planned_start_seconds=picture.plan.get(job_id) if picture is not None and waits else None,
+    )
+
+
+def _belief(row: Mapping[str, Any]) -> BeliefAnswer | None:
+    if row["median_seconds"] is None:
+        return None
+    return BeliefAnswer(
+        low_seconds=row["low_seconds"],
+        median_seconds=row["median_seconds"],
+        high_seconds=row["high_seconds"],
+    )
+
+
+def _reason(picture: Picture, job_id: str) -> ReasonAnswer | None:
+    reason = picture.reasons.get(job_id)
+    if reason is None:
+        return None
+    return ReasonAnswer(
+        code=str(reason.code),
+        sentence=reason_words(reason, picture.unix_seconds),
+        numbers=dict(reason.numbers),
+    )

@@ -1,0 +1,174 @@
+"""Problems: every error as ``application/problem+json`` (RFC 9457), naming the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from foresail.live.jobs_file import InvalidJobs
+from foresail.model.errors import ForesailError, InputError
+
+PROBLEM_TYPE: Final = "application/problem+json"
+
+_LONGEST_VALUE: Final = 200
+_TAGS: Final = ("one job", "several jobs")
+"""Of bodies that may be of several kinds: no fields."""
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    type: str = Field("about:blank", description="Kind of problem.")
+    title: str = Field(description="The status in words.", examples=["Unprocessable Content"])
+    status: int = Field(description="As the HTTP status.", examples=[422])
+    detail: str = Field(description="What is wrong, and what would have been accepted.")
+    request_id: str = Field(description="Names this call in the service's own lines.")
+    field: str | None = Field(None, description="The field that is wrong.", examples=["cpus"])
+    value: Any = Field(None, description="What was found there.")
+    expected: str | None = Field(None, description="What would have been accepted.")
+
+
+class Refused(Exception):  # noqa: N818 - it says what it is
+    """A request cannot be granted.
+
+    Parameters
+    ----------
+    status
+        Of the answer.
+    detail
+        Why.
+    field, value, expected
+        What is wrong where.
+    headers
+        Further ones of the answer.
+    """
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        detail: str,
+        *,
+        field: str | None = None,
+        value: Any = None,
+        expected: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.field = field
+        self.value = value
+        self.expected = expected
+        self.headers = dict(headers or {})
+
+
+def problem_answer(refused: Refused, request_id: str) -> JSONResponse:
+    """The answer that says so."""
+    says = {
+        "type": "about:blank",
+        "title": refused.status.phrase,
+        "status": int(refused.status),
+        "detail": refused.detail,
+        "request_id": request_id,
+    }
+    more = {"field": refused.field, "value": refused.value, "expected": refused.expected}
+    says |= {name: value for name, value in more.items() if value is not None}
+    return JSONResponse(says, refused.status, headers=refused.headers, media_type=PROBLEM_TYPE)
+
+
+def refusal_of(error: ForesailError) -> Refused:
+    """What the answer to an error in the input is."""
+    if isinstance(error, InvalidJobs):
+        first = error.problems[0]
+        refused = refusal_of(first)
+        rest = len(error.problems) - 1
+        refused.detail += f" (and {rest} more)" if rest else ""
+        return refused
+    if isinstance(error, InputError):
+        return Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            str(error),
+            field=error.field,
+            value=_shown(error.value),
+            expected=error.expected,
+        )
+    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Let all errors of the app be answered as problems."""
+
+    async def of_refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Refused)
+        return problem_answer(error, request_id_of(request))
+
+    async def of_input(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ForesailError)
+        return problem_answer(refusal_of(error), request_id_of(request))
+
+    async def of_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        status = HTTPStatus(error.status_code)
+        headers = dict(error.headers or {})
+        detail = "there is nothing here" if status == HTTPStatus.NOT_FOUND else str(error.detail)
+        return problem_answer(Refused(status, detail, headers=headers), request_id_of(request))
+
+    async def of_validation(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return problem_answer(_invalid(error), request_id_of(request))
+
+    app.add_exception_handler(Refused, of_refused)
+    app.add_exception_handler(ForesailError, of_input)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_validation)
+
+
+def request_id_of(request: Request) -> str:
+    """What the gate has called this call."""
+    return str(request.scope.get("foresail_request_id", ""))
+
+
+def _invalid(error: RequestValidationError) -> Refused:
+    first = error.errors()[0]
+    where, *path = first["loc"]
+    if first["type"] == "json_invalid":
+        return Refused(HTTPStatus.BAD_REQUEST, f"is not JSON: {first['msg']}")
+    field = ".".join(str(each) for each in path if each not in _TAGS) or str(where)
+    shown = _shown(first.get("input"))
+    count = len(error.errors()) - 1
+    more = f" (and {count} more)" if count else ""
+    return Refused(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        f"field {field!r}: {first['msg']}{more}",
+        field=field,
+        value=shown,
+        expected=_expected(first),
+    )
+
+
+def _expected(error: Mapping[str, Any]) -> str | None:
+    context = error.get("ctx") or {}
+    for name in ("expected", "pattern"):
+        if name in context:
+            return str(context[name])
+    return None
+
+
+def _shown(value: Any) -> Any:
+    """A value as it may be repeated: plain, short, and nothing that JSON has no word for."""
+    if value is None or (isinstance(value, bool | int) and abs(value) < 2**63):
+        return value
+    text = (
+        value
+        if isinstance(value, str)
+        else repr(jsonable_encoder(value, custom_encoder={bytes: repr}))
+    )
+    return text.encode(errors="replace").decode()[:_LONGEST_VALUE]

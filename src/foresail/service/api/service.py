@@ -1,0 +1,191 @@
+"""Questions about the service: cluster, nodes, who asks, tokens, the audit log, policy, health."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from foresail import __version__
+from foresail.model.resources import Resources
+from foresail.service.api.answers import (
+    AuditAnswer,
+    AuditEntryAnswer,
+    ClusterAnswer,
+    HealthAnswer,
+    NewTokenAnswer,
+    NodeAnswer,
+    NodesAnswer,
+    PolicyAnswer,
+    TokenAnswer,
+    TokensAnswer,
+    WhoamiAnswer,
+)
+from foresail.service.api.callers import Admin, AnyCaller, Parts
+from foresail.service.api.problems import Refused
+from foresail.service.parts import ServiceParts
+from foresail.service.picture import Picture
+from foresail.service.tokens import Role, Token
+
+router: Final = APIRouter(prefix="/v1", tags=["service"])
+
+
+class TokenRequest(BaseModel):
+    """A token to create."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$")]
+    role: Literal["read-only", "user", "operator", "admin"] = "user"
+    label: Annotated[str, Field(max_length=200)] = ""
+    lifetime_seconds: Annotated[float, Field(gt=0, le=1e10, allow_inf_nan=False)] | None = None
+
+
+class PolicyRequest(BaseModel):
+    """The policy to go over to; without one, that of the configuration file, read anew."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+
+
+@router.get("/health")
+async def health(parts: Parts) -> HealthAnswer:
+    """Whether the service works; needs no token."""
+    condition = parts.condition()
+    if condition.problems:
+        raise Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "; ".join(condition.problems),
+            headers={"Retry-After": "1"},
+        )
+    return HealthAnswer(version=__version__, remarks=list(condition.remarks))
+
+
+@router.get("/whoami")
+async def whoami(caller: AnyCaller) -> WhoamiAnswer:
+    """Whose token this is, and what it may do."""
+    token = caller.token
+    return WhoamiAnswer(
+        user=token.user,
+        role=str(token.role),
+        token_id=token.token_id,
+        expires_seconds=token.expires_seconds,
+    )
+
+
+@router.get("/cluster")
+async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
+    """What there is to run on, and how it is used now."""
+    picture = await _picture(parts)
+    counts = await asyncio.to_thread(parts.store.counts)
+    total = picture.cluster.total
+    free = sum(picture.free.values(), Resources())
+    return ClusterAnswer(
+        unix_seconds=picture.unix_seconds,
+        policy=parts.policy(),
+        is_draining=picture.is_draining,
+        cpus=total.cpus,
+        free_cpus=free.cpus,
+        memory_bytes=total.memory_bytes,
+        free_memory_bytes=free.memory_bytes,
+        running=len(picture.running),
+        pending=picture.pending,
+        jobs_by_state=dict(counts),
+        nodes=_nodes(picture),
+        remarks=list(parts.condition().remarks),
+    )
+
+
+@router.get("/nodes")
+async def nodes(caller: AnyCaller, parts: Parts) -> NodesAnswer:  # noqa: ARG001
+    """The nodes, and what is free of each."""
+    return NodesAnswer(nodes=_nodes(await _picture(parts)))
+
+
+@router.get("/tokens")
+async def tokens(caller: Admin, parts: Parts) -> TokensAnswer:  # noqa: ARG001
+    """All tokens there ever were, without their secrets."""
+    return TokensAnswer(tokens=[TokenAnswer(**_token(each)) for each in parts.tokens.all()])
+
+
+@router.post("/tokens", status_code=201)
+def create_token(body: TokenRequest, caller: Admin, parts: Parts) -> NewTokenAnswer:
+    """Create a token; its secret is shown in this answer, and never again."""
+    token, secret = parts.tokens.create(
+        body.user, Role(body.role), label=body.label, lifetime_seconds=body.lifetime_seconds
+    )
+    caller.audit(parts, "token created", token.token_id)
+    return NewTokenAnswer(**_token(token), secret=secret)
+
+
+@router.delete("/tokens/{token_id}")
+def revoke_token(
+    token_id: Annotated[str, Field(pattern="^[0-9a-f]{16}$")], caller: Admin, parts: Parts
+) -> TokenAnswer:
+    """Let a token open nothing from now on."""
+    token = parts.tokens.revoke(token_id)
+    if token is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such token")
+    caller.audit(parts, "token revoked", token_id)
+    return TokenAnswer(**_token(token))
+
+
+@router.get("/audit")
+def audit(
+    caller: Admin,  # noqa: ARG001
+    parts: Parts,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> AuditAnswer:
+    """What was done to tokens and policy, and who was refused; newest first."""
+    found = parts.access.audit(before, limit)
+    entries = [AuditEntryAnswer(number=number, **asdict(entry)) for number, entry in found]
+    return AuditAnswer(entries=entries, next=found[-1][0] if len(found) == limit else None)
+
+
+@router.post("/policy")
+def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAnswer:
+    """Go over to another policy; one that cannot be used changes nothing."""
+    policy = parts.reload(body.policy)
+    caller.audit(parts, "policy changed", policy)
+    return PolicyAnswer(policy=policy)
+
+
+async def _picture(parts: ServiceParts) -> Picture:
+    picture = await parts.gallery.look()
+    if picture is None:
+        raise Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the service is about to begin",
+            headers={"Retry-After": "1"},
+        )
+    return picture
+
+
+def _nodes(picture: Picture) -> list[NodeAnswer]:
+    nothing = Resources()
+    return [
+        NodeAnswer(
+            name=node.name,
+            partition=partition.name,
+            state="down" if node.name in picture.down else "up",
+            cpus=node.total.cpus,
+            memory_bytes=node.total.memory_bytes,
+            gpus=node.total.gpus,
+            free_cpus=picture.free_nodes.get(node.name, nothing).cpus,
+            free_memory_bytes=picture.free_nodes.get(node.name, nothing).memory_bytes,
+            free_gpus=picture.free_nodes.get(node.name, nothing).gpus,
+            attributes=dict(node.attributes),
+        )
+        for partition in picture.cluster.partitions
+        for node in partition.nodes
+    ]
+
+
+def _token(token: Token) -> dict[str, Any]:
+    return {name: value for name, value in asdict(token).items() if name != "digest"}

@@ -1,0 +1,267 @@
+"""Submissions: from the body of a call to requests, arrays and names resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from foresail.live.jobs_file import CommandJob, JobLines
+from foresail.model.cluster import Cluster
+from foresail.model.errors import InputError
+from foresail.model.free_resources import FreeResources
+from foresail.service.requests import Request, Submit
+from foresail.strl.own_requests import RequestPlaces
+
+MOST_JOBS: Final = 10_000
+"""How many jobs one call may submit, members of arrays counted."""
+
+INDEX_VARIABLE: Final = "FORESAIL_ARRAY_INDEX"
+"""Of the environment of an array's members: which one it is."""
+
+_RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
+_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
+
+Text = Annotated[str, Field(min_length=1, max_length=100_000)]
+Short = Annotated[str, Field(max_length=1_000)]
+
+
+class JobRequest(BaseModel):
+    """A job to run, with the fields of a jobs file."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [{"command": "make test", "cpus": 2, "requested_time": "30min"}]
+        },
+    )
+
+    command: Text | Annotated[list[Short], Field(min_length=1, max_length=10_000)] = Field(
+        description="A line for `sh -c`, or a program and its arguments."
+    )
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}$")] | None = Field(
+        None, description="What its runs have in common; `after` may name it within a call."
+    )
+    cpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    requested_time: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = (
+        Field(None, description="Its limit: seconds, or a duration such as `2h`.")
+    )
+    after: Short | Annotated[list[Short], Field(max_length=10_000)] = Field(
+        default_factory=list,
+        description="Jobs that must have completed before: ids, or names within the call.",
+    )
+    environment: Annotated[
+        dict[Short, Text | Annotated[str, Field(max_length=0)]], Field(max_length=1_000)
+    ] = Field(default_factory=dict, description="Variables on top of the service's own.")
+    directory: Annotated[str, Field(pattern=r"^/[^\x00]*$", max_length=4_000)] | None = Field(
+        None, description="Absolute path of its working directory; that of the service's user."
+    )
+    strl: Text | None = Field(None, description="A request of its own, in STRL.")
+    held: bool = Field(False, description="Whether it waits until it is released.")
+    array: (
+        Annotated[
+            str,
+            Field(
+                pattern=r"^[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?(,[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?)*$",
+                max_length=1_000,
+            ),
+        ]
+        | None
+    ) = Field(None, description="Indices of an array's members: `0-9`, `0-8:2`, `1,5,7`.")
+
+
+class JobsRequest(BaseModel):
+    """Several jobs to run, all of them accepted or none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MOST_JOBS)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A job that has no id yet.
+
+    ``after`` is what it names; ``indices`` those of an array, none of a single job.
+    """
+
+    job: CommandJob
+    after: tuple[str, ...]
+    name: str | None
+    held: bool
+    indices: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Jobs that were checked, of which requests can be made once their numbers are known."""
+
+    drafts: tuple[_Draft, ...]
+    known: Mapping[str, tuple[str, ...]]
+
+    @property
+    def jobs(self) -> int:
+        """How many they are."""
+        return sum(1 if each.indices is None else len(each.indices) for each in self.drafts)
+
+    def requests(self, number: int) -> Sequence[Request]:
+        """The requests, of which the first job gets this number."""
+        ids: list[tuple[str, ...]] = []
+        for draft in self.drafts:
+            if draft.indices is None:
+                ids.append((str(number),))
+            else:
+                ids.append(tuple(f"{number}_{index}" for index in draft.indices))
+            number += len(ids[-1])
+        named = {draft.name: own for draft, own in zip(self.drafts, ids, strict=True) if draft.name}
+        meant = {**self.known, **named}
+        return [
+            request
+            for draft, own in zip(self.drafts, ids, strict=True)
+            for request in _requests_of(draft, own, meant)
+        ]
+
+
+def _requests_of(
+    draft: _Draft, ids: Sequence[str], meant: Mapping[str, tuple[str, ...]]
+) -> Iterator[Submit]:
+    after = tuple(dict.fromkeys(chain.from_iterable(meant[each] for each in draft.after)))
+    indices = draft.indices or (None,)
+    for job_id, index in zip(ids, indices, strict=True):
+        job = replace(draft.job, job_id=job_id, after=after)
+        if index is not None:
+            job = replace(job, environment={**job.environment, INDEX_VARIABLE: str(index)})
+        yield Submit(job, held=draft.held)
+
+
+def checked_submission(
+    asked: Sequence[JobRequest],
+    user: str,
+    cluster: Cluster,
+    places: RequestPlaces | None,
+    ids_meant: Callable[[str], tuple[str, ...]],
+) -> Submission:
+    """A submission that can be accepted.
+
+    Parameters
+    ----------
+    asked
+        The jobs as they were asked for.
+    user
+        Whose they are.
+    cluster
+        What there is to run on.
+    places
+        What requests in STRL may name; None where the scheduler takes none.
+    ids_meant
+        The jobs that an id means which is not of this call: one, or all of an array; none if
+        there is none that the user may see.
+
+    Raises
+    ------
+    InvalidJobs, InputError
+        If a job is wrong, or can never run; names the field.
+    """
+    drafts = tuple(_draft(each, user, cluster, places) for each in asked)
+    submission = Submission(drafts, _known(drafts, ids_meant))
+    if submission.jobs > MOST_JOBS:
+        raise InputError(
+            "too many jobs in one call",
+            field="array",
+            value=submission.jobs,
+            expected=f"at most {MOST_JOBS:,}",
+        )
+    return submission
+
+
+def _draft(asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None) -> _Draft:
+    record = asked.model_dump(exclude_unset=True, exclude={"held", "array", "after"})
+    record = {name: value for name, value in record.items() if value is not None}
+    reader = JobLines(int(cluster.total.cpus), Path.home(), None, places)
+    job = reader.job({**record, "user": user}, None)
+    if not FreeResources(cluster).could_hold(job.specification(0.0)):
+        raise InputError(
+            "can never run: no node, or no number of nodes, has so much",
+            field="cpus",
+            value=job.cpus,
+        )
+    after = asked.after.split() if isinstance(asked.after, str) else asked.after
+    indices = None if asked.array is None else _indices(asked.array)
+    return _Draft(job, tuple(dict.fromkeys(after)), asked.name, asked.held, indices)
+
+
+def _indices(text: str) -> tuple[int, ...]:
+    indices: dict[int, None] = {}
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part)
+        first, last, step = (None, None, None) if found is None else found.groups()
+        if first is None or step == "0" or (last is not None and int(last) < int(first)):
+            raise InputError(
+                "are no indices", field="array", value=text, expected="0-9, 0-8:2 or 1,5,7"
+            )
+        some = range(int(first), int(last or first) + 1, int(step or 1))
+        if len(some) > MOST_JOBS:
+            raise InputError(
+                "too many members", field="array", value=text, expected=f"at most {MOST_JOBS:,}"
+            )
+        indices.update(dict.fromkeys(some))
+    return tuple(indices)
+
+
+def _known(
+    drafts: Sequence[_Draft], ids_meant: Callable[[str], tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The ids that jobs wait for which are not of this call, and whom they mean."""
+    names = [draft.name for draft in drafts if draft.name is not None]
+    wanted = dict.fromkeys(chain.from_iterable(draft.after for draft in drafts))
+    known: dict[str, tuple[str, ...]] = {}
+    for each in wanted:
+        count = names.count(each)
+        if count > 1:
+            raise InputError("several jobs have this name", field="after", value=each)
+        if count:
+            continue
+        known[each] = ids_meant(each) if _ID.fullmatch(each) else ()
+        if not known[each]:
+            raise InputError(
+                "no such job",
+                field="after",
+                value=each,
+                expected="the id of a job, or the name of one in the same call",
+            )
+    graph = {
+        draft.name: [each for each in draft.after if each not in known]
+        for draft in drafts
+        if draft.name is not None
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " after ".join(error.args[1][::-1])
+        raise InputError(f"jobs wait for each other: {circle}", field="after") from error
+    return known
+
+
+def _number_of_jobs(body: object) -> str:
+    return _SEVERAL if isinstance(body, dict) and "jobs" in body else _ONE
+
+
+_ONE: Final = "one job"
+_SEVERAL: Final = "several jobs"
+JobsBody: TypeAlias = Annotated[
+    Annotated[JobRequest, Tag(_ONE)] | Annotated[JobsRequest, Tag(_SEVERAL)],
+    Discriminator(_number_of_jobs),
+]
+"""One job, or several under ``jobs``."""
+
+
+def as_asked(body: JobRequest | JobsRequest) -> list[JobRequest]:
+    """The jobs of a body."""
+    return body.jobs if isinstance(body, JobsRequest) else [body]

@@ -1,0 +1,172 @@
+"""The picture: how the run stands, as the daemon's thread last left it for others to look at."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
+
+from foresail.control.loop import Controller
+from foresail.model.cluster import Cluster
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.reason import Reason
+from foresail.model.resources import Resources
+from foresail.model.view import RunningJob
+from foresail.record.counters import Counters
+from foresail.record.jobs_fold import JobsFold
+
+FRESH_SECONDS: Final = 0.2
+"""A picture is not taken anew as long as it is no older than this."""
+
+_PATIENCE_SECONDS: Final = 0.02
+"""How long a reader waits for a new one, if there is an older one."""
+
+_FIRST_PATIENCE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """How a run stood after a step; nothing of it changes any more.
+
+    Parameters
+    ----------
+    unix_seconds
+        When that was.
+    cluster
+        All nodes, those that are down among them.
+    running
+        What runs, in order of start.
+    pending
+        How many jobs wait.
+    reasons
+        Why each of these waits, by id in order of arrival.
+    plan
+        When they are planned to start (Unix seconds), of those that are.
+    free
+        What is unused, by partition; ``free_nodes`` by node, where nodes are known.
+    down
+        Names of nodes that are down.
+    is_draining
+        Whether nothing new is started anywhere.
+    counters
+        What has been counted since the run began.
+    """
+
+    unix_seconds: float
+    cluster: Cluster
+    running: tuple[RunningJob, ...]
+    pending: int
+    reasons: Mapping[str, Reason]
+    plan: Mapping[str, float]
+    free: Mapping[str, Resources]
+    free_nodes: Mapping[str, Resources]
+    down: frozenset[str]
+    is_draining: bool
+    counters: Counters
+
+
+def picture_of(controller: Controller) -> Picture:
+    """How a controller stands now."""
+    state = controller.state
+    reasons = controller.reasons()
+    counters = controller.counters
+    return Picture(
+        unix_seconds=controller.now,
+        cluster=controller.cluster,
+        running=tuple(controller.running.values()),
+        pending=len(reasons),
+        reasons=reasons,
+        plan=dict(controller.plan),
+        free=dict(state.capacity.free_by_partition()),
+        free_nodes=dict(state.capacity.free_by_node()),
+        down=frozenset(state.capacity.down),
+        is_draining=controller.draining,
+        counters=Counters(
+            counters.passes, counters.corrections, counters.refusals, counters.delayed_heads
+        ),
+    )
+
+
+class Gallery:
+    """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
+
+    The daemon pays for a picture only when a reader waits for one, and at most every
+    ``FRESH_SECONDS``.
+
+    Parameters
+    ----------
+    wake
+        Lets the daemon come by.
+    note
+        Is given what people should know.
+    refresh_seconds
+        The daemon comes by at least so often.
+    passed
+        Is called whenever it has come by.
+    """
+
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        note: Callable[[str], None],
+        refresh_seconds: float,
+        passed: Callable[[Controller], None],
+    ) -> None:
+        self.refresh_seconds = refresh_seconds
+        self.seen_monotonic: float | None = None
+        """When the daemon last came by; None while there is none."""
+        self._wake = wake
+        self._note = note
+        self._passed = passed
+        self._latest: Picture | None = None
+        self._is_stale = True
+        self._taken_monotonic = -float("inf")
+        self._next: Future[Picture] | None = None
+
+    async def look(self) -> Picture | None:
+        """The latest picture; None if there is none in time.
+
+        One that is older than it may be is taken anew, if that can be done soon.
+        """
+        latest = self._latest
+        age = time.monotonic() - self._taken_monotonic
+        if latest is not None and (not self._is_stale or age < FRESH_SECONDS):
+            return latest
+        coming = self._next
+        if coming is None:
+            coming = self._next = Future()
+        self._wake()
+        patience = _FIRST_PATIENCE_SECONDS if latest is None else _PATIENCE_SECONDS
+        await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
+        return self._latest
+
+    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:  # noqa: ARG002
+        """Take a picture, if someone waits for it."""
+        self.seen_monotonic = time.monotonic()
+        self._passed(controller)
+        self._is_stale = True
+        coming = self._next
+        if coming is None:
+            return
+        self._latest = picture_of(controller)
+        self._taken_monotonic = time.monotonic()
+        self._is_stale = False
+        self._next = None
+        coming.set_result(self._latest)
+
+    def started(self, job: Job, attempt: int) -> None:
+        """It is in the picture."""
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """It is in the store."""
+
+    def withdrawn(self, job: Job, because: str) -> None:
+        """It is in the store."""
+
+    def note(self, sentence: str) -> None:
+        """Pass it on."""
+        self._note(sentence)

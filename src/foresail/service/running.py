@@ -1,0 +1,293 @@
+"""A running service: the daemon in the main thread, its HTTP interface in another."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from foresail.control.loop import Controller
+from foresail.model.errors import ForesailError, InputError
+from foresail.scenario.engines import engine_of
+from foresail.service.acceptance import Acceptance
+from foresail.service.api.app import application
+from foresail.service.configuration import (
+    Listening,
+    ServiceConfiguration,
+    read_configuration,
+    require_usable,
+)
+from foresail.service.feed import Feed
+from foresail.service.inbox import Inbox
+from foresail.service.parts import Condition, ServiceParts
+from foresail.service.picture import Gallery
+from foresail.service.session import StateFolder, daemon_of, scenario_of_service
+from foresail.service.store.sql_access import SqlAccess
+from foresail.service.store.sql_store import SqlStore
+from foresail.service.tokens import Role, Tokens
+
+_LOG: Final = logging.getLogger("foresail.service")
+_FIRST_USER: Final = "admin"
+_SHUTDOWN_SECONDS: Final = 5
+
+
+class RunningService:
+    """One service, from its beginning until a signal lets it go; what runs runs on.
+
+    Parameters
+    ----------
+    configuration
+        How it is to be.
+    path
+        The file that this came from, which a reload reads anew; None for none.
+    say
+        Is given what the one who begins it should see.
+    """
+
+    def __init__(
+        self, configuration: ServiceConfiguration, path: Path | None, say: Callable[[str], None]
+    ) -> None:
+        require_usable(configuration)
+        engine_of_service(configuration)
+        self._configuration = configuration
+        self._path = path
+        self._say = say
+        self._folder = StateFolder(configuration.state.absolute())
+        self._next: ServiceConfiguration | None = None
+        self._remarks: tuple[str, ...] = ()
+        self._last_pass = time.monotonic()
+
+    def work(self) -> None:
+        """Serve until SIGINT or SIGTERM.
+
+        Raises
+        ------
+        InputError
+            If the folder, the store or the address cannot be used.
+        """
+        self._folder.make()
+        with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
+            self._store = SqlStore.in_file(self._folder.database)
+            try:
+                self._serve(listener)
+            finally:
+                self._store.close()
+
+    def _serve(self, listener: socket.socket) -> None:
+        store, configuration = self._store, self._configuration
+        self._inbox = Inbox(store)
+        access = SqlAccess(store.engine)
+        tokens = Tokens(access)
+        self._make_first_token(tokens)
+        self._feed = Feed(store)
+        self._gallery = Gallery(
+            self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
+        )
+        acceptance = Acceptance(store, self._inbox)
+        parts = ServiceParts(
+            configuration=configuration,
+            folder=self._folder,
+            store=store,
+            access=access,
+            tokens=tokens,
+            acceptance=acceptance,
+            gallery=self._gallery,
+            feed=self._feed,
+            policy=lambda: self._configuration.policy,
+            reload=self._reload,
+            condition=self._condition,
+        )
+        server = _Server(configuration.listen, parts)
+        thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
+        thread.start()
+        scheme = "http" if configuration.listen.tls_certificate is None else "https"
+        host, port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self._say(f"listening on {scheme}://{shown}:{port}")
+        before = signal.signal(signal.SIGHUP, self._hang_up)
+        try:
+            self._sessions()
+        finally:
+            signal.signal(signal.SIGHUP, before)
+            self._feed.close()
+            server.should_exit = True
+            thread.join(2 * _SHUTDOWN_SECONDS)
+            acceptance.close()
+            self._inbox.close()
+
+    def _sessions(self) -> None:
+        """One daemon after the other, as long as there is another policy to go over to."""
+        old = None
+        while True:
+            try:
+                daemon = daemon_of(
+                    self._configuration,
+                    self._folder,
+                    self._store,
+                    self._inbox,
+                    self._gallery,
+                    self._feed,
+                )
+            except ForesailError as error:
+                if old is None:
+                    raise
+                self._remarks = (f"the policy {self._configuration.policy} was refused: {error}",)
+                _LOG.error("%s; the one before goes on", self._remarks[0])
+                self._configuration, old = old, None
+                continue
+            daemon.work()
+            self._gallery.seen_monotonic = None
+            if self._next is None:
+                return
+            old, self._configuration, self._next = self._configuration, self._next, None
+            self._remarks = ()
+            _LOG.info("policy: %s", self._configuration.policy)
+            self._inbox.begin_again()
+
+    def _reload(self, policy: str | None) -> str:
+        """Go over to a policy, or to that of the file; returns it.
+
+        Raises
+        ------
+        ForesailError
+            If it cannot be used; all stays as it is.
+        """
+        if policy is None:
+            policy = read_configuration(self._path).policy
+        changed = self._configuration.model_copy(update={"policy": policy})
+        require_usable(changed)
+        engine_of_service(changed)
+        self._next = changed
+        self._inbox.leave()
+        return policy
+
+    def _hang_up(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        try:
+            self._reload(None)
+        except ForesailError as error:
+            self._remarks = (f"the configuration was refused: {error}",)
+            _LOG.error("%s; all stays as it was", self._remarks[0])
+
+    def _passed(self, controller: Controller) -> None:
+        """Let there be a pass at least every so many seconds, while jobs wait."""
+        now = time.monotonic()
+        if now - self._last_pass >= self._configuration.cycle_seconds:
+            self._last_pass = now
+            if controller.state.startable:
+                self._inbox.ask_for_pass()
+
+    def _condition(self) -> Condition:
+        seen = self._gallery.seen_monotonic
+        if seen is None:
+            return Condition(("the run is being recovered",), self._remarks)
+        silent = time.monotonic() - seen
+        if silent > 2 * self._configuration.cycle_seconds + 10.0:
+            return Condition((f"no cycle has ended for {silent:.0f} s",), self._remarks)
+        return Condition((), self._remarks)
+
+    def _make_first_token(self, tokens: Tokens) -> None:
+        """Where nobody could create a token, make one, readable by this user alone."""
+        if tokens.has_admin():
+            return
+        path = self._folder.first_token
+        _, secret = tokens.create(_FIRST_USER, Role.ADMIN, label="made at first start")
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secret + "\n")
+        self._say(f"a token for the role admin is in {path}")
+
+    def _note(self, sentence: str) -> None:
+        _LOG.info("%s", sentence)
+
+
+def engine_of_service(configuration: ServiceConfiguration) -> None:
+    """Refuse a policy under which commands cannot be run.
+
+    Raises
+    ------
+    ForesailError
+        If there is no engine for it.
+    """
+    engine_of(scenario_of_service(configuration))
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn as it runs in a thread; signals are the daemon's."""
+
+    def __init__(self, listen: Listening, parts: ServiceParts) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application(parts),
+                http="httptools",
+                lifespan="on",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=listen.behind_proxy,
+                ssl_certfile=listen.tls_certificate,
+                ssl_keyfile=None if listen.tls_key is None else str(listen.tls_key),
+                ssl_version=ssl.PROTOCOL_TLS_SERVER,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+                timeout_keep_alive=30,
+                backlog=512,
+            )
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a folder's lock.
+
+    Raises
+    ------
+    InputError
+        If another service holds it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise InputError(
+            "another service uses this folder", field="state", value=path.parent
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _listening(listen: Listening) -> Iterator[socket.socket]:
+    """The socket that is listened on.
+
+    Raises
+    ------
+    InputError
+        If it cannot be had.
+    """
+    try:
+        listener = socket.create_server(
+            (listen.host, listen.port),
+            family=socket.AF_INET6 if ":" in listen.host else socket.AF_INET,
+            backlog=512,
+        )
+    except OSError as error:
+        raise InputError(
+            f"cannot be listened on: {error.strerror}",
+            field="listen",
+            value=f"{listen.host}:{listen.port}",
+        ) from error
+    with listener:
+        yield listener

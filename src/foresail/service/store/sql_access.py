@@ -1,0 +1,87 @@
+"""Tokens and the audit log in a relational database."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from sqlalchemy import Column, Engine, Float, Integer, String, Table, Text, insert, select, update
+
+from foresail.service.store.tables import METADATA
+from foresail.service.tokens import AuditEntry, Role, Token
+
+TOKENS: Final = Table(
+    "tokens",
+    METADATA,
+    Column("token_id", String, primary_key=True),
+    Column("digest", String, nullable=False, unique=True),
+    Column("user", String, nullable=False),
+    Column("role", String, nullable=False),
+    Column("label", String, nullable=False),
+    Column("created_seconds", Float, nullable=False),
+    Column("expires_seconds", Float),
+    Column("revoked_seconds", Float),
+)
+"""``digest`` is the SHA-256 of a token's secret, which is nowhere."""
+
+AUDIT: Final = Table(
+    "audit",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("unix_seconds", Float, nullable=False),
+    Column("user", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("request_id", String, nullable=False),
+)
+"""What was done to tokens and to the policy, and who was refused."""
+
+
+class SqlAccess:
+    """The access store behind SQLAlchemy, in the database of the store.
+
+    Parameters
+    ----------
+    engine
+        The database.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        METADATA.create_all(engine, [TOKENS, AUDIT])
+        self._engine = engine
+
+    def tokens(self) -> list[Token]:
+        """As the protocol has it."""
+        wanted = select(TOKENS).order_by(TOKENS.c.created_seconds, TOKENS.c.token_id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [Token(**{**row, "role": Role(row["role"])}) for row in rows]
+
+    def add_token(self, token: Token) -> None:
+        """As the protocol has it."""
+        with self._engine.begin() as connection:
+            connection.execute(insert(TOKENS), asdict(token))
+
+    def revoke_token(self, token_id: str, unix_seconds: float) -> None:
+        """As the protocol has it."""
+        change = update(TOKENS).where(TOKENS.c.token_id == token_id)
+        with self._engine.begin() as connection:
+            connection.execute(change, {"revoked_seconds": unix_seconds})
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        """As the protocol has it."""
+        with self._engine.begin() as connection:
+            connection.execute(insert(AUDIT), asdict(entry))
+
+    def audit(self, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
+        """As the protocol has it."""
+        wanted = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(AUDIT.c.number < before)
+        with self._engine.connect() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [
+            (row["number"], AuditEntry(**{k: v for k, v in row.items() if k != "number"}))
+            for row in rows
+        ]

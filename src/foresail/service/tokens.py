@@ -1,0 +1,204 @@
+"""Tokens: who asks, and what they may do."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from foresail.model.errors import InputError
+
+_PREFIX: Final = "foresail_"
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
+_BYTES: Final = 32
+
+
+class Role(StrEnum):
+    """What a token's holder may do."""
+
+    READ_ONLY = "read-only"
+    """Sees everything, touches nothing."""
+    USER = "user"
+    """Submits jobs; sees and touches these alone."""
+    OPERATOR = "operator"
+    """Sees and touches all jobs, and the nodes."""
+    ADMIN = "admin"
+    """All of it, and tokens, the audit log, and the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept: without its secret.
+
+    ``digest`` is the SHA-256 (hex) of the secret. That is enough: it has 256 random bits, of which
+    no dictionary can be made, so that a slow or salted hash would protect nothing more.
+    Times are Unix seconds; ``expires_seconds`` is None for never.
+    """
+
+    token_id: str
+    digest: str
+    user: str
+    role: Role
+    label: str
+    created_seconds: float
+    expires_seconds: float | None = None
+    revoked_seconds: float | None = None
+
+    def is_good(self, now: float) -> bool:
+        """Whether it opens anything now."""
+        expired = self.expires_seconds is not None and self.expires_seconds <= now
+        return self.revoked_seconds is None and not expired
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Something that was done, or tried, that is worth knowing later.
+
+    Parameters
+    ----------
+    unix_seconds
+        When.
+    user
+        Who; empty if that is not known.
+    address
+        Where from.
+    action
+        What: ``token created``, ``token refused``, ``policy changed``, ...
+    subject
+        To what: a token's id, a policy.
+    request_id
+        Of the call, as its answer and the service's own lines name it.
+    """
+
+    unix_seconds: float
+    user: str
+    address: str
+    action: str
+    subject: str = ""
+    request_id: str = ""
+
+
+class AccessStore(Protocol):
+    """Where tokens and the audit log are durable when a call returns."""
+
+    def tokens(self) -> list[Token]:
+        """All there ever were, in order."""
+        ...
+
+    def add_token(self, token: Token) -> None:
+        """Keep a new one."""
+        ...
+
+    def revoke_token(self, token_id: str, unix_seconds: float) -> None:
+        """One of them opens nothing any more."""
+        ...
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        """Add to the audit log."""
+        ...
+
+    def audit(self, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
+        """The entries below a number, newest first."""
+        ...
+
+
+class Tokens:
+    """The tokens of a service, all in memory: it alone changes them while it runs.
+
+    Parameters
+    ----------
+    store
+        Where they are durable.
+    """
+
+    def __init__(self, store: AccessStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._by_digest: Mapping[str, Token] = MappingProxyType(
+            {token.digest: token for token in store.tokens()}
+        )
+
+    def all(self) -> Sequence[Token]:
+        """All of them, revoked ones among them, in order of creation."""
+        return tuple(self._by_digest.values())
+
+    def has_admin(self) -> bool:
+        """Whether anybody can create tokens."""
+        now = time.time()
+        return any(each.role is Role.ADMIN and each.is_good(now) for each in self.all())
+
+    def holder(self, secret: str) -> Token | None:
+        """The token of this secret, if it is good now.
+
+        What is looked up is a digest, which whoever guesses cannot steer: how long it takes says
+        nothing of the secrets that there are.
+        """
+        digest = digest_of(secret)
+        token = self._by_digest.get(digest)
+        if token is None or not hmac.compare_digest(token.digest, digest):
+            return None
+        return token if token.is_good(time.time()) else None
+
+    def opens(self, token: Token) -> bool:
+        """Whether a token that was let in is still good."""
+        known = self._by_digest.get(token.digest)
+        return known is not None and known.is_good(time.time())
+
+    def create(
+        self, user: str, role: Role, *, label: str = "", lifetime_seconds: float | None = None
+    ) -> tuple[Token, str]:
+        """A new token, and its secret, which is not kept.
+
+        Raises
+        ------
+        InputError
+            If nobody can be called so.
+        """
+        if not _USER.fullmatch(user):
+            raise InputError(
+                "nobody is called so",
+                field="user",
+                value=user,
+                expected="at most 64 letters, digits and . _ - + @",
+            )
+        now, secret = time.time(), _PREFIX + secrets.token_urlsafe(_BYTES)
+        token = Token(
+            token_id=secrets.token_hex(8),
+            digest=digest_of(secret),
+            user=user,
+            role=role,
+            label=label,
+            created_seconds=now,
+            expires_seconds=None if lifetime_seconds is None else now + lifetime_seconds,
+        )
+        with self._lock:
+            self._store.add_token(token)
+            self._keep(token)
+        return token, secret
+
+    def revoke(self, token_id: str) -> Token | None:
+        """Let a token open nothing from now on; None if there is none of this id."""
+        with self._lock:
+            found = next((each for each in self.all() if each.token_id == token_id), None)
+            if found is None or found.revoked_seconds is not None:
+                return found
+            revoked = replace(found, revoked_seconds=time.time())
+            self._store.revoke_token(token_id, time.time())
+            self._keep(revoked)
+            return revoked
+
+    def _keep(self, token: Token) -> None:
+        self._by_digest = MappingProxyType({**self._by_digest, token.digest: token})
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
