@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -169,10 +170,8 @@ class Feed:
         assert news is not None
         if self.last > number or self.is_closed:
             return
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(news.wait(), wait_seconds)
-        except TimeoutError:
-            pass
 
     def _wake(self) -> None:
         if self._loop is None or self._loop.is_closed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -19,8 +20,8 @@ from foresail.model.errors import ForesailError, InputError
 PROBLEM_TYPE: Final = "application/problem+json"
 
 _LONGEST_VALUE: Final = 200
-_TAGS: Final = ("one job", "several jobs")
-"""Of bodies that may be of several kinds: no fields."""
+_TAG: Final = re.compile(r"[^A-Za-z0-9_]")
+"""In what stands for one of several kinds of a value, and is no field."""
 
 
 class Problem(BaseModel):
@@ -141,7 +142,7 @@ def _invalid(error: RequestValidationError) -> Refused:
     where, *path = first["loc"]
     if first["type"] == "json_invalid":
         return Refused(HTTPStatus.BAD_REQUEST, f"is not JSON: {first['msg']}")
-    field = ".".join(str(each) for each in path if each not in _TAGS) or str(where)
+    field = ".".join(str(each) for each in path if not _TAG.search(str(each))) or str(where)
     shown = _shown(first.get("input"))
     count = len(error.errors()) - 1
     more = f" (and {count} more)" if count else ""

@@ -121,7 +121,7 @@ class Store(Protocol):
         ...
 
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
-        """Keep the records that matter of the log up to number ``end``, in place of an older one."""
+        """Keep the records that matter of the log up to number ``end``, instead of an older one."""
         ...
 
     def snapshot(self) -> tuple[int, Sequence[str]] | None:

@@ -1,0 +1,73 @@
+"""A service in a process of its own, on a port of its own, for tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+_MAIN = "from foresail.cli.main import main; main()"
+_ADDRESS = re.compile(r"listening on (http://\S+)")
+
+
+@dataclass(frozen=True)
+class LiveService:
+    address: str
+    state: Path
+    process: subprocess.Popen[str]
+
+    @property
+    def admin_token(self) -> str:
+        return (self.state / "admin-token").read_text().strip()
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token or self.admin_token}"}
+        return httpx.Client(base_url=self.address, headers=headers, timeout=30.0)
+
+    def token(self, user: str, role: str) -> str:
+        with self.client() as admin:
+            answer = admin.post("/v1/tokens", json={"user": user, "role": role})
+        answer.raise_for_status()
+        return answer.json()["secret"]
+
+
+@contextmanager
+def live_service(folder: Path) -> Iterator[LiveService]:
+    configuration = folder / "service.toml"
+    state = folder / "state"
+    configuration.write_text(f'state = "{state}"\n[listen]\nport = 0\n')
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, "serve", str(configuration)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        yield LiveService(_address(process), state, process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    while select.select([process.stdout], [], [], 60.0)[0]:
+        line = process.stdout.readline()
+        if not line:
+            break
+        if found := _ADDRESS.search(line):
+            return found[1]
+    raise AssertionError("the service does not begin")
