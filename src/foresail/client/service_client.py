@@ -196,6 +196,22 @@ class ServiceClient:
         """Whose token this is, and what it may do."""
         return self._ask("GET", "/v1/whoami")
 
+    def create_token(
+        self, user: str, role: str, label: str = "", lifetime_seconds: float | None = None
+    ) -> Answer:
+        """A new token, with its secret."""
+        asked = {"user": user, "role": role, "label": label, "lifetime_seconds": lifetime_seconds}
+        return self._ask("POST", "/v1/tokens", json=asked)
+
+    def tokens(self) -> list[Answer]:
+        """All tokens there ever were, without their secrets."""
+        tokens: list[Answer] = self._ask("GET", "/v1/tokens")["tokens"]
+        return tokens
+
+    def revoke_token(self, token_id: str) -> Answer:
+        """Let a token open nothing from now on."""
+        return self._ask("DELETE", f"/v1/tokens/{quote(token_id)}")
+
     def events(self, after: int | None = None) -> Iterator[ServiceEvent]:
         """What happens, as it happens; behind an event of this number, or from now on.
 
