@@ -87,7 +87,7 @@ def test_what_runs_it(first, tmp_path):
 @pytest.mark.parametrize("first", ["#!/usr/bin/perl", "#!", "#!/usr/bin/env"])
 def test_what_cannot_run_a_text_is_refused(first):
     """Its command can be submitted instead."""
-    with pytest.raises(InputError, match="submit -- ./script"):
+    with pytest.raises(InputError, match=r"submit -- \./script"):
         job_of_script(first, "job.pl")
 
 
