@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 
-EXTRAS = ("", "fetch", "png", "dask", "development")
+EXTRAS = ("", "postgresql", "png", "dask", "development")
 
 
 def direct(package: str, extra: str = "") -> set[str]:
