@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from foresail.service.inbox import Inbox
 from foresail.service.requests import Request, Submit
-from foresail.service.store.protocol import Accepted, Asked, Store
+from foresail.service.store.protocol import Accepted, KeyedCall, Store
 
 Numbered: TypeAlias = Callable[[int], Sequence[Request]]
 """Makes a call's requests, given the number of the first job among them."""
@@ -70,7 +70,7 @@ class Acceptance:
 
     def _accept(self, calls: Sequence[_Call]) -> None:
         number = self._store.next_number()
-        made: list[tuple[_Call, Asked]] = []
+        made: list[tuple[_Call, KeyedCall]] = []
         for call in calls:
             try:
                 requests = tuple(call.make(number))
@@ -78,7 +78,7 @@ class Acceptance:
                 call.answer.set_exception(error)
                 continue
             number += sum(isinstance(each, Submit) for each in requests)
-            made.append((call, Asked(call.user, requests, call.client_key)))
+            made.append((call, KeyedCall(call.user, requests, call.client_key)))
         try:
             answers = self._store.accept([asked for _, asked in made])
         except Exception as error:

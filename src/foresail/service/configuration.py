@@ -44,7 +44,7 @@ class Listening(_Section):
             return False
 
 
-class Limits(_Section):
+class RequestLimits(_Section):
     """How much callers may ask for.
 
     ``requests_per_second`` and ``burst`` are of each token, ``body_bytes`` of each request;
@@ -83,7 +83,7 @@ class ServiceConfiguration(_Section):
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
     log_format: Literal["text", "json"] = "text"
     listen: Listening = Listening()
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
 
 
 def read_configuration(path: Path | None) -> ServiceConfiguration:

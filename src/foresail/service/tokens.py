@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A token as it is kept: without its secret.
 
     ``digest`` is the SHA-256 (hex) of the secret. That is enough: it has 256 random bits, of which
@@ -89,11 +89,11 @@ class AuditEntry:
 class AccessStore(Protocol):
     """Where tokens and the audit log are durable when a call returns."""
 
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[AccessToken]:
         """All there ever were, in order."""
         ...
 
-    def add_token(self, token: Token) -> None:
+    def add_token(self, token: AccessToken) -> None:
         """Keep a new one."""
         ...
 
@@ -122,11 +122,11 @@ class Tokens:
     def __init__(self, store: AccessStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._by_digest: Mapping[str, Token] = MappingProxyType(
+        self._by_digest: Mapping[str, AccessToken] = MappingProxyType(
             {token.digest: token for token in store.tokens()}
         )
 
-    def all(self) -> Sequence[Token]:
+    def all(self) -> Sequence[AccessToken]:
         """All of them, revoked ones among them, in order of creation."""
         return tuple(self._by_digest.values())
 
@@ -135,7 +135,7 @@ class Tokens:
         now = time.time()
         return any(each.role is Role.ADMIN and each.is_good(now) for each in self.all())
 
-    def holder(self, secret: str) -> Token | None:
+    def holder(self, secret: str) -> AccessToken | None:
         """The token of this secret, if it is good now.
 
         What is looked up is a digest, which whoever guesses cannot steer: how long it takes says
@@ -147,14 +147,14 @@ class Tokens:
             return None
         return token if token.is_good(time.time()) else None
 
-    def opens(self, token: Token) -> bool:
+    def opens(self, token: AccessToken) -> bool:
         """Whether a token that was let in is still good."""
         known = self._by_digest.get(token.digest)
         return known is not None and known.is_good(time.time())
 
     def create(
         self, user: str, role: Role, *, label: str = "", lifetime_seconds: float | None = None
-    ) -> tuple[Token, str]:
+    ) -> tuple[AccessToken, str]:
         """A new token, and its secret, which is not kept.
 
         Raises
@@ -170,7 +170,7 @@ class Tokens:
                 expected="at most 64 letters, digits and . _ - + @",
             )
         now, secret = time.time(), _PREFIX + secrets.token_urlsafe(_BYTES)
-        token = Token(
+        token = AccessToken(
             token_id=secrets.token_hex(8),
             digest=digest_of(secret),
             user=user,
@@ -184,7 +184,7 @@ class Tokens:
             self._keep(token)
         return token, secret
 
-    def revoke(self, token_id: str) -> Token | None:
+    def revoke(self, token_id: str) -> AccessToken | None:
         """Let a token open nothing from now on; None if there is none of this id."""
         with self._lock:
             found = next((each for each in self.all() if each.token_id == token_id), None)
@@ -195,7 +195,7 @@ class Tokens:
             self._keep(revoked)
             return revoked
 
-    def _keep(self, token: Token) -> None:
+    def _keep(self, token: AccessToken) -> None:
         self._by_digest = MappingProxyType({**self._by_digest, token.digest: token})
 
 

@@ -13,7 +13,7 @@ from foresail import __version__
 from foresail.service.api import events, jobs, service
 from foresail.service.api.callers import Door
 from foresail.service.api.gate import Gate
-from foresail.service.api.problems import PROBLEM_TYPE, Problem, handle_problems
+from foresail.service.api.problems import PROBLEM_TYPE, ProblemDetails, handle_problems
 from foresail.service.parts import ServiceParts
 
 _REFUSALS = {
@@ -39,7 +39,7 @@ def application(parts: ServiceParts) -> Gate:
         parts.feed.begin(asyncio.get_running_loop())
         yield
 
-    problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
     responses: dict[int | str, dict[str, Any]] = {
         status: {"description": why, "content": problem} for status, why in _REFUSALS.items()
     }
@@ -60,8 +60,8 @@ def application(parts: ServiceParts) -> Gate:
         app.include_router(router)
     handle_problems(app)
     document = app.openapi()
-    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    document["components"]["schemas"]["Problem"] = schema
+    schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["components"]["schemas"]["ProblemDetails"] = schema
     listen = parts.configuration.listen
     return Gate(
         app,

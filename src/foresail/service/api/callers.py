@@ -13,9 +13,9 @@ from typing import Annotated, Final, Generic, TypeVar
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from foresail.service.api.problems import Refused, request_id_of
+from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.parts import ServiceParts
-from foresail.service.tokens import AuditEntry, Role, Token
+from foresail.service.tokens import AccessToken, AuditEntry, Role
 
 _BEARER: Final = HTTPBearer(
     auto_error=False, description="A token, as `foresail token create` shows it once."
@@ -41,7 +41,7 @@ Parts = Annotated[ServiceParts, Depends(parts_of)]
 class Caller:
     """Who asks, and from where."""
 
-    token: Token
+    token: AccessToken
     address: str
     request_id: str
 
@@ -129,13 +129,13 @@ class Door:
 
         Raises
         ------
-        Refused
+        CallRefused
             If that is nobody, or asks too often.
         """
         address = request.client.host if request.client is not None else ""
         request_id = request_id_of(request)
         if credentials is None:
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.UNAUTHORIZED,
                 "a token is needed",
                 expected="the header Authorization: Bearer TOKEN",
@@ -147,7 +147,7 @@ class Door:
         assert token is not None
         wait = self._asked.wait_seconds(token.token_id)
         if wait:
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "this token asks too often",
                 headers={"Retry-After": str(max(1, round(wait)))},
@@ -158,14 +158,14 @@ class Door:
         wait = self._refused.wait_seconds(address)
         if wait:
             await asyncio.sleep(min(wait, _SLOWEST_SECONDS))
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too many wrong tokens from this address",
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
         entry = AuditEntry(time.time(), "", address, "token refused", "", request_id)
         await asyncio.to_thread(self._parts.access.append_audit, entry)
-        raise Refused(
+        raise CallRefused(
             HTTPStatus.UNAUTHORIZED,
             "this token opens nothing: it is unknown, expired or revoked",
             headers={"WWW-Authenticate": 'Bearer realm="foresail", error="invalid_token"'},
@@ -183,7 +183,7 @@ async def _caller(
 def _of_roles(*roles: Role) -> Callable[[Caller], Awaitable[Caller]]:
     async def checked(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
         if caller.token.role not in roles:
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.FORBIDDEN,
                 f"a token of the role {caller.token.role} may not do this",
                 expected="the role " + " or ".join(roles),

@@ -13,7 +13,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from foresail.service.api.problems import Refused, problem_answer
+from foresail.service.api.problems import CallRefused, problem_answer
 
 _LOG: Final = logging.getLogger("foresail.service")
 _LOOPBACK: Final = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
@@ -73,14 +73,14 @@ class Gate:
         try:
             self._check(scope)
             await self._app(scope, self._limited(receive), answered)
-        except Refused as refused:
+        except CallRefused as refused:
             if not begun:
                 await problem_answer(refused, request_id)(scope, receive, answered)
         except Exception:
             _LOG.exception("request %s failed", request_id)
             if begun:
                 raise
-            fault = Refused(
+            fault = CallRefused(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of the service, which has noted it"
             )
             await problem_answer(fault, request_id)(scope, receive, answered)
@@ -89,20 +89,22 @@ class Gate:
         headers = Request(scope).headers
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if self._loopback_only and not (len(hosts) == 1 and _LOOPBACK.fullmatch(hosts[0])):
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.MISDIRECTED_REQUEST, "this service answers to names of this machine only"
             )
         if len(scope["query_string"]) > _MOST_QUERY_BYTES:
-            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
+            raise CallRefused(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADER_BYTES:
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large")
+            raise CallRefused(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"
+            )
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length[:20]) > self._body_bytes:
             raise self._too_large()
         has_body = length != "0" or "transfer-encoding" in headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and kind != "application/json":
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 "the body is of a kind that is not read",
                 field="Content-Type",
@@ -112,7 +114,7 @@ class Gate:
         accepted = headers.get("accept", "*/*").lower()
         kinds = {each.partition(";")[0].strip() for each in accepted.split(",")}
         if not kinds & _ACCEPTABLE:
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.NOT_ACCEPTABLE,
                 "there is no answer of such a kind",
                 field="Accept",
@@ -133,8 +135,8 @@ class Gate:
 
         return limited
 
-    def _too_large(self) -> Refused:
-        return Refused(
+    def _too_large(self) -> CallRefused:
+        return CallRefused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             "the body is too large",
             expected=f"at most {self._body_bytes:,} bytes",

@@ -31,7 +31,7 @@ from foresail.service.api.answers import (
     SubmittedAnswer,
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
-from foresail.service.api.problems import Refused
+from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     MOST_JOBS,
     JobsBody,
@@ -73,7 +73,7 @@ async def submit(
             lambda job_id: tuple(each["job_id"] for each in _meant(parts, caller, job_id)),
         )
         if waiting + submission.jobs > parts.configuration.limits.pending_jobs:
-            raise Refused(
+            raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{waiting:,} jobs of yours wait already",
                 expected=f"at most {parts.configuration.limits.pending_jobs:,}",
@@ -136,7 +136,7 @@ async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> CancelledAns
         raise _no_such_job(job_id)
     waiting = [row["job_id"] for row in rows if row["state"] in ("pending", "held")]
     if not waiting:
-        raise Refused(
+        raise CallRefused(
             HTTPStatus.CONFLICT, f"job {job_id} is {rows[0]['state']}", expected="one that waits"
         )
     wishes = [ForJob(JobWish.CANCEL, each) for each in waiting]
@@ -207,7 +207,7 @@ def _records(parts: ServiceParts) -> Iterator[Record]:
 async def _picture(parts: ServiceParts) -> Picture:
     picture = await parts.gallery.look()
     if picture is None:
-        raise Refused(
+        raise CallRefused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "the service is about to begin",
             headers={"Retry-After": "1"},
@@ -234,8 +234,8 @@ def _meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
     return [each for each in rows if caller.sees(each["user"])]
 
 
-def _no_such_job(job_id: str) -> Refused:
-    return Refused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
+def _no_such_job(job_id: str) -> CallRefused:
+    return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
 
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:

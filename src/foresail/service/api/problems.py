@@ -24,7 +24,7 @@ _TAG: Final = re.compile(r"[^A-Za-z0-9_]")
 """In what stands for one of several kinds of a value, and is no field."""
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """Why a request was refused."""
 
     type: str = Field("about:blank", description="Kind of problem.")
@@ -37,7 +37,7 @@ class Problem(BaseModel):
     expected: str | None = Field(None, description="What would have been accepted.")
 
 
-class Refused(Exception):  # noqa: N818 - it says what it is
+class CallRefused(Exception):  # noqa: N818 - it says what it is
     """A request cannot be granted.
 
     Parameters
@@ -71,7 +71,7 @@ class Refused(Exception):  # noqa: N818 - it says what it is
         self.headers = dict(headers or {})
 
 
-def problem_answer(refused: Refused, request_id: str) -> JSONResponse:
+def problem_answer(refused: CallRefused, request_id: str) -> JSONResponse:
     """The answer that says so."""
     says = {
         "type": "about:blank",
@@ -85,7 +85,7 @@ def problem_answer(refused: Refused, request_id: str) -> JSONResponse:
     return JSONResponse(says, refused.status, headers=refused.headers, media_type=PROBLEM_TYPE)
 
 
-def refusal_of(error: ForesailError) -> Refused:
+def refusal_of(error: ForesailError) -> CallRefused:
     """What the answer to an error in the input is."""
     if isinstance(error, InvalidJobs):
         first = error.problems[0]
@@ -94,21 +94,21 @@ def refusal_of(error: ForesailError) -> Refused:
         refused.detail += f" (and {rest} more)" if rest else ""
         return refused
     if isinstance(error, InputError):
-        return Refused(
+        return CallRefused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             str(error),
             field=error.field,
             value=_shown(error.value),
             expected=error.expected,
         )
-    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+    return CallRefused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
 
 
 def handle_problems(app: FastAPI) -> None:
     """Let all errors of the app be answered as problems."""
 
     async def of_refused(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, Refused)
+        assert isinstance(error, CallRefused)
         return problem_answer(error, request_id_of(request))
 
     async def of_input(request: Request, error: Exception) -> JSONResponse:
@@ -120,13 +120,13 @@ def handle_problems(app: FastAPI) -> None:
         status = HTTPStatus(error.status_code)
         headers = dict(error.headers or {})
         detail = "there is nothing here" if status == HTTPStatus.NOT_FOUND else str(error.detail)
-        return problem_answer(Refused(status, detail, headers=headers), request_id_of(request))
+        return problem_answer(CallRefused(status, detail, headers=headers), request_id_of(request))
 
     async def of_validation(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         return problem_answer(_invalid(error), request_id_of(request))
 
-    app.add_exception_handler(Refused, of_refused)
+    app.add_exception_handler(CallRefused, of_refused)
     app.add_exception_handler(ForesailError, of_input)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_validation)
@@ -137,16 +137,16 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("foresail_request_id", ""))
 
 
-def _invalid(error: RequestValidationError) -> Refused:
+def _invalid(error: RequestValidationError) -> CallRefused:
     first = error.errors()[0]
     where, *path = first["loc"]
     if first["type"] == "json_invalid":
-        return Refused(HTTPStatus.BAD_REQUEST, f"is not JSON: {first['msg']}")
+        return CallRefused(HTTPStatus.BAD_REQUEST, f"is not JSON: {first['msg']}")
     field = ".".join(str(each) for each in path if not _TAG.search(str(each))) or str(where)
     shown = _shown(first.get("input"))
     count = len(error.errors()) - 1
     more = f" (and {count} more)" if count else ""
-    return Refused(
+    return CallRefused(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"field {field!r}: {first['msg']}{more}",
         field=field,

@@ -26,10 +26,10 @@ from foresail.service.api.answers import (
     WhoamiAnswer,
 )
 from foresail.service.api.callers import Admin, AnyCaller, Parts
-from foresail.service.api.problems import Refused
+from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
-from foresail.service.tokens import Role, Token
+from foresail.service.tokens import AccessToken, Role
 
 router: Final = APIRouter(prefix="/v1", tags=["service"])
 
@@ -58,7 +58,7 @@ async def health(parts: Parts) -> HealthAnswer:
     """Whether the service works; needs no token."""
     condition = parts.condition()
     if condition.problems:
-        raise Refused(
+        raise CallRefused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "; ".join(condition.problems),
             headers={"Retry-After": "1"},
@@ -130,7 +130,7 @@ def revoke_token(
     """Let a token open nothing from now on."""
     token = parts.tokens.revoke(token_id)
     if token is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "there is no such token")
+        raise CallRefused(HTTPStatus.NOT_FOUND, "there is no such token")
     caller.audit(parts, "token revoked", token_id)
     return TokenAnswer(**_token(token))
 
@@ -159,7 +159,7 @@ def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAns
 async def _picture(parts: ServiceParts) -> Picture:
     picture = await parts.gallery.look()
     if picture is None:
-        raise Refused(
+        raise CallRefused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "the service is about to begin",
             headers={"Retry-After": "1"},
@@ -187,5 +187,5 @@ def _nodes(picture: Picture) -> list[NodeAnswer]:
     ]
 
 
-def _token(token: Token) -> dict[str, Any]:
+def _token(token: AccessToken) -> dict[str, Any]:
     return {name: value for name, value in asdict(token).items() if name != "digest"}

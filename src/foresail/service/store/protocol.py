@@ -14,7 +14,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KeyedCall:
     """What one call asks for, all of it or nothing.
 
     Parameters
@@ -92,7 +92,7 @@ class Store(Protocol):
         """The number of the next job: one more than that of any job accepted."""
         ...
 
-    def accept(self, asked: Sequence[Asked]) -> list[Accepted]:
+    def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
         """Write down what several calls ask for, in one transaction.
 
         Returns the answer to each call; to one that was asked before by the same user and client

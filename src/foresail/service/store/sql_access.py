@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Column, Engine, Float, Integer, String, Table, Text, insert, select, update
 
 from foresail.service.store.tables import METADATA
-from foresail.service.tokens import AuditEntry, Role, Token
+from foresail.service.tokens import AccessToken, AuditEntry, Role
 
 TOKENS: Final = Table(
     "tokens",
@@ -51,14 +51,14 @@ class SqlAccess:
         METADATA.create_all(engine, [TOKENS, AUDIT])
         self._engine = engine
 
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[AccessToken]:
         """As the protocol has it."""
         wanted = select(TOKENS).order_by(TOKENS.c.created_seconds, TOKENS.c.token_id)
         with self._engine.connect() as connection:
             rows = connection.execute(wanted).mappings().all()
-        return [Token(**{**row, "role": Role(row["role"])}) for row in rows]
+        return [AccessToken(**{**row, "role": Role(row["role"])}) for row in rows]
 
-    def add_token(self, token: Token) -> None:
+    def add_token(self, token: AccessToken) -> None:
         """As the protocol has it."""
         with self._engine.begin() as connection:
             connection.execute(insert(TOKENS), asdict(token))

@@ -32,7 +32,7 @@ from foresail.service.requests import (
     Request,
     Submit,
 )
-from foresail.service.store.protocol import Accepted, Asked, JobsWanted, Row, WholeStep
+from foresail.service.store.protocol import Accepted, JobsWanted, KeyedCall, Row, WholeStep
 from foresail.service.store.tables import JOBS, METADATA, PROGRESS, RECORDS, REQUESTS, SNAPSHOTS
 
 DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
@@ -81,7 +81,7 @@ class SqlStore:
         """As the protocol has it."""
         return self._last_job + 1
 
-    def accept(self, asked: Sequence[Asked]) -> list[Accepted]:
+    def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
         """As the protocol has it."""
         now = time.time()
         answers: list[Accepted] = []
@@ -201,7 +201,7 @@ class SqlStore:
         """As the protocol has it."""
         self._engine.dispose()
 
-    def _asked_before(self, connection: Connection, call: Asked) -> tuple[NumberedRequest, ...]:
+    def _asked_before(self, connection: Connection, call: KeyedCall) -> tuple[NumberedRequest, ...]:
         if call.client_key is None:
             return ()
         same = (REQUESTS.c.user == call.user) & (REQUESTS.c.client_key == call.client_key)
