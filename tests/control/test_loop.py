@@ -6,20 +6,28 @@ import pytest
 
 from foresail.checks.tiny import tiny_pending
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster
+from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
     EstimateExpired,
+    Held,
     HistoryOutcome,
+    NodeDown,
+    NodeDrained,
+    NodeResumed,
+    NodeUp,
+    Released,
     Submitted,
     Tick,
 )
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
+from foresail.model.resources import Resources
 from foresail.record.state import TRANSITIONS, ImpossibleTransition, JobState, State
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce, Requested, Scripted
 
@@ -212,14 +220,13 @@ def test_a_cancelled_job_leaves_the_queue():
     assert texts(instructions) == ["withdraw 4", "start 3", "wake 3 at 11"]
 
 
-def test_a_cancellation_that_comes_too_late_by_nothing_is_passed_over():
-    """At the same instant the job it depends on fails, and it is withdrawn; later, it cannot be."""
+def test_a_cancellation_that_comes_too_late_is_passed_over():
+    """At the same instant the job it depends on fails, and it is withdrawn; later, it has been."""
     loop = controller(processors=1)
     loop.step(0, [submitted(0, "1", 1), submitted(0, "2", 1, after=["1"])])
     instructions = loop.step(1, [Cancelled(1, "2"), ended(1, "1", EndedBecause.FAILED)])
     assert texts(instructions) == ["withdraw 2"]
-    with pytest.raises(ImpossibleTransition, match="ended"):
-        loop.step(2, [Cancelled(2, "2")])
+    assert loop.step(2, [Cancelled(2, "2"), Cancelled(2, "1")]) == []
 
 
 def test_a_preempted_job_holds_its_cpus_until_it_has_stopped():
@@ -296,7 +303,6 @@ def test_study_conventions_show_no_job_as_running_that_counts_as_gone():
     [
         ([ended(1, "1")], "never submitted"),
         ([submitted(1, "0", 1)], "has run since 0 s"),
-        ([Cancelled(1, "0")], "has run since 0 s"),
         ([ended(1, "0"), ended(1, "0")], "ended (completed) at 1 s"),
         ([ended(1, "2")], "was submitted at 0 s and waits"),
         ([Cancelled(1, "9")], "never submitted"),
@@ -339,6 +345,9 @@ def test_the_table_of_transitions_is_what_the_state_obeys(state, transition):
     if state is source:
         getattr(world, transition)(*arguments[transition])
         assert world.of("1") is target
+    elif transition == "cancel" and state is not JobState.ABSENT:
+        assert world.cancel("1", 9.0) == []
+        assert world.of("1") is state
     else:
         with pytest.raises(ImpossibleTransition):
             getattr(world, transition)(*arguments[transition])
@@ -349,3 +358,53 @@ def test_infinite_estimates_wake_nobody():
     """A job that is expected to run for ever starts without a wake-up."""
     loop = controller(predictor=Constant(float("inf")))
     assert texts(loop.step(0, [submitted(0, "1", 1)])) == ["start 1"]
+
+
+def test_a_held_job_waits_behind_those_that_came_later_until_it_is_released():
+    loop = controller(processors=1)
+    loop.step(0, [submitted(0, "1", 1), submitted(0, "2", 1), submitted(0, "3", 1)])
+    assert texts(loop.step(1, [Held(1, "2"), Held(1, "1"), Held(1, "4")])) == []
+    assert loop.reasons()["2"].code is ReasonCode.HELD
+    assert texts(loop.step(5, [ended(5, "1")])) == ["start 3", "wake 3 at 15"]
+    assert not loop.running["3"].overtook
+    assert texts(loop.step(9, [ended(9, "3", start=5)])) == []
+    assert texts(loop.step(12, [Released(12, "2"), Released(12, "1")])) == [
+        "start 2",
+        "wake 2 at 22",
+    ]
+
+
+def test_a_job_may_be_held_behind_another_and_is_withdrawn_with_it():
+    loop = controller(processors=2)
+    after = [submitted(0, "2", 1, after=["1"]), submitted(0, "3", 1, after=["1"])]
+    loop.step(0, [submitted(0, "1", 1), *after, Held(0, "2")])
+    assert loop.reasons()["2"].code is ReasonCode.HELD
+    assert texts(loop.step(5, [ended(5, "1")])) == ["start 3", "wake 3 at 15"]
+    assert [each.job.job_id for each in loop.pending] == ["2"]
+    assert loop.step(6, [Cancelled(6, "2")]) == []
+    assert not loop.pending
+    assert not loop.state.held
+
+
+def test_a_job_cancelled_while_it_runs_is_stopped_once_and_does_not_go_back():
+    loop = controller(processors=1)
+    loop.step(0, [submitted(0, "1", 1), submitted(0, "2", 1, after=["1"])])
+    assert texts(loop.step(1, [Cancelled(1, "1")])) == ["preempt 1"]
+    assert loop.step(2, [Cancelled(2, "1")]) == []
+    instructions = loop.step(3, [ended(3, "1", EndedBecause.CANCELLED)])
+    assert texts(instructions) == ["withdraw 2"]
+    assert not loop.pending
+
+
+def test_nothing_new_starts_on_a_drained_node_and_coming_up_does_not_change_that():
+    """One that is not there is passed over, now and when it comes."""
+    nodes = tuple(Node(name, Resources(1.0)) for name in "ab")
+    parts = parse_policy("fifo_tasks").build()
+    loop = Controller(Cluster((Partition("all", Resources(2.0), nodes),)), *parts)
+    loop.step(0, [submitted(0, "1", 2), NodeDrained(0, "b"), NodeDrained(0, "c")])
+    assert dict(loop.running) == {}
+    for event in (NodeDown(1, "b"), NodeUp(2, "b")):
+        loop.step(event.time, [event])
+        assert dict(loop.running) == {}
+    loop.step(3, [NodeResumed(3, "b")])
+    assert [*loop.running] == ["1"]

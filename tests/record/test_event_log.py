@@ -15,7 +15,17 @@ from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, EstimateExpired, HistoryOutcome, Submitted, Tick
+from foresail.model.event import (
+    Cancelled,
+    EstimateExpired,
+    Held,
+    HistoryOutcome,
+    NodeDrained,
+    NodeResumed,
+    Released,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
 from foresail.model.outcome import EndedBecause, Outcome
@@ -150,6 +160,10 @@ events = (
     st.builds(Submitted, numbers, jobs)
     | st.builds(HistoryOutcome, numbers, jobs, outcomes)
     | st.builds(Cancelled, numbers, texts)
+    | st.builds(Held, numbers, texts)
+    | st.builds(Released, numbers, texts)
+    | st.builds(NodeDrained, numbers, texts)
+    | st.builds(NodeResumed, numbers, texts)
 )
 
 

@@ -10,11 +10,23 @@ import pytest
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
-from foresail.model.event import Cancelled, Ended, Submitted, Tick
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    Held,
+    NodeDown,
+    NodeDrained,
+    NodeResumed,
+    NodeUp,
+    Released,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest
@@ -51,6 +63,8 @@ class Checked:
             fold.take(parse_record(line, "log", number))
         assert fold.jobs.past == self.fold.jobs.past
         assert fold.jobs.wakes == self.fold.jobs.wakes
+        assert fold.jobs.held == self.fold.jobs.held
+        assert fold.jobs.cancelled == self.fold.jobs.cancelled
         assert fold.lessons == self.fold.lessons
         assert (fold.memory, fold.has_news) == (self.fold.memory, self.fold.has_news)
         assert (fold.steps, fold.now) == (self.fold.steps, self.fold.now)
@@ -67,12 +81,17 @@ def known(fold):
         dict(state.estimates),
         set(state.stopping),
         dict(state.ended),
-        state.capacity.free_by_partition(),
+        *wishes(state),
         dict(fold.reservations),
         {job: start for job, start in fold.plan.starts.items() if job in living},
         replace(fold.counters),
         fold.draining,
     )
+
+
+def wishes(state):
+    free = state.capacity.free_by_partition(), state.capacity.free_by_node()
+    return (set(state.held), set(state.held_back), set(state.cancelled), set(state.drained), *free)
 
 
 def of_controller(controller):
@@ -83,7 +102,7 @@ def of_controller(controller):
         dict(state.estimates),
         set(state.stopping),
         dict(state.ended),
-        state.capacity.free_by_partition(),
+        *wishes(state),
         dict(controller.reservations),
         dict(controller.plan),
         replace(controller.counters),
@@ -143,3 +162,62 @@ def test_plans_fold_too(policy):
             running[job_id] = now + float(random.integers(5, 60))
     assert len(log.fold.jobs.past) > 20
     assert len(log.compaction) < log.records / 2
+
+
+def nodes(count):
+    return [Node(f"n{number}", Resources(2.0)) for number in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "policy", ["fcfs,requested,requested", "easy,recent,incremental", "foresail", "fifo_tasks"]
+)
+def test_wishes_of_users_and_operators_fold_too(policy, seed):
+    """Jobs are held, released and cancelled in whatever state; nodes are drained and go down."""
+    cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
+    log = checked(parse_policy(policy).build(), cluster)
+    controller, running = log.controller, {}
+    random = np.random.default_rng(seed)
+    submitted: list[str] = []
+
+    def chance(share):
+        return random.random() < share
+
+    for second in range(0, 800, 4):
+        now = float(second)
+        over = [unit for unit, end in running.items() if end <= now or random.random() < 0.02]
+        events = []
+        for unit in over:
+            job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
+            attempt = controller.running[unit].attempt
+            because = [EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.LOST]
+            why = because[random.choice(3, p=[0.8, 0.05, 0.15])]
+            if job_id in controller.state.cancelled:
+                why = EndedBecause.CANCELLED
+            events.append(
+                Ended(now, Outcome(job_id, 0.0, now, why, None, attempt, stage=stage, tasks=tasks))
+            )
+            del running[unit]
+        if random.random() < 0.6:
+            submitted.append(f"j{second}")
+            events.append(Submitted(now, job_of(submitted, now, random)))
+        of_jobs = [each for each in (Held, *3 * [Released], Cancelled) if chance(0.15)]
+        if len(submitted) > 1:
+            last = [*submitted[-7:-1], *(each.job.job_id for each in controller.running.values())]
+            events += [wish(now, last[random.integers(len(last))]) for wish in of_jobs]
+        rarely = (NodeDrained, NodeDown, *3 * [NodeResumed, NodeUp])
+        of_nodes = [each for each in rarely if chance(0.06)]
+        events += [wish(now, f"n{random.integers(3)}") for wish in of_nodes]
+        controller.step(now, [*events, Tick(now)])
+        for unit in controller.running.keys() - running.keys():
+            running[unit] = now + float(random.integers(5, 60))
+    assert len(log.fold.jobs.past) > 20
+    kinds = {each.outcome.ended_because for each in log.fold.jobs.past}
+    assert EndedBecause.CANCELLED in kinds
+
+
+def job_of(submitted, now, random):
+    tasks = int(random.integers(1, 4))
+    job = Job.gang(submitted[-1], now, tasks, 60.0, "ann")
+    after = (submitted[-3],) if len(submitted) > 3 and random.random() < 0.3 else ()
+    return replace(job, after=after)

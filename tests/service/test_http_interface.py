@@ -17,7 +17,12 @@ from live_service import live_service
 ROLES = ("read-only", "user", "operator", "admin")
 MAY_NOT = {
     ("post", "/v1/jobs"): {"read-only"},
+    ("post", "/v1/jobs/cancel"): {"read-only"},
     ("post", "/v1/jobs/{job_id}/cancel"): {"read-only"},
+    ("post", "/v1/jobs/{job_id}/hold"): {"read-only"},
+    ("post", "/v1/jobs/{job_id}/release"): {"read-only"},
+    ("post", "/v1/nodes/{node}/drain"): {"read-only", "user"},
+    ("post", "/v1/nodes/{node}/resume"): {"read-only", "user"},
     ("get", "/v1/tokens"): {"read-only", "user", "operator"},
     ("post", "/v1/tokens"): {"read-only", "user", "operator"},
     ("delete", "/v1/tokens/{token_id}"): {"read-only", "user", "operator"},
@@ -27,6 +32,7 @@ MAY_NOT = {
 _JSON = {"Content-Type": "application/json"}
 BODIES = {
     "/v1/jobs": {"command": "true"},
+    "/v1/jobs/cancel": {"job_ids": ["1"]},
     "/v1/tokens": {"user": "somebody"},
     "/v1/policy": {"policy": "no such policy"},
 }
@@ -47,7 +53,7 @@ def routes(service):
 
 
 def _asked(service, method, path, token):
-    place = path.replace("{job_id}", "1").replace("{token_id}", "0" * 16)
+    place = path.replace("{job_id}", "1").replace("{token_id}", "0" * 16).replace("{node}", "none")
     with httpx.Client(base_url=service.address, timeout=30.0) as client:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         json = BODIES.get(path) if method == "post" else None
@@ -70,7 +76,7 @@ def test_each_role_may_do_what_it_may_and_nothing_else(service, routes):
             refused = role in MAY_NOT.get((method, path), ())
             assert (answer.status_code == 403) is refused, (role, method, path, answer.status_code)
             assert answer.status_code < 500
-            if role == "user" and "{job_id}" in path:
+            if role == "user" and ("{job_id}" in path or path == "/v1/jobs/cancel"):
                 assert answer.status_code == 404
 
 

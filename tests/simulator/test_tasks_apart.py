@@ -15,7 +15,7 @@ from foresail.model.allocation import Part
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, Submitted
+from foresail.model.event import Ended, Submitted
 from foresail.model.job import Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
@@ -194,11 +194,10 @@ def lost(task, attempt=1):
 
 
 def test_an_end_of_what_does_not_run_is_impossible():
-    """A task that has ended, a job that runs in parts, and its cancellation."""
+    """A task that has ended, and a job that runs in parts."""
     for event in (
         Ended(5.0, Outcome("dag", 0.0, 5.0, stage="map", tasks=(0,))),
         Ended(5.0, Outcome("dag", 0.0, 5.0)),
-        Cancelled(5.0, "dag"),
     ):
         with pytest.raises(ImpossibleTransition, match="runs in part"):
             begun().step(5.0, [event])

@@ -30,12 +30,16 @@ from foresail.model.event import (
     Ended,
     EstimateExpired,
     Event,
+    Held,
     HistoryOutcome,
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
+    Released,
     Submitted,
     Tick,
 )
@@ -68,23 +72,31 @@ _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     NodeAdded: 2,
     NodeChanged: 2,
     NodeRemoved: 2,
+    NodeDrained: 2,
+    NodeResumed: 2,
     EstimateExpired: 3,
     Cancelled: 4,
     Submitted: 5,
-    Tick: 6,
+    Held: 6,
+    Released: 6,
+    Tick: 7,
 }
 _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
     HistoryOutcome: 0,
     EstimateExpired: 1,
     Cancelled: 2,
     Submitted: 3,
-    Ended: 4,
-    NodeDown: 5,
-    NodeUp: 5,
-    NodeAdded: 5,
-    NodeChanged: 5,
-    NodeRemoved: 5,
-    Tick: 6,
+    Held: 4,
+    Released: 4,
+    Ended: 5,
+    NodeDown: 6,
+    NodeUp: 6,
+    NodeAdded: 6,
+    NodeChanged: 6,
+    NodeRemoved: 6,
+    NodeDrained: 6,
+    NodeResumed: 6,
+    Tick: 7,
 }
 
 
@@ -379,6 +391,8 @@ class Controller:
     def _reason(self, pending: PendingJob) -> Reason | None:
         """Why a pending job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
+        if job_id in state.held:
+            return Reason(ReasonCode.HELD)
         if pending.job.after and job_id in state.waiting_for:
             unmet = state.unmet(pending.job)
             if unmet is not None:
@@ -414,14 +428,18 @@ class Controller:
             case Submitted():
                 self._submit(event)
             case Cancelled():
-                withdrawn = self._state.cancel(event.job_id, self._now)
-                self._release(event.job_id)
-                self._withdraw(withdrawn)
+                self._cancel(event.job_id)
+            case Held():
+                self._state.hold(event.job_id, self._now)
+            case Released():
+                self._state.release(event.job_id, self._now)
             case HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
             case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
                 self._state.change_nodes(event)
+            case NodeDrained() | NodeResumed():
+                self._state.operate(event)
             case Tick():
                 return self._has_news or not self._ignores_time
         return self.conventions.passes != "per_tick"
@@ -523,13 +541,30 @@ class Controller:
             if self._refreshes is not None:
                 self._learned_of.add(job.user)
 
+    def _cancel(self, job_id: str) -> None:
+        """A job that waits is done with; what runs of one is told to stop."""
+        self._withdraw(self._state.cancel(job_id, self._now))
+        if job_id in self._state.running:
+            self._stop(job_id)
+        parts = self._state.parts_of(job_id)
+        if parts is not None:
+            self._stop_rest(parts)
+        if job_id not in self._state.cancelled:
+            self._release(job_id)
+
     def _stop_rest(self, parts: PartsOfJob) -> None:
         """Tell what runs of a job to stop that has failed."""
         for part in parts.running:
-            if part not in self._state.stopping:
-                self._state.stop(part)
-                attempt = self._state.running[part].attempt
-                self._instructions.append(Preempt(part.job_id, attempt, part.stage, part.tasks))
+            self._stop(part)
+
+    def _stop(self, unit: Unit) -> None:
+        """Tell what runs to stop, once."""
+        if unit not in self._state.stopping:
+            self._state.stop(unit)
+            running = self._state.running[unit]
+            self._instructions.append(
+                Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
+            )
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""

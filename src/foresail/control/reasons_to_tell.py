@@ -12,7 +12,7 @@ class ReasonsToTell:
     """Collects, from one time that the log is told to the next, what may have changed."""
 
     def __init__(self, state: State) -> None:
-        self._rosters = (state.startable_roster, state.waiting_for_roster, state.too_wide_roster)
+        self._rosters = state.pending_rosters
         self._versions = [0] * len(self._rosters)
         self._mark: object = None
         self._passes: list[Sequence[AlikeReasons]] | None = None

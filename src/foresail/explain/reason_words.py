@@ -21,6 +21,7 @@ REASONS: Final = {
     ReasonCode.LEFT_OUT: "more jobs wait than a cycle looks at",
     ReasonCode.GOES_FIRST: "goes first, planned for later",
     ReasonCode.AMONG_FIRST: "goes first once enough is free",
+    ReasonCode.HELD: "held until it is released",
 }
 """What each kind of reason is called."""
 

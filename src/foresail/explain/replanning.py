@@ -14,7 +14,9 @@ from foresail.model.event import (
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
     Submitted,
 )
@@ -65,9 +67,9 @@ class PlanTeller:
                 self._note("submitted", job.job_id)
             case Cancelled(job_id=job_id):
                 self._note("cancelled", job_id)
-            case NodeDown(node=node):
+            case NodeDown(node=node) | NodeDrained(node=node):
                 self._note("down", node)
-            case NodeUp(node=node):
+            case NodeUp(node=node) | NodeResumed(node=node):
                 self._note("up", node)
             case NodeAdded(node=added):
                 self._note("added", added.name)

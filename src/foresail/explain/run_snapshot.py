@@ -9,7 +9,15 @@ from foresail.explain.misfit import misfit
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Event, NodeDown, NodeRemoved, NodeUp
+from foresail.model.event import (
+    Cancelled,
+    Event,
+    NodeDown,
+    NodeDrained,
+    NodeRemoved,
+    NodeResumed,
+    NodeUp,
+)
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
@@ -89,7 +97,7 @@ class RunSnapshot:
     stopping
         Running jobs that were told to stop.
     down
-        Since when (seconds) nodes are down, by name.
+        Since when (seconds) nodes are down or drained, by name.
     draining
         Whether nothing new is started.
     idle_cpus
@@ -190,6 +198,7 @@ class LogFold:
         self._policy = policy
         self._reasons: dict[str, tuple[Reason, float]] = {}
         self._down: dict[str, float] = {}
+        self._drained: dict[str, float] = {}
         self._solved: Solved | None = None
 
     def follow(self, record: Record) -> None:
@@ -224,6 +233,12 @@ class LogFold:
                 self._down.setdefault(node, now)
             case NodeUp(node=node) | NodeRemoved(node=node):
                 self._down.pop(node, None)
+                if isinstance(event, NodeRemoved):
+                    self._drained.pop(node, None)
+            case NodeDrained(node=node):
+                self._drained.setdefault(node, now)
+            case NodeResumed(node=node):
+                self._drained.pop(node, None)
 
     def moment(self, now: float, clock: LogClock) -> RunSnapshot:
         """All of it, at a time that no record taken is later than."""
@@ -244,7 +259,7 @@ class LogFold:
             waiting=tuple(known.waiting(each, self._reasons) for each in waiting),
             past=tuple(map(_past, self._run.jobs.past)),
             stopping=frozenset(state.running[unit].job.job_id for unit in state.stopping),
-            down=dict(self._down),
+            down={**self._drained, **self._down},
             draining=self._run.draining,
             idle_cpus=known.idle_cpus,
             solved=self._solved,

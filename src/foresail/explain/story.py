@@ -259,8 +259,14 @@ class _Teller:
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
             case Cancelled(job_id=self._job_id):
-                return "Cancelled before it started."
+                return self._of_cancellation()
         return None
+
+    def _of_cancellation(self) -> str | None:
+        if self._run.jobs.runs(self._job_id):
+            return "Cancelled while it ran: it is told to stop."
+        waits = self._job_id in self._run.jobs.waiting
+        return "Cancelled before it started." if waits else None
 
     def _of_end(self, outcome: Outcome) -> str:
         ran = duration(outcome.runtime_seconds)

@@ -36,7 +36,8 @@ from foresail.model.event import (
     NodeUp,
     Tick,
 )
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.view import RunningJob
 
 MOST_LOSSES: Final = 3
 """A job whose attempts were lost so many times is given up as failed."""
@@ -185,6 +186,7 @@ class Daemon:
             for each in self.controller.running.values()
         ]
         reported = self._within_run(self._adapter.resume(running, now), now)
+        self._stop_again(now)
         events += (*self._nodes_since(reported, now), *reported)
         events += self._source.earlier(self.jobs.submitted, now)
         events.append(Tick(now))
@@ -196,7 +198,7 @@ class Daemon:
         controller, there = self.controller, self._adapter.cluster
         changes = list(changes_between(controller.cluster, there, now))
         gone = {change.node for change in changes if isinstance(change, NodeRemoved)}
-        up = sorted(controller.state.capacity.down - down - gone)
+        up = sorted(controller.state.down - down - gone)
         return [*(NodeUp(now, node) for node in up), *changes]
 
     def _events(
@@ -232,7 +234,9 @@ class Daemon:
         earliest = self.controller.running[unit_of(outcome)].start_seconds
         start = max(outcome.start_seconds, earliest)
         because = outcome.ended_because
-        if because is EndedBecause.LOST:
+        if because in GOES_BACK and outcome.job_id in self.jobs.cancelled:
+            because = EndedBecause.CANCELLED
+        elif because is EndedBecause.LOST:
             because = self._after_loss(outcome)
         lived = replace(
             outcome,
@@ -283,6 +287,12 @@ class Daemon:
             self._stop_all(now)
         return events
 
+    def _stop_again(self, now: float) -> None:
+        """Repeat what a daemon that is gone may not have handed over; it is heeded once."""
+        running = self.controller.running
+        for unit in self.controller.state.stopping:
+            self._adapter.carry_out(_preempt(running[unit]), now)
+
     def _stop_all(self, now: float) -> None:
         """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""
         running = self.controller.running
@@ -291,5 +301,8 @@ class Daemon:
             return
         self._observer.note(f"stopping {len(running)} running jobs")
         for each in running.values():
-            preempt = Preempt(each.job.job_id, each.attempt, each.stage, each.tasks)
-            self._adapter.carry_out(preempt, now)
+            self._adapter.carry_out(_preempt(each), now)
+
+
+def _preempt(running: RunningJob) -> Preempt:
+    return Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)

@@ -41,7 +41,23 @@ class EstimateExpired:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The user withdrew a job that is still pending."""
+    """The user wants a job no more: one that waits has ended, what runs of it is to stop."""
+
+    time: float
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job that waits is not to start until it is released."""
+
+    time: float
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A job that was held may start."""
 
     time: float
     job_id: str
@@ -80,6 +96,22 @@ class NodeUp:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDrained:
+    """An operator wants nothing new to start on a node; what runs there runs on."""
+
+    time: float
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResumed:
+    """A node that was drained is used again."""
+
+    time: float
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAdded:
     """A node has come, empty, to a partition (which it begins, if there is none of that name)."""
 
@@ -112,4 +144,18 @@ NodeChange = NodeAdded | NodeChanged | NodeRemoved
 
 NodeEvent = NodeDown | NodeUp | NodeChange
 
-Event = Submitted | Ended | EstimateExpired | Cancelled | HistoryOutcome | NodeEvent | Tick
+OperatorEvent = NodeDrained | NodeResumed
+"""What an operator wishes of a node; the cluster itself knows nothing of it."""
+
+Event = (
+    Submitted
+    | Ended
+    | EstimateExpired
+    | Cancelled
+    | Held
+    | Released
+    | HistoryOutcome
+    | NodeEvent
+    | OperatorEvent
+    | Tick
+)

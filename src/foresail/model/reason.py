@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
     LEFT_OUT = "left_out"
     GOES_FIRST = "goes_first"
     AMONG_FIRST = "among_first"
+    HELD = "held"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -39,6 +40,7 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         " {cpus:g} cpus should be free at {start:.0f} s",
         ReasonCode.AMONG_FIRST: "goes first once {cpus:g} cpus are free:"
         " EASY would have come to it at {turn:.0f} s",
+        ReasonCode.HELD: "held until it is released",
         ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead:g} jobs are ahead of it",
         ReasonCode.LEFT_OUT: (
             "left out of this cycle, which looked at {considered:.0f} of {waiting:.0f} waiting "

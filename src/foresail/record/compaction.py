@@ -18,12 +18,16 @@ from foresail.model.event import (
     Ended,
     EstimateExpired,
     Event,
+    Held,
     HistoryOutcome,
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
+    Released,
     Submitted,
 )
 from foresail.record.counters import Counters
@@ -61,6 +65,7 @@ class Compaction:
         self._lines: dict[tuple[object, ...], str] = {}
         self._attempts: dict[Unit, int] = {}
         self._recalled = 0
+        self._holds = 0
         self._node_changes = 0
         self._plan = PlanFold()
         self._last_pass: Decided | None = None
@@ -121,7 +126,12 @@ class Compaction:
                 self._lines.pop(("preemption", unit), None)
                 self._put(("end", unit, attempt), line)
             case Cancelled(job_id=job_id):
-                self._put(("cancellation", job_id), line)
+                self._lines.setdefault(("cancellation", job_id), line)  # any other came too late
+            case Held() | Released():  # which job is the first in line follows from it
+                self._holds += 1
+                self._put(("hold", self._holds), line)
+            case NodeDrained(node=node) | NodeResumed(node=node):
+                self._put(("drain", node), line)
             case HistoryOutcome():
                 self._recalled += 1
                 self._put(("history", self._recalled), line)

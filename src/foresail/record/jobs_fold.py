@@ -14,7 +14,15 @@ from foresail.model.decision import (
     WakeAt,
     Withdraw,
 )
-from foresail.model.event import Cancelled, Ended, EstimateExpired, Event, Submitted
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    EstimateExpired,
+    Event,
+    Held,
+    Released,
+    Submitted,
+)
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reservation import Rejection, Reservation
@@ -71,12 +79,14 @@ class JobsFold:
     """Takes a run's records in order, and knows what became of its jobs.
 
     To be read by others: ``now`` (time of the last step), ``submitted`` (jobs in order),
-    ``attempts`` (how many were started, of each whole job and part), ``wakes`` (when the estimate
-    of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting`` (since when, of
-    jobs that wait), ``moved`` (the job that the last event or instruction let wait, or wait no
-    more), ``first_beliefs`` and ``beliefs`` (of a job at its submission and since), ``past``
-    (attempts in order of ending), ``ended`` (the last outcome of jobs that are done with; of one
-    that ran in parts, that of the whole), ``withdrawn`` (why a job will never run).
+    ``attempts`` (how many were started, of each whole job and part), ``wakes`` (when the
+    estimate of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting``
+    (since when, of jobs that wait), ``held`` (jobs that are not to start), ``cancelled`` (jobs
+    that were when they ran, and have not ended), ``moved`` (the job that the last event or
+    instruction let wait, or wait no more), ``first_beliefs`` and ``beliefs`` (of a job at its
+    submission and since), ``past`` (attempts in order of ending), ``ended`` (the last outcome
+    of jobs that are done with; of one that ran in parts, that of the whole), ``withdrawn`` (why
+    a job will never run).
     """
 
     def __init__(self) -> None:
@@ -98,6 +108,8 @@ class JobsFold:
         self._in_parts: dict[str, PartsOfJob] = {}
         self._numbers: dict[str, int] = {}
         self.waiting: dict[str, float] = {}
+        self.held: set[str] = set()
+        self.cancelled: set[str] = set()
         self.moved: str | None = None
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
@@ -126,6 +138,11 @@ class JobsFold:
             case Manifest():
                 self._begin()
 
+    def runs(self, job_id: str) -> bool:
+        """Whether a job, or a part of it, runs."""
+        parts = self._in_parts.get(job_id)
+        return job_id in self._running if parts is None else bool(parts.running)
+
     def has_failed(self, job_id: str) -> bool:
         """Whether a part of a job has failed while others of it run."""
         parts = self._in_parts.get(job_id)
@@ -145,7 +162,12 @@ class JobsFold:
             case EstimateExpired():
                 self.wakes.pop(unit_of(event), None)
             case Cancelled(job_id=job_id):
-                self._leave(job_id, "cancelled by its user")
+                self._cancel(job_id)
+            case Held(job_id=job_id) if job_id in self.waiting:
+                self.held.add(job_id)
+            case Released(job_id=job_id) if job_id in self.held:
+                self.held.remove(job_id)
+                heapq.heappush(self._line, (self._numbers[job_id], job_id))
 
     def _wait(self, job_id: str, since: float) -> None:
         self.waiting[job_id] = since
@@ -156,9 +178,21 @@ class JobsFold:
         del self.waiting[job_id]
         self.moved = job_id
 
+    def _cancel(self, job_id: str) -> None:
+        """A job that waits is done with; one that runs will be; of any other it is no news."""
+        if self.runs(job_id):
+            self.cancelled.add(job_id)
+            if job_id in self._in_parts:
+                self._in_parts[job_id].cancel()
+                self.waiting.pop(job_id, None)
+        elif job_id in self.waiting:
+            self._leave(job_id, "cancelled by its user")
+
     def _leave(self, job_id: str, because: str) -> None:
         self._wait_no_more(job_id)
         self.withdrawn[job_id] = because
+        self._in_parts.pop(job_id, None)
+        self.held.discard(job_id)
         self.ticks.pop(job_id, None)
 
     def _obey(self, instruction: Instruction) -> None:
@@ -176,12 +210,14 @@ class JobsFold:
                 self.wakes[unit_of(instruction)] = time
             case TickAt(job_id, time):
                 self.ticks[job_id] = time
-            case Withdraw(job_id, because):
+            case Withdraw(job_id, because) if job_id in self.waiting:  # not cancelled just now
                 self._leave(job_id, because)
 
     def _first_in_line(self) -> float:
         """Number of the first submission that still waits."""
-        while self._line and self._line[0][1] not in self.waiting:
+        while self._line and (
+            self._line[0][1] not in self.waiting or self._line[0][1] in self.held
+        ):
             heapq.heappop(self._line)
         return self._line[0][0] if self._line else float("inf")
 
@@ -206,8 +242,7 @@ class JobsFold:
             self.beliefs[job_id] = self.first_beliefs[job_id]
             self._wait(job_id, time)
         else:
-            self.ended[job_id] = outcome
-            self.ticks.pop(job_id, None)
+            self._done(job_id, outcome)
 
     def _start_part(self, part: Part) -> None:
         """A part starts; its job waits on if more of it may start."""
@@ -229,6 +264,11 @@ class JobsFold:
         elif not parts.startable and job_id in self.waiting:
             self._wait_no_more(job_id)
         if parts.ended_because is not None:
-            self.ended[job_id] = parts.outcome(outcome)
-            self.ticks.pop(job_id, None)
+            self._done(job_id, parts.outcome(outcome))
             del self._in_parts[job_id]
+
+    def _done(self, job_id: str, outcome: Outcome) -> None:
+        self.ended[job_id] = outcome
+        self.ticks.pop(job_id, None)
+        self.held.discard(job_id)
+        self.cancelled.discard(job_id)

@@ -120,6 +120,10 @@ class PartsOfJob:
                 del self._to_complete[part.stage], self._left[part.stage]
                 self._open_stages()
 
+    def cancel(self) -> None:
+        """Nothing more of it starts; it has ended with what runs of it."""
+        self.because = self.because or EndedBecause.CANCELLED
+
     def outcome(self, last: Outcome) -> Outcome:
         """How the job as a whole has ended, with its last part: begun when its first part was."""
         because = self.ended_because

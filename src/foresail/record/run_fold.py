@@ -18,12 +18,16 @@ from foresail.model.event import (
     Cancelled,
     Ended,
     Event,
+    Held,
     HistoryOutcome,
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
+    Released,
     Submitted,
     Tick,
 )
@@ -206,11 +210,17 @@ class RunFold:
                 self._end(outcome, now)
             case Cancelled(job_id=job_id):
                 state.cancel(job_id, now)
+            case Held(job_id=job_id):
+                state.hold(job_id, now)
+            case Released(job_id=job_id):
+                state.release(job_id, now)
             case HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
                 self._lessons["recalled", self._recalled] = Observed(job, outcome)
             case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
                 state.change_nodes(event)
+            case NodeDrained() | NodeResumed():
+                state.operate(event)
 
     def _end(self, outcome: Outcome, now: float) -> None:
         if outcome.stage:

@@ -20,7 +20,15 @@ from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.due import Due
-from foresail.model.event import NodeDown, NodeEvent, NodeUp
+from foresail.model.event import (
+    NodeDown,
+    NodeDrained,
+    NodeEvent,
+    NodeRemoved,
+    NodeResumed,
+    NodeUp,
+    OperatorEvent,
+)
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause
@@ -53,7 +61,8 @@ TRANSITIONS: Final[Mapping[str, tuple[JobState, JobState]]] = MappingProxyType(
     }
 )
 """The life of a job: from where to where each method of ``State`` takes it. Anything else is
-impossible and raises ``ImpossibleTransition``."""
+impossible and raises ``ImpossibleTransition``, but for a cancellation that comes too late: what
+runs is to end, and what has ended stays as it is."""
 
 
 class ImpossibleTransition(Exception):  # noqa: N818 - it says what it is
@@ -102,11 +111,14 @@ class State:
 
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
-    empty cluster has no room for), ``running`` (by start), each with the ``Roster`` that knows its
-    order and its changes; ``stopping`` (what runs and was told to stop), ``estimates`` (current
-    estimate of the runtime of what runs), ``ended``, ``capacity``, ``submissions`` (how many jobs
-    there have been: the next one's arrival number), ``passages`` (what has become of jobs since a
-    reference schedule was told; None: nothing is kept for one).
+    empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
+    and are held), ``running`` (by start), each with the ``Roster`` that knows its order and its
+    changes; ``held`` (ids of all that are held, be it behind others), ``cancelled`` (of those that
+    run and are to end), ``stopping`` (what runs and was told to stop), ``estimates`` (current
+    estimate of the runtime of what runs), ``ended``, ``capacity``, ``down`` and ``drained`` (names
+    of nodes on which nothing starts), ``submissions`` (how many jobs there have been: the next
+    one's arrival number), ``passages`` (what has become of jobs since a reference schedule was
+    told; None: nothing is kept for one).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
     and wait at once, and waits as what of it may start now.
@@ -127,8 +139,13 @@ class State:
         self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.too_wide_roster: Roster[str, PendingJob] = Roster(_by_arrival)
+        self.held_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
+        self.held: set[str] = set()
+        self.cancelled: set[str] = set()
+        self.down: set[str] = set()
+        self.drained: set[str] = set()
         self.stopping: set[Unit] = set()
         self.estimates: dict[Unit, float] = {}
         self.ended: dict[str, EndedJob] = {}
@@ -148,8 +165,11 @@ class State:
         twin.startable_roster = _twin(self.startable_roster, _by_arrival)
         twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
         twin.too_wide_roster = _twin(self.too_wide_roster, _by_arrival)
+        twin.held_roster = _twin(self.held_roster, _by_arrival)
         twin.running_roster = _twin(self.running_roster, _by_start)
         twin._show_rosters()
+        twin.held, twin.cancelled = set(self.held), set(self.cancelled)
+        twin.down, twin.drained = set(self.down), set(self.drained)
         twin.stopping = set(self.stopping)
         twin.estimates = dict(self.estimates)
         twin.ended = dict(self.ended)
@@ -165,6 +185,7 @@ class State:
         self.startable = self.startable_roster.by_id
         self.waiting_for = self.waiting_for_roster.by_id
         self.too_wide = self.too_wide_roster.by_id
+        self.held_back = self.held_roster.by_id
         self.running = self.running_roster.by_id
 
     def of(self, job_id: str) -> JobState:
@@ -198,13 +219,26 @@ class State:
     def pending_job(self, job_id: str) -> PendingJob | None:
         """A job that waits, whatever for; None if it does not."""
         return (
-            self.startable.get(job_id) or self.waiting_for.get(job_id) or self.too_wide.get(job_id)
+            self.startable.get(job_id)
+            or self.waiting_for.get(job_id)
+            or self.too_wide.get(job_id)
+            or self.held_back.get(job_id)
         )
 
     def pending(self) -> list[PendingJob]:
         """All pending jobs, whatever they wait for, by arrival."""
-        jobs = [*self.startable.values(), *self.waiting_for.values(), *self.too_wide.values()]
+        jobs = [pending for roster in self.pending_rosters for pending in roster.by_id.values()]
         return sorted(jobs, key=_by_arrival)
+
+    @property
+    def pending_rosters(self) -> tuple[Roster[str, PendingJob], ...]:
+        """Where pending jobs are, each in one of them."""
+        return (
+            self.startable_roster,
+            self.waiting_for_roster,
+            self.too_wide_roster,
+            self.held_roster,
+        )
 
     def unmet(self, job: Job) -> str | None:
         """The first job it depends on that has not ended successfully; None if all have."""
@@ -267,7 +301,7 @@ class State:
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
         self._living[job_id] = replace(self._living[job_id], prediction=first)
-        for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
+        for roster in self.pending_rosters:
             if job_id in roster.by_id:
                 roster.put(job_id, replace(roster.by_id[job_id], prediction=latest))
         if job_id in self.running:
@@ -378,14 +412,50 @@ class State:
     def cancel(self, job_id: str, now: float) -> list[Withdrawn]:
         """Pending to ended, by the user; returns the jobs that will never run because of it.
 
-        A job that has ended at this very instant, because another one has, stays as it is.
+        A job that runs is among ``cancelled`` until it has ended, and starts no more; one that has
+        ended stays as it is.
         """
-        if job_id in self.ended and self.ended[job_id].end_seconds == now:
-            return []
-        if self.of(job_id) is not JobState.PENDING:
-            raise self._impossible(job_id, "cancel", now)
+        match self.of(job_id):
+            case JobState.ABSENT:
+                raise self._impossible(job_id, "cancel", now)
+            case JobState.PENDING:
+                self._leave(job_id)
+                return self._finish(job_id, EndedBecause.CANCELLED, now)
+            case JobState.RUNNING:
+                self.cancelled.add(job_id)
+                self._leave(job_id)
+                if job_id in self._in_parts:
+                    self._in_parts[job_id].cancel()
+        return []
+
+    def hold(self, job_id: str, now: float) -> None:
+        """Let a job that waits wait until it is released; one that does not is left alone."""
+        pending = self.pending_job(job_id)
+        if pending is None or job_id in self.held:
+            return
+        self.held.add(job_id)
+        if job_id in self.waiting_for:
+            self.waiting_for_roster.put(job_id, pending)  # its reason is another
+            return
+        if job_id in self.startable:
+            self._pass(pending, "left", now)
         self._leave(job_id)
-        return self._finish(job_id, EndedBecause.CANCELLED, now)
+        self.held_roster.put(job_id, pending)
+
+    def release(self, job_id: str, now: float) -> None:
+        """Let a job that was held take part again; one that was not is left alone."""
+        if job_id not in self.held:
+            return
+        self.held.remove(job_id)
+        pending = self.held_back.get(job_id)
+        if pending is not None:
+            self.held_roster.take(job_id)
+            self._queue(pending, now)
+        elif job_id in self.waiting_for:
+            pending = self.waiting_for[job_id]
+            self.waiting_for_roster.put(job_id, pending)
+            if self._could_hold(pending):
+                heapq.heappush(self._line, (pending.arrival, job_id))
 
     def change_nodes(self, event: NodeEvent) -> None:
         """Nodes are down or up, or there are others; jobs then may be too wide, or no longer.
@@ -398,13 +468,36 @@ class State:
         match event:
             case NodeDown(node=node):
                 self.capacity.close(node)
+                self.down.add(node)
             case NodeUp(node=node):
-                self.capacity.open(node)
+                self.down.discard(node)
+                self._open_if_used(node)
             case _:
+                if isinstance(event, NodeRemoved):
+                    self.down.discard(event.node)
+                    self.drained.discard(event.node)
                 self.cluster = changed(self.cluster, event)
                 self.capacity.change(self.cluster)
                 self._slowdowns = Slowdowns(self.cluster)
                 self._sort_by_width()
+
+    def operate(self, event: OperatorEvent) -> None:
+        """A node is drained or used again; one that there is not is left alone."""
+        node = event.node
+        nodes = (each for partition in self.cluster.partitions for each in partition.nodes)
+        if not any(node == each.name for each in nodes):
+            return
+        match event:
+            case NodeDrained():
+                self.drained.add(node)
+                self.capacity.close(node)
+            case NodeResumed():
+                self.drained.discard(node)
+                self._open_if_used(node)
+
+    def _open_if_used(self, node: str) -> None:
+        if node not in self.down and node not in self.drained:
+            self.capacity.open(node)
 
     def _sort_by_width(self) -> None:
         """Let those wait apart that there is no room for now, and no others."""
@@ -418,7 +511,8 @@ class State:
             if could_hold(pending):
                 self.too_wide_roster.take(pending.job.job_id)
                 self.startable_roster.put(pending.job.job_id, pending)
-        waiting = [*self.startable.values(), *self.waiting_for.values()]
+        behind = [each for each in self.waiting_for.values() if each.job.job_id not in self.held]
+        waiting = [*self.startable.values(), *behind]
         self._line = [(each.arrival, each.job.job_id) for each in waiting if could_hold(each)]
         heapq.heapify(self._line)
 
@@ -432,7 +526,7 @@ class State:
     def _show(self, parts: PartsOfJob) -> None:
         """Let a job wait for what of it may start now, or no more."""
         job_id, startable = parts.job.job_id, parts.startable
-        for roster in (self.startable_roster, self.too_wide_roster):
+        for roster in (self.startable_roster, self.too_wide_roster, self.held_roster):
             if job_id in roster.by_id:
                 shown = replace(roster.by_id[job_id], startable=startable)
                 if startable:
@@ -462,7 +556,9 @@ class State:
 
     def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
-        if self._could_hold(pending):
+        if job_id in self.held:
+            self.held_roster.put(job_id, pending)
+        elif self._could_hold(pending):
             self.startable_roster.put(job_id, pending)
             heapq.heappush(self._line, (pending.arrival, job_id))
         else:
@@ -471,7 +567,9 @@ class State:
     def _first_in_line(self) -> str:
         """Which of the jobs that wait, and are not too wide, was submitted first."""
         line = self._line
-        while (job_id := line[0][1]) not in self.startable and job_id not in self.waiting_for:
+        while (job_id := line[0][1]) not in self.startable and (
+            job_id not in self.waiting_for or job_id in self.held
+        ):
             heapq.heappop(line)
         return job_id
 
@@ -482,13 +580,15 @@ class State:
         del self.estimates[unit]
 
     def _leave(self, job_id: str) -> None:
-        for roster in (self.startable_roster, self.waiting_for_roster, self.too_wide_roster):
+        for roster in self.pending_rosters:
             if job_id in roster.by_id:
                 roster.take(job_id)
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
         self._pass(self._living.pop(job_id), "left", now)
         self._in_parts.pop(job_id, None)
+        self.held.discard(job_id)
+        self.cancelled.discard(job_id)
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []
         for dependent in self._dependents.pop(job_id, ()):

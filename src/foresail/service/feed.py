@@ -14,11 +14,15 @@ from foresail.model.decision import Start, Withdraw
 from foresail.model.event import (
     Cancelled,
     Ended,
+    Held,
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
+    Released,
     Submitted,
 )
 from foresail.model.outcome import GOES_BACK
@@ -60,7 +64,11 @@ def told(number: int, record: Record) -> Told:
         case EventTaken(time=now, event=Submitted(job=job)):
             return _of_job(number, now, job.job_id, "submitted", state="pending")
         case EventTaken(time=now, event=Cancelled(job_id=job_id)):
-            return _of_job(number, now, job_id, "cancelled", state="cancelled")
+            return _of_job(number, now, job_id, "cancelled")
+        case EventTaken(time=now, event=Held(job_id=job_id)):
+            return _of_job(number, now, job_id, "held")
+        case EventTaken(time=now, event=Released(job_id=job_id)):
+            return _of_job(number, now, job_id, "released")
         case EventTaken(time=now, event=Ended(outcome=outcome)):
             because = outcome.ended_because
             state = "pending" if because in GOES_BACK else str(because)
@@ -74,8 +82,11 @@ def told(number: int, record: Record) -> Told:
         case EventTaken(time=now, event=NodeAdded() | NodeChanged() as event):
             says = {"time": now, "node": event.node.name, "what": _NODE_NEWS[type(event)]}
             return Told(number, "node", says=says)
-        case EventTaken(time=now, event=NodeDown() | NodeUp() | NodeRemoved() as gone):
-            says = {"time": now, "node": gone.node, "what": _NODE_NEWS[type(gone)]}
+        case EventTaken(
+            time=now,
+            event=(NodeDown() | NodeUp() | NodeRemoved() | NodeDrained() | NodeResumed()) as named,
+        ):
+            says = {"time": now, "node": named.node, "what": _NODE_NEWS[type(named)]}
             return Told(number, "node", says=says)
         case Decided(time=now):
             says = {
@@ -99,6 +110,8 @@ _NODE_NEWS: Final[Mapping[type, str]] = {
     NodeDown: "down",
     NodeUp: "up",
     NodeRemoved: "removed",
+    NodeDrained: "drained",
+    NodeResumed: "resumed",
 }
 
 

@@ -5,16 +5,37 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
 from foresail.live.jobs_file import CommandJob
 from foresail.live.source import Wish
-from foresail.model.event import Cancelled, Event, Submitted, Tick
-from foresail.service.requests import ForJob, ForNode, JobWish, NumberedRequest, Submit
+from foresail.model.event import (
+    Cancelled,
+    Event,
+    Held,
+    NodeDrained,
+    NodeResumed,
+    Released,
+    Submitted,
+    Tick,
+)
+from foresail.service.requests import (
+    ForJob,
+    ForNode,
+    JobWish,
+    NodeWish,
+    NumberedRequest,
+    Submit,
+)
 from foresail.service.store.protocol import Store
 
 _ONE: Final = (1).to_bytes(8, "little")
+_OF_JOB: Final[Mapping[JobWish, Callable[[float, str], Event]]] = {
+    JobWish.CANCEL: Cancelled,
+    JobWish.HOLD: Held,
+    JobWish.RELEASE: Released,
+}
 
 
 class Inbox:
@@ -99,23 +120,25 @@ class Inbox:
         if self._wants_pass:
             self._wants_pass = False
             yield Tick(now)
-        cancelled: set[str] = set()
+        submitted: set[str] = set()
         while self._arrived:
             numbered = self._arrived.popleft()
             if numbered.number <= self.taken:  # was read from the store, and put in as well
                 continue
-            self.taken = numbered.number
             match numbered.request:
-                case Submit(job):
+                case Submit(job, held):
+                    submitted.add(job.job_id)
                     yield Submitted(now, job.specification(now))
-                case ForJob(JobWish.CANCEL, job_id):
-                    if job_id not in cancelled and self._waits(job_id):
-                        cancelled.add(job_id)
-                        yield Cancelled(now, job_id)
-                case ForJob() | ForNode():
-                    raise NotImplementedError
-
-    def _waits(self, job_id: str) -> bool:
-        """Whether a job had not started when the last step was written down."""
-        row = self._store.job(job_id)
-        return row is not None and row["state"] == "pending"
+                    if held:
+                        yield Held(now, job.job_id)
+                case ForJob(JobWish.CANCEL, job_id) if job_id in submitted:
+                    self._arrived.appendleft(numbered)  # a step cancels before it takes jobs
+                    self.wake()
+                    return
+                case ForJob(wish, job_id):
+                    yield _OF_JOB[wish](now, job_id)
+                case ForNode(NodeWish.DRAIN, node):
+                    yield NodeDrained(now, node)
+                case ForNode(NodeWish.RESUME, node):
+                    yield NodeResumed(now, node)
+            self.taken = numbered.number

@@ -48,8 +48,8 @@ class Picture:
         When they are planned to start (Unix seconds), of those that are.
     free
         What is unused, by partition; ``free_nodes`` by node, where nodes are known.
-    down
-        Names of nodes that are down.
+    down, drained
+        Names of nodes that are down, and of those that an operator takes out of use.
     is_draining
         Whether nothing new is started anywhere.
     counters
@@ -65,6 +65,7 @@ class Picture:
     free: Mapping[str, Resources]
     free_nodes: Mapping[str, Resources]
     down: frozenset[str]
+    drained: frozenset[str]
     is_draining: bool
     counters: Counters
 
@@ -83,7 +84,8 @@ def picture_of(controller: Controller) -> Picture:
         plan=dict(controller.plan),
         free=dict(state.capacity.free_by_partition()),
         free_nodes=dict(state.capacity.free_by_node()),
-        down=frozenset(state.capacity.down),
+        down=frozenset(state.down),
+        drained=frozenset(state.drained),
         is_draining=controller.draining,
         counters=Counters(
             counters.passes, counters.corrections, counters.refusals, counters.delayed_heads

@@ -7,7 +7,7 @@ from typing import Any, Final
 from foresail.live.recovery import KnownRun
 from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
 from foresail.model.decision import Placement, Start, Withdraw
-from foresail.model.event import Cancelled, Ended
+from foresail.model.event import Cancelled, Ended, Held, Released
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import record_line
 from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
@@ -15,6 +15,7 @@ from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store, WholeStep
 
+_BEING_CANCELLED: Final = "cancelled by its user"
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
@@ -124,7 +125,14 @@ class StoreLog:
             case Instructed(time=now, instruction=Withdraw(job_id, because)):
                 self._change(job_id, state="withdrawn", end_seconds=now, because=because)
             case EventTaken(time=now, event=Cancelled(job_id=job_id)):
-                self._change(job_id, state="cancelled", end_seconds=now)
+                if job_id in self.jobs.cancelled:
+                    self._change(job_id, because=_BEING_CANCELLED)
+                elif self.jobs.moved == job_id:
+                    self._change(job_id, state="cancelled", end_seconds=now)
+            case EventTaken(event=Held(job_id=job_id)) if job_id in self.jobs.held:
+                self._change(job_id, state="held")
+            case EventTaken(event=Released(job_id=job_id)) if job_id in self.jobs.waiting:
+                self._change(job_id, state="pending")
             case EventTaken(event=Ended(outcome=outcome)):
                 if outcome.ended_because in GOES_BACK:
                     self._change(outcome.job_id, **_PENDING)

@@ -71,8 +71,8 @@ class SubmittedAnswer(BaseModel):
     jobs: list[JobAnswer]
 
 
-class CancelledAnswer(BaseModel):
-    """Which jobs were asked to end."""
+class WishedAnswer(BaseModel):
+    """Of which jobs something was asked, durably."""
 
     job_ids: list[str]
 
@@ -96,7 +96,7 @@ class NodeAnswer(BaseModel):
 
     name: str
     partition: str
-    state: Literal["up", "down"]
+    state: Literal["up", "down", "drained"]
     cpus: float
     memory_bytes: float
     gpus: float
@@ -110,6 +110,12 @@ class NodesAnswer(BaseModel):
     """All nodes; none where the cluster does not tell them apart."""
 
     nodes: list[NodeAnswer]
+
+
+class NodeWishAnswer(BaseModel):
+    """Of which node something was asked, durably."""
+
+    node: str
 
 
 class ClusterAnswer(BaseModel):

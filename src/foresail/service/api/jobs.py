@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -20,7 +20,6 @@ from foresail.record.records import Record
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
     BeliefAnswer,
-    CancelledAnswer,
     JobAnswer,
     JobId,
     JobsAnswer,
@@ -29,11 +28,13 @@ from foresail.service.api.answers import (
     StoryAnswer,
     StoryLineAnswer,
     SubmittedAnswer,
+    WishedAnswer,
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     MOST_JOBS,
+    JobIdsBody,
     JobsBody,
     as_asked,
     checked_submission,
@@ -45,6 +46,11 @@ from foresail.service.store.protocol import JobsWanted, Row
 
 router: Final = APIRouter(prefix="/v1", tags=["jobs"])
 
+_WISHED_OF: Final = {
+    JobWish.CANCEL: ("pending", "held", "running"),
+    JobWish.HOLD: ("pending", "held"),
+    JobWish.RELEASE: ("held",),
+}
 _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -128,20 +134,50 @@ async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     return _job(row, await parts.gallery.look())
 
 
+@router.post("/jobs/cancel", status_code=202)
+async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> WishedAnswer:
+    """Cancel jobs, all or none; those that are done with are left as they are."""
+    return await _wish(JobWish.CANCEL, body.job_ids, caller, parts)
+
+
 @router.post("/jobs/{job_id}/cancel", status_code=202)
-async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> CancelledAnswer:
-    """Withdraw a job that waits; of an array's id, all of its members."""
-    rows = await asyncio.to_thread(_meant, parts, caller, job_id)
-    if not rows:
-        raise _no_such_job(job_id)
-    waiting = [row["job_id"] for row in rows if row["state"] in ("pending", "held")]
-    if not waiting:
-        raise CallRefused(
-            HTTPStatus.CONFLICT, f"job {job_id} is {rows[0]['state']}", expected="one that waits"
-        )
-    wishes = [ForJob(JobWish.CANCEL, each) for each in waiting]
+async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+    """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
+    return await _wish(JobWish.CANCEL, [job_id], caller, parts)
+
+
+@router.post("/jobs/{job_id}/hold", status_code=202)
+async def hold(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+    """Keep a job that waits from starting; of an array's id, all of its members that wait."""
+    return await _wish(JobWish.HOLD, [job_id], caller, parts)
+
+
+@router.post("/jobs/{job_id}/release", status_code=202)
+async def release(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+    """Let a held job start again; of an array's id, all of its members that are held."""
+    return await _wish(JobWish.RELEASE, [job_id], caller, parts)
+
+
+async def _wish(
+    wish: JobWish, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
+) -> WishedAnswer:
+    """Ask for something of jobs, durably; refused where it can be done to none of one's members."""
+    meant: list[str] = []
+    for job_id in dict.fromkeys(job_ids):
+        rows = await asyncio.to_thread(_meant, parts, caller, job_id)
+        if not rows:
+            raise _no_such_job(job_id)
+        able = [row["job_id"] for row in rows if row["state"] in _WISHED_OF[wish]]
+        if not able:
+            raise CallRefused(
+                HTTPStatus.CONFLICT,
+                f"job {job_id} is {rows[0]['state']}",
+                expected="a job that is " + " or ".join(_WISHED_OF[wish]),
+            )
+        meant += able
+    wishes = [ForJob(wish, each) for each in meant]
     await asyncio.wrap_future(parts.acceptance.ask(caller.user, lambda _: wishes))
-    return CancelledAnswer(job_ids=waiting)
+    return WishedAnswer(job_ids=meant)
 
 
 @router.get("/jobs/{job_id}/story")

@@ -20,18 +20,23 @@ from foresail.service.api.answers import (
     NewTokenAnswer,
     NodeAnswer,
     NodesAnswer,
+    NodeWishAnswer,
     PolicyAnswer,
     TokenAnswer,
     TokensAnswer,
     WhoamiAnswer,
 )
-from foresail.service.api.callers import Admin, AnyCaller, Parts
+from foresail.service.api.callers import Admin, AnyCaller, Caller, Operator, Parts
 from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
+from foresail.service.requests import ForNode, NodeWish
 from foresail.service.tokens import AccessToken, Role
 
 router: Final = APIRouter(prefix="/v1", tags=["service"])
+
+
+NodeName = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class TokenRequest(BaseModel):
@@ -107,6 +112,28 @@ async def nodes(caller: AnyCaller, parts: Parts) -> NodesAnswer:  # noqa: ARG001
     return NodesAnswer(nodes=_nodes(await _picture(parts)))
 
 
+@router.post("/nodes/{node}/drain", status_code=202)
+async def drain(node: NodeName, caller: Operator, parts: Parts) -> NodeWishAnswer:
+    """Let nothing new start on a node; what runs there runs on."""
+    return await _wish(NodeWish.DRAIN, node, caller, parts)
+
+
+@router.post("/nodes/{node}/resume", status_code=202)
+async def resume(node: NodeName, caller: Operator, parts: Parts) -> NodeWishAnswer:
+    """Use a node again that was drained."""
+    return await _wish(NodeWish.RESUME, node, caller, parts)
+
+
+async def _wish(wish: NodeWish, node: str, caller: Caller, parts: ServiceParts) -> NodeWishAnswer:
+    picture = await _picture(parts)
+    if node not in {each.name for each in _nodes(picture)}:
+        raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
+    asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(wish, node)])
+    await asyncio.wrap_future(asked)
+    await asyncio.to_thread(caller.audit, parts, f"node: {wish}", node)
+    return NodeWishAnswer(node=node)
+
+
 @router.get("/tokens")
 async def tokens(caller: Admin, parts: Parts) -> TokensAnswer:  # noqa: ARG001
     """All tokens there ever were, without their secrets."""
@@ -173,7 +200,7 @@ def _nodes(picture: Picture) -> list[NodeAnswer]:
         NodeAnswer(
             name=node.name,
             partition=partition.name,
-            state="down" if node.name in picture.down else "up",
+            state=_state(node.name, picture),
             cpus=node.total.cpus,
             memory_bytes=node.total.memory_bytes,
             gpus=node.total.gpus,
@@ -185,6 +212,12 @@ def _nodes(picture: Picture) -> list[NodeAnswer]:
         for partition in picture.cluster.partitions
         for node in partition.nodes
     ]
+
+
+def _state(node: str, picture: Picture) -> Literal["up", "down", "drained"]:
+    if node in picture.down:
+        return "down"
+    return "drained" if node in picture.drained else "up"
 
 
 def _token(token: AccessToken) -> dict[str, Any]:

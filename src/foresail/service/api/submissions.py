@@ -16,6 +16,7 @@ from foresail.live.jobs_file import CommandJob, JobLines
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
+from foresail.service.api.answers import JobId
 from foresail.service.requests import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
 
@@ -83,6 +84,14 @@ class JobsRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MOST_JOBS)]
+
+
+class JobIdsBody(BaseModel):
+    """Which jobs are meant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    job_ids: Annotated[list[JobId], Field(min_length=1, max_length=MOST_JOBS)]
 
 
 @dataclass(frozen=True, slots=True)
