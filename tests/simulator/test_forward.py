@@ -229,18 +229,18 @@ def test_draws_are_of_what_is_left_to_believe():
     """Waiting jobs as believed; running ones more than they have run; beyond that, the estimate."""
     jobs = [Job.gang("a", 0.0, 2), Job.gang("late", 60.0, 2), Job.gang("b", 70.0, 4)]
     controller = standing(*jobs, predictor=Believes(Uniform(50.0, 150.0)))
-    drawn = draw_runtimes(controller, 2_000, 7)
+    drawn = draws(controller, 2_000, 7)
     assert set(drawn) == {"a", "late", "b"}
     assert drawn["a"].min() > 100.0
     assert drawn["a"].mean() == pytest.approx(125.0, rel=0.02)
     assert drawn["late"].min() >= 50.0
     assert drawn["b"].mean() == pytest.approx(100.0, rel=0.02)
-    alone = draw_runtimes(standing(jobs[0], predictor=Believes(Uniform(50.0, 150.0))), 2_000, 7)
+    alone = draws(standing(jobs[0], predictor=Believes(Uniform(50.0, 150.0))), 2_000, 7)
     np.testing.assert_array_equal(alone["a"], drawn["a"])
-    assert (draw_runtimes(controller, 9, 8)["a"] != drawn["a"][:9]).any()
+    assert (draws(controller, 9, 8)["a"] != drawn["a"][:9]).any()
     surpassed = standing(Job.gang("a", 0.0, 2, 300.0), predictor=Believes(Point(30.0)))
     surpassed.state.correct("a", 120.0)
-    assert draw_runtimes(surpassed, 3, 0)["a"].tolist() == [120.0] * 3
+    assert draws(surpassed, 3, 0)["a"].tolist() == [120.0] * 3
 
 
 def test_draws_on_slower_nodes_are_of_the_preferred_runtime():
@@ -251,6 +251,11 @@ def test_draws_on_slower_nodes_are_of_the_preferred_runtime():
     controller = Controller(cluster_of(made.nodes), Scripted(start), belief, Doubling())
     controller.step(0.0, [Submitted(0.0, job) for job in made.specifications()])
     controller.step(12.0, [])
-    drawn = draw_runtimes(controller, 500, 3)["a"]
+    drawn = draws(controller, 500, 3)["a"]
     assert drawn.min() > 8.0
     assert drawn.max() <= 20.0
+
+
+def draws(controller, count, seed):
+    running = controller.running.values()
+    return draw_runtimes(controller.pending, running, controller.now, count, seed)

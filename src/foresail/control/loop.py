@@ -44,9 +44,11 @@ from foresail.model.event import (
     Tick,
 )
 from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import (
     Correction,
+    OrdersQueue,
     Predictor,
     Scheduler,
     capabilities_of_predictor,
@@ -143,6 +145,7 @@ class Controller:
         can, learner = capabilities_of_scheduler(scheduler), capabilities_of_predictor(predictor)
         self.first_refusal: Refusal | None = None
         self._plans_runtimes = can.plans_runtimes
+        self._orders_queue = can.orders_queue
         self._takes_reservations = can.takes_reservations
         self._reports_cycles = can.reports_cycles
         self._remembers = can.remembers
@@ -208,6 +211,11 @@ class Controller:
     def reservations(self) -> Mapping[str, Reservation | Rejection]:
         """The answer to every job that has asked for a reservation, by id; to be read only."""
         return self._reservations
+
+    @property
+    def orders_queue(self) -> OrdersQueue | None:
+        """The scheduler, if it can tell the order in which it tries jobs."""
+        return self._orders_queue
 
     @property
     def draining(self) -> bool:
@@ -444,15 +452,19 @@ class Controller:
                 return self._has_news or not self._ignores_time
         return self.conventions.passes != "per_tick"
 
-    def _submit(self, event: Submitted) -> None:
-        job = event.job
+    def as_if_submitted(self, job: Job) -> PendingJob:
+        """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self._now)
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
         if self._plans_runtimes is not None:
             planned = self._plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
                 pending = replace(pending, planned_seconds=planned)
-        pending = self._reserved(pending)
+        return pending
+
+    def _submit(self, event: Submitted) -> None:
+        job = event.job
+        pending = self._reserved(self.as_if_submitted(job))
         withdrawn = self._state.submit(pending, self._now)
         self._tell_belief(pending)
         self._tell_reservation(job.job_id)

@@ -106,6 +106,18 @@ class PlansRuntimes(Protocol):
 
 
 @runtime_checkable
+class OrdersQueue(Protocol):
+    """A scheduler that starts jobs of a queue in an order which a number of each tells."""
+
+    backfills: bool
+    """Whether jobs may overtake if the first that waits is not delayed."""
+
+    def place_in_queue(self, pending: PendingJob, now: float) -> float:
+        """Jobs of lower numbers come first, as far as that does not depend on other jobs."""
+        ...
+
+
+@runtime_checkable
 class TakesReservations(Protocol):
     """A scheduler that promises capacity to jobs with deadlines when they are submitted.
 
@@ -311,6 +323,7 @@ class SchedulerCapabilities:
     """What a scheduler can beside deciding: itself, as one that can, or None."""
 
     plans_runtimes: PlansRuntimes | None
+    orders_queue: OrdersQueue | None
     takes_reservations: TakesReservations | None
     reports_cycles: ReportsCycles | None
     remembers: Remembers | None
@@ -336,6 +349,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
     part: Any = scheduler
     return SchedulerCapabilities(
         plans_runtimes=part if _has(part, _PLANS_RUNTIMES) else None,
+        orders_queue=part if _has(part, _ORDERS_QUEUE) else None,
         takes_reservations=part if _has(part, _TAKES_RESERVATIONS) else None,
         reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
         remembers=part if _has(part, _REMEMBERS) else None,
@@ -375,6 +389,7 @@ class SchedulerOfScheduler:
 
 
 _PLANS_RUNTIMES: Final = ("planned_seconds",)
+_ORDERS_QUEUE: Final = ("place_in_queue", "backfills")
 _TAKES_RESERVATIONS: Final = ("reserve", "release", "take_over")
 _REPORTS_CYCLES: Final = ("last",)
 _REMEMBERS: Final = ("memory", "remember")
@@ -383,6 +398,7 @@ _COMPARES_WITH: Final = ("reference",)
 _IGNORES_TIME: Final = "ignores_time"
 _CAPABILITIES: Final = {
     *_PLANS_RUNTIMES,
+    *_ORDERS_QUEUE,
     *_TAKES_RESERVATIONS,
     *_REPORTS_CYCLES,
     *_REMEMBERS,

@@ -15,6 +15,7 @@ from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
@@ -75,6 +76,8 @@ class QueueScheduler:
     would have done with them.
     """
 
+    backfills = True
+
     def __init__(
         self,
         one_pass: Step,
@@ -126,12 +129,19 @@ class QueueScheduler:
         if self._planned_column is not None:
             seconds = float(summary[self._planned_column])
             return math.inf if math.isnan(seconds) else seconds
+        return self._value(self._compiled.plan.code, pending, float(pending.job.submit_seconds))
+
+    def place_in_queue(self, pending: PendingJob, now: float) -> float:
+        """The value that the queue is ordered by, as if no other job were like this one."""
+        return self._value(self._compiled.queue.code, pending, now)
+
+    def _value(self, code: NDArray[np.float64], pending: PendingJob, now: float) -> float:
+        """What an expression comes to for a job."""
         job, spec = pending.job, self._spec
         spec[SUBMIT] = job.submit_seconds
         spec[CPUS] = job.cpus
         spec[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
-        now = float(job.submit_seconds)
-        return value_of(self._compiled.plan.code, self._stack, spec, summary, now, 1.0)
+        return value_of(code, self._stack, spec, self._summaries.of(pending.prediction), now, 1.0)
 
     def decide(self, view: ClusterView) -> Decision:
         """What to start now in each partition, the reservations, and why the others wait."""

@@ -30,6 +30,8 @@ class InOrderParameters:
 class InOrder(QueueScheduler):
     """Starts jobs in queue order only; a job that does not fit blocks those behind it."""
 
+    backfills = False
+
     def __init__(self, parameters: InOrderParameters) -> None:
         orders = Orders(parameters.queue, age_limit_seconds=parameters.age_limit_seconds)
         super().__init__(in_order_pass, orders, most_reserved=0)

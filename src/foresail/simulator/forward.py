@@ -15,6 +15,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Reservation
+from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
@@ -83,7 +84,9 @@ def simulate_forward(
     return list(driver.run())
 
 
-def draw_runtimes(controller: Controller, count: int, seed: int) -> dict[str, NDArray[np.float64]]:
+def draw_runtimes(
+    pending: Iterable[PendingJob], running: Iterable[RunningJob], now: float, count: int, seed: int
+) -> dict[str, NDArray[np.float64]]:
     """So many possible runtimes (seconds) of each job that waits or runs, as it is believed now.
 
     Those of a running job exceed what it has run for; if its belief leaves none that does, they are
@@ -91,18 +94,18 @@ def draw_runtimes(controller: Controller, count: int, seed: int) -> dict[str, ND
     other jobs there are.
     """
     drawn = {}
-    for pending in controller.pending:
-        job_id = pending.job.job_id
-        drawn[job_id] = pending.prediction.sample(_random_of(job_id, seed), count)
-    for running in controller.running.values():
-        job_id = running.job.job_id
-        elapsed = running.elapsed_seconds(controller.now) / running.slowdown
-        if running.prediction.survival(elapsed) > 0.0:
-            belief = running.prediction.given(elapsed)
+    for each in pending:
+        job_id = each.job.job_id
+        drawn[job_id] = each.prediction.sample(_random_of(job_id, seed), count)
+    for runs in running:
+        job_id = runs.job.job_id
+        elapsed = runs.elapsed_seconds(now) / runs.slowdown
+        if runs.prediction.survival(elapsed) > 0.0:
+            belief = runs.prediction.given(elapsed)
             drawn[job_id] = belief.sample(_random_of(job_id, seed), count)
         else:
-            expected = running.expected_end_seconds - running.start_seconds
-            drawn[job_id] = np.full(count, expected / running.slowdown)
+            expected = runs.expected_end_seconds - runs.start_seconds
+            drawn[job_id] = np.full(count, expected / runs.slowdown)
     return drawn
 
 

@@ -1,0 +1,348 @@
+"""Forecasts: when jobs start and end, by carrying a run on in many drawn futures.
+
+Every future draws the runtimes of all jobs from what is believed of them (of those that run, given
+how long they have), and starts jobs in the order of the scheduler's queue, later ones ahead if they
+delay the first that waits by no planned time (EASY). That is what queue schedulers do, but for
+what changes their order later on: jobs whose turn comes by age, guards, probes. ``docs/concepts/
+forecasts.md`` says how well it fits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.explain.chances import still_running
+from foresail.explain.kernels.forward import Futures, blank_scratch, fill_starts
+from foresail.explain.outlook import Outlook, QueuedJob
+from foresail.model.view import PendingJob, RunningJob
+from foresail.simulator.forward import draw_runtimes
+
+SCENARIOS: Final = 300
+"""Futures that are drawn unless more are asked for."""
+
+LEVELS: Final = (0.1, 0.5, 0.9)
+"""Of the quantiles that are told."""
+
+_HOUR: Final = 3600.0
+_DAY_HOURS: Final = 24
+_LONGEST_HORIZON: Final = 7 * _DAY_HOURS * _HOUR
+_MOST_ARRIVALS: Final = 2_000
+_THREADS: Final = 2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Quantiles at 10, 50 and 90 %; infinite where it is never in so many futures."""
+
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForecast:
+    """What is to be expected of a job that waits; times in seconds on the run's clock.
+
+    Parameters
+    ----------
+    start, end
+        When it starts and ends.
+    never
+        Share of futures in which it does not start.
+    misses
+        Probability that it ends after its deadline; None without one.
+    """
+
+    start: Range
+    end: Range
+    never: float
+    misses: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningForecast:
+    """What is to be expected of a job that runs.
+
+    Parameters
+    ----------
+    end
+        When it ends (seconds on the run's clock).
+    overruns
+        Probability that it needs longer than was requested; None if nothing was.
+    misses
+        Probability that it ends after its deadline; None without one.
+    """
+
+    end: Range
+    overruns: float | None
+    misses: float | None
+
+
+def forecast_waiting(
+    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
+) -> dict[str, WaitingForecast]:
+    """When every job that waits starts and ends, by id.
+
+    Jobs that run into the time they requested are ended there. Futures have arrivals if the
+    outlook has jobs to draw them from: each hour to come is as the same hour of one of the last
+    days was, or as any earlier one while the run is young.
+
+    Parameters
+    ----------
+    outlook
+        How things stand.
+    scenarios
+        Futures to draw.
+    seed
+        Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
+    """
+    return _Drawn(outlook, scenarios, seed).forecasts() if outlook.waiting else {}
+
+
+def forecast_running(running: RunningJob, now: float) -> RunningForecast:
+    """When a job ends that runs, and whether that is later than it should."""
+    job, slowdown = running.job, running.slowdown
+    elapsed = max(running.elapsed_seconds(now), 0.0) / slowdown
+    begin, belief = running.start_seconds, running.prediction
+    if float(belief.survival(elapsed)) > 0.0:
+        left = belief.given(elapsed)
+        ends = [max(now, begin + slowdown * left.quantile(level)) for level in LEVELS]
+    else:
+        ends = [max(now, running.expected_end_seconds)] * len(LEVELS)
+
+    def later_than(time: float | None) -> float | None:
+        return None if time is None else float(still_running(running, np.array([time]), now)[0])
+
+    requested = job.requested_seconds
+    if requested is not None:
+        ends = [min(end, max(now, begin + requested)) for end in ends]
+    return RunningForecast(
+        Range(*ends),
+        later_than(None if requested is None else begin + requested),
+        later_than(job.deadline_seconds),
+    )
+
+
+def suggested_request(pending: PendingJob, risk: float) -> float:
+    """How long to ask for (seconds) so that the job outlives it with this probability at most.
+
+    Raises
+    ------
+    ValueError
+        If the risk is not between 0 and 1.
+    """
+    if not 0.0 < risk < 1.0:
+        raise ValueError(risk)
+    return pending.prediction.quantile(1.0 - risk)
+
+
+class _Drawn:
+    """Futures of an outlook."""
+
+    def __init__(self, outlook: Outlook, scenarios: int, seed: int) -> None:
+        self._outlook = outlook
+        self._waiting, self._running = outlook.waiting, outlook.running
+        self._scenarios = scenarios
+        self._number = {name: number for number, name in enumerate(outlook.cpus)}
+        self._runtimes = draw_runtimes(
+            [each.pending for each in self._waiting], self._running, outlook.now, scenarios, seed
+        )
+        self._random = np.random.default_rng([seed, scenarios])
+        self._lasting = np.stack([self._lasts(each.pending) for each in self._waiting], axis=1)
+
+    def _lasts(self, pending: PendingJob) -> Floats:
+        runtimes = self._runtimes[pending.job.job_id]
+        requested = pending.job.requested_seconds
+        return runtimes if requested is None else np.minimum(runtimes, requested)
+
+    def forecasts(self) -> dict[str, WaitingForecast]:
+        """What becomes of the jobs that wait, by id."""
+        starts = self._starts()
+        ends = starts + self._lasting
+        told = zip(self._waiting, _ranges(starts), _ranges(ends), starts.T, ends.T, strict=True)
+        forecasts = {}
+        for each, start, end, begins, over in told:
+            deadline = each.pending.job.deadline_seconds
+            forecasts[each.pending.job.job_id] = WaitingForecast(
+                start,
+                end,
+                float(np.isinf(begins).mean()),
+                None if deadline is None else float((over > deadline).mean()),
+            )
+        return forecasts
+
+    def _starts(self) -> Floats:
+        """When jobs that wait start; shape (futures, jobs)."""
+        futures = self._futures()
+        count, jobs = futures.widths.shape
+        starts = np.empty((count, jobs))
+        bounds = np.linspace(0, count, _THREADS + 1).astype(int)
+        wanted = len(self._waiting)
+
+        def work(part: int) -> None:
+            scratch = blank_scratch(len(futures.cpus), jobs, len(self._running))
+            fill_starts(futures, int(bounds[part]), int(bounds[part + 1]), wanted, scratch, starts)
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(work, range(_THREADS)))
+        return starts[:, :wanted]
+
+    def _futures(self) -> Futures:
+        outlook, waiting, running = self._outlook, self._waiting, self._running
+        arrivals = _arrivals(outlook, self._number, self._horizon())
+        of_arrivals = [arrivals.one(self._random) for _ in range(self._scenarios)]
+        most = max(len(each) for each in of_arrivals)
+        count, known = self._scenarios, len(waiting)
+        columns = np.zeros((len(_COLUMNS), count, known + most))
+        columns[_READY] = columns[_PLACE] = math.inf
+        columns[_HOME, :, :known] = [self._number[each.partition] for each in waiting]
+        columns[_WIDTH, :, :known] = [each.pending.job.cpus for each in waiting]
+        columns[_PLANNED, :, :known] = [each.pending.planned_seconds for each in waiting]
+        columns[_READY, :, :known] = [each.ready_seconds for each in waiting]
+        columns[_PLACE, :, :known] = [each.place for each in waiting]
+        columns[_RUNTIME, :, :known] = self._lasting
+        for future, each in enumerate(of_arrivals):
+            columns[:, future, known : known + len(each)] = each.T
+        return Futures(
+            now=outlook.now,
+            cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
+            backfills=outlook.backfills,
+            home=columns[_HOME],
+            widths=columns[_WIDTH],
+            planned=columns[_PLANNED],
+            ready=columns[_READY],
+            runtimes=columns[_RUNTIME],
+            order=np.argsort(columns[_PLACE], axis=1, kind="stable"),
+            running_home=np.array(
+                [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
+                dtype=np.int64,
+            ),
+            running_widths=np.array([each.held.cpus for each in running], dtype=np.float64),
+            running_planned=np.array(
+                [each.expected_end_seconds for each in running], dtype=np.float64
+            ),
+            running_ends=self._running_ends(),
+            **_predecessors(waiting, running, known + most),
+        )
+
+    def _running_ends(self) -> Floats:
+        """When jobs end that run; shape (futures, running)."""
+        ends = np.zeros((self._scenarios, len(self._running)))
+        for at, each in enumerate(self._running):
+            lasting = each.slowdown * self._runtimes[each.job.job_id]
+            requested = each.job.requested_seconds
+            if requested is not None:
+                lasting = np.minimum(lasting, requested)
+            ends[:, at] = each.start_seconds + lasting
+        return ends
+
+    def _horizon(self) -> float:
+        """How far ahead arrivals matter (seconds): twice as long as all the work there is takes."""
+        work = sum(
+            float(lasting.mean()) * each.pending.job.cpus
+            for lasting, each in zip(self._lasting.T, self._waiting, strict=True)
+        )
+        ends = self._running_ends().mean(axis=0) if self._running else np.zeros(1)
+        left = max(0.0, float(ends.max()) - self._outlook.now)
+        cpus = max(1.0, sum(self._outlook.cpus.values()))
+        return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * work / cpus)
+
+
+_COLUMNS: Final = ("home", "width", "planned", "ready", "place", "runtime")
+_HOME, _WIDTH, _PLANNED, _READY, _PLACE, _RUNTIME = range(len(_COLUMNS))
+
+
+class _Arrivals:
+    """Jobs to come, drawn in blocks of an hour, or of all there has been while that is shorter.
+
+    Parameters
+    ----------
+    now
+        From when on.
+    blocks
+        The jobs of past blocks as ``_COLUMNS``, the latest block first; ``_READY`` is the time
+        since the block began.
+    block_seconds
+        How long one is.
+    horizon_seconds
+        How far ahead they are drawn.
+    """
+
+    def __init__(
+        self, now: float, blocks: Sequence[Floats], block_seconds: float, horizon_seconds: float
+    ) -> None:
+        self._now = now
+        self._blocks = blocks
+        self._block_seconds = block_seconds
+        self._ahead = math.ceil(horizon_seconds / block_seconds) if blocks else 0
+
+    def one(self, random: np.random.Generator) -> Floats:
+        """The arrivals of one future, shape (jobs, columns)."""
+        parts = [np.zeros((0, len(_COLUMNS)))]
+        for ahead in range(self._ahead):
+            alike = range(_DAY_HOURS - 1 - ahead % _DAY_HOURS, len(self._blocks), _DAY_HOURS)
+            past = alike if alike and self._block_seconds == _HOUR else range(len(self._blocks))
+            drawn = self._blocks[past[int(random.integers(len(past)))]].copy()
+            drawn[:, _READY] += self._now + ahead * self._block_seconds
+            parts.append(drawn)
+        return np.concatenate(parts)[:_MOST_ARRIVALS]
+
+
+def _arrivals(outlook: Outlook, number_of: Mapping[str, int], horizon_seconds: float) -> _Arrivals:
+    past_seconds = outlook.now - outlook.begin_seconds
+    if not outlook.recent or past_seconds <= 0.0:
+        return _Arrivals(outlook.now, (), _HOUR, 0.0)
+    block = min(_HOUR, past_seconds)
+    blocks: list[list[tuple[float, ...]]] = [[] for _ in range(math.floor(past_seconds / block))]
+    for each in outlook.recent:
+        ago = outlook.now - each.submit_seconds
+        number = math.ceil(ago / block) - 1
+        if 0 <= number < len(blocks):
+            since = (number + 1) * block - ago
+            blocks[number].append(
+                (
+                    number_of[each.partition],
+                    each.cpus,
+                    each.planned_seconds,
+                    since,
+                    each.place,
+                    each.runtime_seconds,
+                )
+            )
+    return _Arrivals(
+        outlook.now,
+        [np.array(rows).reshape(-1, len(_COLUMNS)) for rows in blocks],
+        block,
+        horizon_seconds,
+    )
+
+
+def _predecessors(
+    waiting: Sequence[QueuedJob], running: Sequence[RunningJob], jobs: int
+) -> dict[str, NDArray[np.int64]]:
+    """Which jobs each one waits for, of those that are not done with."""
+    number = {each.pending.job.job_id: at for at, each in enumerate(waiting)}
+    number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))
+    before = [
+        [number[job_id] for job_id in each.pending.job.after if job_id in number]
+        for each in waiting
+    ]
+    counts = np.zeros(jobs + 1, np.int64)
+    counts[1 : len(before) + 1] = [len(each) for each in before]
+    flat = [each for several in before for each in several]
+    return {"first_before": np.cumsum(counts), "before": np.array(flat, np.int64)}
+
+
+def _ranges(times: Floats) -> list[Range]:
+    """Quantiles of each column; of an observed value, so that the infinite ones are none."""
+    quantiles = np.quantile(times, LEVELS, axis=0, method="inverted_cdf")
+    return [Range(*column) for column in quantiles.T.tolist()]

@@ -1,0 +1,251 @@
+"""List scheduling with backfilling, carried on from a moment in many drawn futures at once."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.compile import part, unlocked_kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_FREE, _BLOCKED, _SHADOW, _EXTRA = range(4)
+_PARTITION_COLUMNS = 4
+
+
+class Futures(NamedTuple):
+    """What is known at a moment, and what is drawn of its futures.
+
+    There are ``cpus[p]`` to use in partition p, of which what runs holds some; job i is for
+    partition ``home[f, i]``. In each future f jobs are tried in its row of ``order``. Job i
+    asks for ``widths[f, i]`` cpus from ``ready[f, i]`` on (seconds), runs for ``runtimes[f,
+    i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
+    ``before[first_before[i] : first_before[i + 1]]``; those that run already are counted behind
+    the jobs. These hold ``running_widths`` of ``running_home`` until ``running_ends[f]``, and
+    are planned to end at ``running_planned``.
+    """
+
+    now: float
+    cpus: Floats
+    backfills: bool
+    home: Floats
+    widths: Floats
+    planned: Floats
+    ready: Floats
+    runtimes: Floats
+    order: Integers
+    first_before: Integers
+    before: Integers
+    running_home: Integers
+    running_widths: Floats
+    running_planned: Floats
+    running_ends: Floats
+
+
+class Scratch(NamedTuple):
+    """What a call works on: rows for jobs and those that run, as ``blank_scratch`` makes them."""
+
+    ends: Floats
+    line: Integers
+    heap_times: Floats
+    heap_jobs: Integers
+    planned_ends: Floats
+    planned_widths: Floats
+    planned_jobs: Integers
+    planned_home: Integers
+    by_partition: Floats
+
+
+def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
+    """Room for a call of ``fill_starts``."""
+    times, numbers = np.empty((4, jobs + running)), np.empty((4, jobs + running), np.int64)
+    return Scratch(
+        times[0],
+        numbers[0],
+        times[1],
+        numbers[1],
+        times[2],
+        times[3],
+        numbers[2],
+        numbers[3],
+        np.empty((_PARTITION_COLUMNS, partitions)),
+    )
+
+
+@part
+def _push(times: Floats, jobs: Integers, count: int, time: float, job: int) -> int:
+    """Put a job into a heap by its time; returns how many are in it then."""
+    at = count
+    while at and times[(at - 1) // 2] > time:
+        times[at], jobs[at] = times[(at - 1) // 2], jobs[(at - 1) // 2]
+        at = (at - 1) // 2
+    times[at], jobs[at] = time, job
+    return count + 1
+
+
+@part
+def _pop(times: Floats, jobs: Integers, count: int) -> int:
+    """Take the first out of a heap; returns how many are in it then."""
+    count -= 1
+    time, job = times[count], jobs[count]
+    at = 0
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and times[child + 1] < times[child]:
+            child += 1
+        if times[child] >= time:
+            break
+        times[at], jobs[at] = times[child], jobs[child]
+        at = child
+    times[at], jobs[at] = time, job
+    return count
+
+
+@part
+def _plan(scratch: Scratch, held: int, end: float, width: float, job: int, home: int) -> int:
+    """Note when a job is planned to end, in order; returns of how many that is known."""
+    ends, widths = scratch.planned_ends, scratch.planned_widths
+    jobs, homes = scratch.planned_jobs, scratch.planned_home
+    at = held
+    while at and ends[at - 1] > end:
+        ends[at], widths[at] = ends[at - 1], widths[at - 1]
+        jobs[at], homes[at] = jobs[at - 1], homes[at - 1]
+        at -= 1
+    ends[at], widths[at], jobs[at], homes[at] = end, width, job, home
+    return held + 1
+
+
+@part
+def _unplan(scratch: Scratch, held: int, job: int) -> int:
+    """Forget a job that has ended; returns of how many an end is planned."""
+    ends, widths = scratch.planned_ends, scratch.planned_widths
+    jobs, homes = scratch.planned_jobs, scratch.planned_home
+    at = 0
+    while jobs[at] != job:
+        at += 1
+    for place in range(at, held - 1):
+        ends[place], widths[place] = ends[place + 1], widths[place + 1]
+        jobs[place], homes[place] = jobs[place + 1], homes[place + 1]
+    return held - 1
+
+
+@part
+def _shadow(
+    scratch: Scratch, held: int, free: float, width: float, home: int
+) -> tuple[float, float]:
+    """When so many cpus of a partition should be free, and how many more then are."""
+    ends, widths, homes = scratch.planned_ends, scratch.planned_widths, scratch.planned_home
+    at = 0
+    while at < held:
+        end = ends[at]
+        while at < held and ends[at] == end:
+            if homes[at] == home:
+                free += widths[at]
+            at += 1
+        if free >= width:
+            return end, free - width
+    return math.inf, 0.0
+
+
+@unlocked_kernel
+def fill_starts(
+    futures: Futures, first: int, last: int, wanted: int, scratch: Scratch, starts: Floats
+) -> None:
+    """Find when jobs start in the futures from ``first`` to before ``last``.
+
+    Parameters
+    ----------
+    futures
+        What is known and drawn.
+    first, last
+        Which of them.
+    wanted
+        Only of the first so many jobs the start is asked for; it is over once these have started.
+    scratch
+        Is worked on.
+    starts
+        Is given the starts (seconds, infinite for never), shape (futures, jobs).
+    """
+    jobs = futures.widths.shape[1]
+    ends, line = scratch.ends, scratch.line
+    heap_time, heap_job = scratch.heap_times, scratch.heap_jobs
+    free, blocked = scratch.by_partition[_FREE], scratch.by_partition[_BLOCKED]
+    shadow, extra = scratch.by_partition[_SHADOW], scratch.by_partition[_EXTRA]
+    for future in range(first, last):
+        ready, runtimes = futures.ready[future], futures.runtimes[future]
+        widths, planned = futures.widths[future], futures.planned[future]
+        homes = futures.home[future]
+        starts[future] = math.inf
+        ends[:jobs] = math.inf
+        for home in range(futures.cpus.shape[0]):
+            free[home] = futures.cpus[home]
+        count = held = 0
+        for each in range(futures.running_widths.shape[0]):
+            end = max(futures.running_ends[future, each], futures.now)
+            ends[jobs + each] = end
+            width, home = futures.running_widths[each], futures.running_home[each]
+            free[home] -= width
+            count = _push(heap_time, heap_job, count, end, jobs + each)
+            plan = max(futures.running_planned[each], futures.now)
+            held = _plan(scratch, held, plan, width, jobs + each, home)
+        waiting = left = 0
+        for place in range(jobs):
+            job = futures.order[future, place]
+            if ready[job] < math.inf and widths[job] <= futures.cpus[int(homes[job])]:
+                line[waiting] = job
+                waiting += 1
+                left += job < wanted
+        now = futures.now
+        while left:
+            soonest = math.inf
+            kept = 0
+            blocked[:] = 0.0
+            shadow[:] = math.inf
+            for place in range(waiting):
+                job = line[place]
+                line[kept] = job
+                kept += 1
+                home = int(homes[job])
+                if blocked[home] and (free[home] <= 0.0 or not futures.backfills):
+                    if ready[job] > now:
+                        soonest = min(soonest, ready[job])
+                    continue
+                since = ready[job]
+                for at in range(futures.first_before[job], futures.first_before[job + 1]):
+                    since = max(since, ends[futures.before[at]])
+                if since > now:
+                    soonest = min(soonest, since)
+                    continue
+                width = widths[job]
+                late = now + planned[job] > shadow[home]
+                if width > free[home] or (blocked[home] and late and width > extra[home]):
+                    if not blocked[home]:
+                        blocked[home] = 1.0
+                        shadow[home], extra[home] = _shadow(scratch, held, free[home], width, home)
+                    continue
+                if blocked[home] and late:
+                    extra[home] -= width
+                free[home] -= width
+                starts[future, job] = now
+                ends[job] = now + runtimes[job]
+                left -= job < wanted
+                kept -= 1
+                count = _push(heap_time, heap_job, count, ends[job], job)
+                held = _plan(scratch, held, now + planned[job], width, job, home)
+            waiting = kept
+            soonest = min(soonest, heap_time[0] if count else math.inf)
+            if soonest == math.inf:
+                break
+            now = max(now, soonest)
+            while count and heap_time[0] <= now:
+                job = heap_job[0]
+                count = _pop(heap_time, heap_job, count)
+                if job < jobs:
+                    free[int(homes[job])] += widths[job]
+                else:
+                    free[futures.running_home[job - jobs]] += futures.running_widths[job - jobs]
+                held = _unplan(scratch, held, job)

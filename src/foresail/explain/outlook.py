@@ -1,0 +1,176 @@
+"""The outlook: what jobs wait and run, and in which order they would start, to forecast from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from foresail.control.loop import Controller
+from foresail.model.job import Job
+from foresail.model.view import PendingJob, RunningJob
+from foresail.record.beliefs import belief_of
+from foresail.record.jobs_fold import EndedAttempt, JobsFold
+
+MOST_RECENT: Final = 2_000
+"""Of how many of the latest jobs arrivals are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits.
+
+    Parameters
+    ----------
+    pending
+        With what is believed of it now.
+    partition
+        Where it would run.
+    place
+        Jobs of lower numbers are tried first.
+    ready_seconds
+        When it may start at the earliest; infinite for one that is held.
+    """
+
+    pending: PendingJob
+    partition: str
+    place: float
+    ready_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecentJob:
+    """A job that has ended: what came, and may come again.
+
+    ``place`` is what it would be if it were submitted now.
+    """
+
+    submit_seconds: float
+    cpus: float
+    partition: str
+    runtime_seconds: float
+    planned_seconds: float
+    place: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How a run stands at a moment, as far as it tells on what follows; never changes.
+
+    Parameters
+    ----------
+    now
+        The moment (seconds on the run's clock).
+    begin_seconds
+        When the run began.
+    cpus
+        What can be used, by partition; what runs holds some of it.
+    backfills
+        Whether jobs may overtake if the first that waits is not delayed.
+    running, waiting
+        All jobs, in order of start and of arrival.
+    recent
+        Jobs of which arrivals are drawn, in order of submission.
+    """
+
+    now: float
+    begin_seconds: float
+    cpus: Mapping[str, float]
+    backfills: bool
+    running: tuple[RunningJob, ...]
+    waiting: tuple[QueuedJob, ...]
+    recent: tuple[RecentJob, ...] = ()
+
+    @property
+    def waiting_jobs(self) -> dict[str, QueuedJob]:
+        """Jobs that wait, by id."""
+        return {each.pending.job.job_id: each for each in self.waiting}
+
+
+def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
+    """How a controller stands, and as if it had been given other jobs.
+
+    Parameters
+    ----------
+    controller
+        Is only looked at; its predictor is asked about the other jobs, from which it learns
+        nothing.
+    others
+        Jobs that are not submitted. One with the id of a job that waits takes its place. Each may
+        start from its submission on, or from now on if that is later.
+    """
+    state = controller.state
+    free = controller.state.capacity.free_by_partition()
+    cpus = {name: room.cpus for name, room in free.items()}
+    running = tuple(state.running_roster.in_order())
+    for each in running:
+        for name, _ in each.placement.tasks_by_partition[:1]:
+            cpus[name] += each.held.cpus
+    instead = {job.job_id: job for job in others}
+    waiting = []
+    for pending in controller.pending:
+        job_id = pending.job.job_id
+        if job_id in instead:
+            asked = controller.as_if_submitted(instead.pop(job_id))
+            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival)))
+        else:
+            waiting.append(_queued(controller, pending))
+    waiting += [_queued(controller, controller.as_if_submitted(job)) for job in instead.values()]
+    backfills = True
+    if controller.orders_queue is not None:
+        backfills = controller.orders_queue.backfills
+    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting))
+
+
+def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobsFold) -> Outlook:
+    """The same, with the latest jobs that have ended, of which arrivals are drawn."""
+    latest = sorted(jobs.past[-MOST_RECENT:], key=_submitted)
+    first: dict[str, EndedAttempt] = {each.job.job_id: each for each in latest}
+    recent = tuple(_recent(controller, each) for each in first.values() if each.job.cpus)
+    begin = min((job.submit_seconds for job in jobs.submitted.values()), default=outlook.now)
+    return replace(outlook, begin_seconds=begin, recent=recent)
+
+
+def _submitted(attempt: EndedAttempt) -> float:
+    return attempt.job.submit_seconds
+
+
+def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
+    job = replace(attempt.job, submit_seconds=controller.now)
+    belief = belief_of(attempt.belief)
+    planned = attempt.belief.planned_seconds
+    pending = PendingJob(job, controller.state.submissions, belief, planned)
+    return RecentJob(
+        submit_seconds=attempt.job.submit_seconds,
+        cpus=job.cpus,
+        partition=_partition(controller, job),
+        runtime_seconds=attempt.outcome.runtime_seconds,
+        planned_seconds=planned,
+        place=_place(controller, pending),
+    )
+
+
+def _queued(controller: Controller, pending: PendingJob) -> QueuedJob:
+    job = pending.job
+    held = job.job_id in controller.state.held
+    return QueuedJob(
+        pending,
+        _partition(controller, job),
+        _place(controller, pending),
+        math.inf if held else max(job.submit_seconds, controller.now),
+    )
+
+
+def _partition(controller: Controller, job: Job) -> str:
+    names = [each.name for each in controller.cluster.partitions]
+    return job.partition if job.partition in names else names[0]
+
+
+def _place(controller: Controller, pending: PendingJob) -> float:
+    """By the scheduler's own order, else by its plan, else by arrival."""
+    orders = controller.orders_queue
+    if orders is not None:
+        return orders.place_in_queue(pending, controller.now)
+    planned = controller.plan.get(pending.job.job_id)
+    return controller.now + 1e9 + pending.arrival if planned is None else planned

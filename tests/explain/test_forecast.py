@@ -1,0 +1,209 @@
+"""Forecasts: the compiled futures are those of the event engine, and say what they should."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.distributions.point import Point
+from foresail.distributions.uniform import Uniform
+from foresail.explain.forecast import (
+    Range,
+    forecast_running,
+    forecast_waiting,
+    suggested_request,
+)
+from foresail.explain.outlook import outlook_of, with_arrivals
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.event import Ended, Held, Submitted
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.model.resources import Resources
+from foresail.model.value import DeadlineValue
+from foresail.record.jobs_fold import JobsFold
+from foresail.simulator.forward import draw_runtimes, simulate_forward
+from toys import Requested
+
+
+class UpToRequested(Requested):
+    """Believes that a job needs anything up to what it asks for."""
+
+    def predict(self, job, now):
+        return Uniform(0.1 * job.requested_seconds, job.requested_seconds)
+
+
+class Folding:
+    """A log that is folded as it is written."""
+
+    def __init__(self):
+        self.fold = JobsFold()
+        self.append = self.fold.take
+
+    def commit(self):
+        """It is all there already."""
+
+
+def standing(scheduler, events, *, now=0.0, cluster=None, predictor=None, log=None):
+    build, _, correction = parse_policy(f"{scheduler},requested,requested").build()
+    controller = Controller(
+        cluster or Cluster.of_processors(8),
+        build,
+        predictor or UpToRequested(),
+        correction,
+        log=log,
+    )
+    controller.step(0.0, events)
+    if now:
+        controller.step(now, [])
+    return controller
+
+
+def jobs(seed, count, after=0.2, partitions=(None,)):
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        job = Job.gang(
+            f"j{number}",
+            0.0,
+            int(random.integers(1, 9)),
+            float(random.integers(10, 200)),
+            "ann",
+        )
+        before = int(random.integers(max(1, number)))
+        waits = (f"j{before}",) if number and random.random() < after else ()
+        partition = partitions[random.integers(len(partitions))]
+        yield Submitted(0.0, replace(job, after=waits, partition=partition))
+
+
+def simulated(controller, scheduler, seed):
+    """When jobs start in the one future of a seed, by the event engine and the policy itself."""
+    build, _, correction = parse_policy(f"{scheduler},requested,requested").build()
+    running = controller.running.values()
+    drawn = draw_runtimes(controller.pending, running, controller.now, 1, seed)
+    fork = controller.fork(build, copy.deepcopy(controller.predictor), correction)
+    runtimes = {job_id: float(values[0]) for job_id, values in drawn.items()}
+    outcomes = simulate_forward(fork, runtimes)
+    return {each.job_id: each.start_seconds for each in outcomes}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "scheduler", ["easy(plan=requested)", "easy(queue=requested,plan=requested)", "in_order"]
+)
+@pytest.mark.parametrize("partitions", [(None,), ("a", "b", None)])
+def test_a_future_is_what_the_event_engine_makes_of_its_runtimes(scheduler, seed, partitions):
+    """Gangs, dependencies, jobs that run already, partitions of their own."""
+    names = [name for name in partitions if name] or ["all"]
+    cluster = Cluster(tuple(Partition(name, Resources(cpus=8.0)) for name in names))
+    controller = standing(scheduler, jobs(seed, 60, 0.2, partitions), now=3.0, cluster=cluster)
+    assert len(controller.running) > 0
+    expected = simulated(controller, scheduler, seed)
+    found = forecast_waiting(outlook_of(controller), scenarios=1, seed=seed)
+    assert set(found) == {each.job.job_id for each in controller.pending}
+    for job_id, forecast in found.items():
+        assert forecast.start.median == pytest.approx(expected[job_id])
+
+
+def test_two_jobs_drawn_by_hand():
+    """One runs for 10 s to 100 s more or less; one waits for it, one for both."""
+    events = [Submitted(0.0, Job.gang(name, 0.0, 8, 100.0, "ann")) for name in "abc"]
+    found = forecast_waiting(outlook_of(standing("easy", events)), scenarios=4_000)
+    assert found["b"].start.low == pytest.approx(19.0, abs=3.0)
+    assert found["b"].start.median == pytest.approx(55.0, abs=3.0)
+    assert found["b"].start.high == pytest.approx(91.0, abs=3.0)
+    assert found["c"].start.median == pytest.approx(110.0, abs=4.0)
+    assert found["c"].end.median == pytest.approx(165.0, abs=5.0)
+
+
+def test_what_is_held_or_too_wide_never_starts():
+    events = [
+        Submitted(0.0, Job.gang("wide", 0.0, 9, 10.0, "ann")),
+        Submitted(0.0, Job.gang("held", 0.0, 1, 10.0, "ann")),
+        Held(0.0, "held"),
+    ]
+    found = forecast_waiting(outlook_of(standing("easy", events)), scenarios=5)
+    never = Range(math.inf, math.inf, math.inf)
+    assert [each.start for each in found.values()] == [never, never]
+    assert [each.never for each in found.values()] == [1.0, 1.0]
+
+
+def test_a_deadline_is_missed_as_often_as_its_job_ends_later():
+    due = DeadlineValue(deadline_seconds=100.0)
+    job = replace(Job.gang("b", 0.0, 8, 100.0, "ann"), value=due)
+    events = [Submitted(0.0, Job.gang("a", 0.0, 8, 100.0, "ann")), Submitted(0.0, job)]
+    found = forecast_waiting(outlook_of(standing("easy", events)), scenarios=8_000)["b"]
+    # the sum of two runtimes, each even between 10 s and 100 s
+    assert found.misses == pytest.approx(1.0 - 0.5 * (80.0 / 90.0) ** 2, abs=0.02)
+
+
+def test_what_if_it_asked_for_less_and_what_if_it_came_later():
+    """The changed job takes the place of the one that waits; another one is beside it."""
+    wide = Job.gang("wide", 0.0, 8, 200.0, "ann")
+    events = [
+        Submitted(0.0, Job.gang("runs", 0.0, 4, 100.0, "ann")),
+        Submitted(0.0, wide),
+    ]
+    controller = standing("easy(plan=requested)", events)
+    before = forecast_waiting(outlook_of(controller))["wide"]
+    narrow = outlook_of(controller, [Job.gang("wide", 0.0, 4, 200.0, "ann")])
+    assert forecast_waiting(narrow)["wide"].start.high == 0.0 < before.start.low
+    later = outlook_of(controller, [Job.gang("other", 500.0, 1, 20.0, "ann")])
+    found = forecast_waiting(later)
+    assert found["other"].start.low == 500.0
+    assert found["wide"] == before
+    assert {each.job.job_id for each in controller.pending} == {"wide"}
+
+
+def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
+    """A steady stream of short jobs, each of which goes first under this order."""
+    log = Folding()
+    controller = standing("easy(queue=requested,plan=requested)", [], log=log)
+    for number in range(400):
+        now = 50.0 * number
+        job = Job.gang(f"s{number}", now, 8, 40.0, "ann")
+        controller.step(now, [Submitted(now, job)])
+        controller.step(now + 40.0, [Ended(now + 40.0, Outcome(job.job_id, now, now + 40.0))])
+    controller.step(19_999.0, [Submitted(19_999.0, Job.gang("r", 19_999.0, 8, 60.0, "ann"))])
+    long = Job.gang("long", 19_999.5, 8, 4_000.0, "ann")
+    controller.step(19_999.5, [Submitted(19_999.5, long)])
+    alone = forecast_waiting(outlook_of(controller))["long"]
+    crowd = with_arrivals(outlook_of(controller), controller, log.fold)
+    assert len(crowd.recent) == 400
+    crowded = forecast_waiting(crowd)["long"]
+    assert crowded.start.median >= alone.start.median
+    assert crowded.start.high > alone.start.high
+
+
+def test_how_a_running_job_goes_on():
+    """Half of what was believed is over: the rest is even; it may be ended where it asked to."""
+    job = replace(Job.gang("a", 0.0, 1, 80.0, "ann"), value=DeadlineValue(deadline_seconds=90.0))
+    controller = standing("easy", [Submitted(0.0, job)], predictor=Even())
+    (running,) = controller.running.values()
+    found = forecast_running(running, 50.0)
+    assert found.end.median == pytest.approx(75.0)
+    assert found.end.high == pytest.approx(80.0)
+    assert found.overruns == pytest.approx(0.4)
+    assert found.misses == pytest.approx(0.2, abs=0.01)
+    late = forecast_running(running, 200.0)
+    assert late.end.low >= 200.0
+
+
+class Even(Requested):
+    def predict(self, job, now):
+        return Uniform(0.0, 100.0)
+
+
+def test_a_request_is_suggested_that_is_outlived_as_rarely_as_asked():
+    controller = standing("easy", [Submitted(0.0, Job.gang("a", 0.0, 9, 80.0, "ann"))])
+    (pending,) = controller.pending
+    asked = suggested_request(replace(pending, prediction=Uniform(0.0, 100.0)), 0.05)
+    assert asked == pytest.approx(95.0)
+    assert suggested_request(replace(pending, prediction=Point(7.0)), 0.5) == 7.0
+    for risk in (0.0, 1.0, math.nan):
+        with pytest.raises(ValueError, match=str(risk)):
+            suggested_request(pending, risk)
