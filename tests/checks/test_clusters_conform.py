@@ -15,7 +15,7 @@ from foresail.checks import clusters
 from foresail.checks.clusters import RULES, check_adapter, check_cluster
 from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.live import adapters
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model import registry
 from foresail.model.adapter import Capabilities

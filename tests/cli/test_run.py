@@ -14,7 +14,7 @@ from foresail.cli.main import main
 from foresail.cli.run_progress import picture, remaining_seconds
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.record.jobs_fold import JobsFold

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from foresail.distributions.point import Point
 from foresail.live import run_log
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.live.session import SessionResult
 from foresail.model.decision import Decision, Placement, Start

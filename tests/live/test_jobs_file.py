@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.live.jobs_file import CommandJob, InvalidJobs, JobLines, read_jobs
+from foresail.live.command_job import CommandJob
+from foresail.live.jobs_file import InvalidJobs, JobLines, read_jobs
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError, InputError
 from foresail.strl.own_requests import RequestPlaces

@@ -7,7 +7,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.live.twin import differences
 from foresail.model.value import DeadlineValue
 from foresail.record.log_text import read_log

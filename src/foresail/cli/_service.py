@@ -62,13 +62,17 @@ def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
     start = (forecast or {}).get("start")
     if not start:
         return ""
-    low, median, high = (max(0.0, start[key] - now) for key in ("p10", "p50", "p90"))
-    if high < 1.0:
+    low, median, high = (start[key] for key in ("p10", "p50", "p90"))
+    if median is None:
+        return "at no known time"
+    if high is not None and high - now < 1.0:
         return "now"
-    return f"{duration(median)} ({duration(low)} to {duration(high)})"
+    latest = "never" if high is None else duration(max(0.0, high - now))
+    soonest, likely = (duration(max(0.0, each - now)) for each in (low, median))
+    return f"{likely} ({soonest} to {latest})"
 
 
 def why(job: Mapping[str, Any]) -> str:
     """Why a job waits, or ended as it did."""
     reason = job.get("reason") or {}
-    return str(reason.get("words") or job.get("because") or "")
+    return str(reason.get("sentence") or job.get("because") or "")

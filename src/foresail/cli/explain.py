@@ -1,7 +1,8 @@
-"""``foresail explain``: a moment of a run, or the story of one of its jobs, from its event log."""
+"""``foresail explain``: a moment of a run, or the story of a job, by an event log or a service."""
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _MOST_ROWS: Final = 30
+_JOB_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 
 @app.command()
 def explain(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or its event log.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN | JOB",
+            help="Folder of a run, or its event log; or a job of the service, by its id.",
+        ),
+    ],
     job_id: Annotated[
         str | None, typer.Argument(metavar="[JOB]", help="Id of a job: what happened to it.")
     ] = None,
@@ -50,6 +58,12 @@ def explain(
     ] = False,
 ) -> None:
     """The plan at one moment of a run, what happened to one job, or a shared node's use."""
+    if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
+        _require_alone(
+            str(run), {"--at": at, "--node": node, "--output": output, "--png": png or None}
+        )
+        _tell_of_service(str(run))
+        return
     log = moments.log_of(run)
     if job_id is not None:
         _require_alone(
@@ -87,6 +101,21 @@ def _tell(log: Path, job_id: str) -> None:
     width = max(len(line.when) for line in told.lines)
     for line in told.lines:
         typer.echo(f"{line.when:>{width}}  {line.sentence}")
+
+
+def _tell_of_service(job_id: str) -> None:
+    """A job's story, with the service's clock, and why it waits if it does."""
+    import time
+
+    from foresail.cli._service import connected, why
+
+    with connected() as client:
+        lines, job = client.story(job_id)["lines"], client.job(job_id)
+    for line in lines:
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line["unix_seconds"]))
+        typer.echo(f"{clock}  {line['sentence']}")
+    if job["state"] in ("pending", "held") and why(job):
+        typer.echo(f"{'now':>19}  {why(job)}")
 
 
 def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:

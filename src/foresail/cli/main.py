@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "logs": "What a job of the service has written.",
     "wait": "Until jobs of the service are done with.",
     "cancel": "Withdraw waiting jobs of the service, or stop running ones.",
+    "forecast": "When a job of the service will start and end, and what if.",
     "hold": "Keep waiting jobs of the service from starting.",
     "release": "Let held jobs of the service start.",
     "nodes": "The nodes of the service; take one out of use and back.",

@@ -53,8 +53,11 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
             yield f"{name}", f"{clock}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})"
     belief = job.get("belief")
     if belief:
-        low, median, high = (duration(belief[key]) for key in ("p10", "p50", "p90"))
-        yield "runs for", f"{median} ({low} to {high}, nine in ten times less)"
+        low, median, high = (
+            "no known time" if belief[key] is None else duration(belief[key])
+            for key in ("p10", "p50", "p90")
+        )
+        yield "runs for", f"{median} ({low} to {high})"
     for name in ("places", "exit_code", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name.replace("_", " "), str(job[name])

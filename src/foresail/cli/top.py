@@ -71,10 +71,10 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
 
 
 def _heading(cluster: Mapping[str, Any]) -> str:
-    counts = cluster["jobs"]
+    counts, used = cluster["jobs_by_state"], cluster["cpus"] - cluster["free_cpus"]
     return (
         f"{cluster['policy']}\n"
-        f"cpus {cluster['used_cpus']:g} of {cluster['cpus']:g} in use, "
+        f"cpus {max(0.0, used):g} of {cluster['cpus']:g} in use, "
         f"{counts.get('running', 0)} running, {counts.get('pending', 0)} waiting, "
         f"{counts.get('held', 0)} held"
     )

@@ -155,9 +155,10 @@ class ServiceClient:
         """What has happened to a job, in sentences."""
         return self._ask("GET", f"/v1/jobs/{quote(job_id)}/story")
 
-    def forecast(self, job_id: str) -> Answer:
-        """When a job will start and end, by the odds."""
-        return self._ask("GET", f"/v1/jobs/{quote(job_id)}/forecast")
+    def forecast(self, job_id: str, *, arrivals: bool = False) -> Answer:
+        """When a job will start and end, by the odds; with jobs to come, if that is asked."""
+        path = f"/v1/jobs/{quote(job_id)}/forecast"
+        return self._ask("GET", path, params={"arrivals": arrivals})
 
     def what_if(self, asked: Mapping[str, Any]) -> Answer:
         """What would be if a job asked for something else, or were submitted."""

@@ -33,6 +33,9 @@ LEVELS: Final = (0.1, 0.5, 0.9)
 _HOUR: Final = 3600.0
 _DAY_HOURS: Final = 24
 _LONGEST_HORIZON: Final = 7 * _DAY_HOURS * _HOUR
+_FURTHEST: Final = 10.0
+"""Arrivals are drawn for so many times as long as there have been any."""
+
 _MOST_ARRIVALS: Final = 2_000
 _THREADS: Final = 2
 
@@ -302,6 +305,7 @@ def _arrivals(outlook: Outlook, number_of: Mapping[str, int], horizon_seconds: f
     if not outlook.recent or past_seconds <= 0.0:
         return _Arrivals(outlook.now, (), _HOUR, 0.0)
     block = min(_HOUR, past_seconds)
+    horizon_seconds = min(horizon_seconds, _FURTHEST * past_seconds)
     blocks: list[list[tuple[float, ...]]] = [[] for _ in range(math.floor(past_seconds / block))]
     for each in outlook.recent:
         ago = outlook.now - each.submit_seconds

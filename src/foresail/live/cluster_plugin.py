@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
 
 

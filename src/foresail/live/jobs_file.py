@@ -3,117 +3,23 @@
 from __future__ import annotations
 
 import getpass
-import json
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
-from types import MappingProxyType
 from typing import Any, Final
 
-from foresail.model.cluster import Cluster
+from foresail.live.command_job import CommandJob
+from foresail.live.job_fields import JOB_FIELDS
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
 from foresail.strl.own_requests import RequestPlaces, own_options
-from foresail.traces.durations import DURATION_FORMS, parse_duration
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-_NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TABLE: Final = re.compile(r"^\s*\[\[\s*job\s*\]\]", re.MULTILINE)
 FILE_SUFFIXES: Final = (".toml", ".csv", ".jsonl", ".ndjson")
 """Suffixes of jobs files."""
 _SUFFIXES: Final = ".toml, .csv, .jsonl or .ndjson"
-
-
-@dataclass(frozen=True, slots=True)
-class CommandJob:
-    """One command to run, and what is asked for it.
-
-    Parameters
-    ----------
-    job_id
-        Unique within a run: the name where one was given, ``job-3`` by position otherwise.
-    name
-        What runs of the same job have in common from one day to the next: the name given, or the
-        program that the command starts.
-    command
-        A string is run by ``sh -c``; a sequence is run directly.
-    cpus
-        Cpus the command holds while it runs.
-    requested_seconds
-        It is ended when it has run for so long.
-    after
-        Ids of the jobs that must have completed before.
-    environment
-        Variables set on top of the runner's own environment.
-    directory
-        Absolute path of its working directory.
-    strl
-        Request of its own: when it may start, and what that is worth; None if it has none.
-    """
-
-    job_id: str
-    name: str
-    command: str | tuple[str, ...]
-    directory: str
-    cpus: int = 1
-    requested_seconds: float | None = None
-    after: tuple[str, ...] = ()
-    user: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    strl: str | None = None
-
-    @property
-    def arguments(self) -> list[str]:
-        """What is executed, as a list."""
-        if isinstance(self.command, str):
-            return ["/bin/sh", "-c", self.command]
-        return list(self.command)
-
-    @property
-    def text(self) -> str:
-        """The command on one line, for people."""
-        return self.command if isinstance(self.command, str) else shlex.join(self.command)
-
-    def specification(self, submit_seconds: float) -> Job:
-        """The job as schedulers and predictors know it: a gang of one-cpu tasks.
-
-        Predictors tell jobs apart by user. On one's own machine all are the same user's and it is
-        the name that says which are alike, so that both together are the user here.
-        """
-        return Job(
-            job_id=self.job_id,
-            submit_seconds=submit_seconds,
-            stages=(Stage(tasks=self.cpus, request=Resources(cpus=1.0)),),
-            requested_seconds=self.requested_seconds,
-            user=f"{self.user}/{self.name}",
-            name=self.name,
-            after=self.after,
-            options=()
-            if self.strl is None
-            else own_options(
-                self.strl, self.cpus, RequestPlaces.of(Cluster.of_processors(self.cpus))
-            ),
-        )
-
-    def to_json(self) -> str:
-        """One line that ``from_json`` reads back."""
-        return json.dumps({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
-
-    @classmethod
-    def from_json(cls, line: str) -> CommandJob:
-        """The job of a line written by ``to_json``."""
-        stored = json.loads(line)
-        if not isinstance(stored["command"], str):
-            stored["command"] = tuple(stored["command"])
-        stored["after"] = tuple(stored["after"])
-        return cls(**stored)
 
 
 class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
@@ -242,12 +148,18 @@ class JobLines:
             raise InvalidJobs(
                 [self._problem("no such directory", line, "directory", str(directory))]
             )
+        memory = found.get("memory")
         return CommandJob(
             job_id=job_id,
             name=found.get("name") or _program(found["command"]),
             command=found["command"],
             directory=str(directory),
-            cpus=found.get("cpus", 1),
+            cpus=found.get("tasks", 1) * found.get("cpus", 1),
+            tasks=found.get("tasks", 1),
+            memory_bytes=None if memory is None else found.get("tasks", 1) * memory,
+            deadline_seconds=found.get("deadline"),
+            decay_seconds=found.get("decay"),
+            worth=found.get("worth", 1.0),
             requested_seconds=found.get("requested_time"),
             after=found.get("after", ()),
             user=found.get("user") or getpass.getuser(),
@@ -261,13 +173,13 @@ class JobLines:
         found: dict[str, Any] = {}
         problems: list[ForesailError] = []
         for name, value in record.items():
-            if name not in _FIELDS:
-                near = get_close_matches(name, _FIELDS, n=1)
-                expected = repr(near[0]) if near else "one of " + ", ".join(_FIELDS)
+            if name not in JOB_FIELDS:
+                near = get_close_matches(name, JOB_FIELDS, n=1)
+                expected = repr(near[0]) if near else "one of " + ", ".join(JOB_FIELDS)
                 problems.append(self._problem("unknown field", line, name, value, expected))
                 continue
             try:
-                found[name] = _FIELDS[name](value)
+                found[name] = JOB_FIELDS[name](value)
             except ValueError as error:
                 problems.append(
                     self._problem("not usable as " + name, line, name, value, str(error))
@@ -276,14 +188,19 @@ class JobLines:
             problems.append(
                 self._problem("the job has no command", line, "command", None, "what to run")
             )
-        if found.get("cpus", 1) > self._cpus:
+        cpus = found.get("tasks", 1) * found.get("cpus", 1)
+        if cpus > self._cpus:
+            field_name = "cpus" if "cpus" in found else "tasks"
             problems.append(
                 self._problem(
-                    "wider than the cluster", line, "cpus", found["cpus"], f"at most {self._cpus}"
+                    "wider than the cluster", line, field_name, cpus, f"at most {self._cpus}"
                 )
             )
+        if "deadline" in found and "decay" in found:
+            problem = "is there and a deadline too"
+            problems.append(self._problem(problem, line, "decay", record["decay"], "one of them"))
         if "strl" in found:
-            problems += self._problems_of_request(found["strl"], found.get("cpus", 1), line)
+            problems += self._problems_of_request(found["strl"], cpus, line)
         return found, problems
 
     def _problems_of_request(
@@ -406,88 +323,3 @@ def _program(command: str | tuple[str, ...]) -> str:
     """Name of the program a command starts, as far as can be seen."""
     words = command.split() if isinstance(command, str) else command
     return PurePath(words[0]).name or words[0]
-
-
-def _text(value: Any, expected: str) -> str:
-    if not isinstance(value, str) or not value.strip() or not _can_be_handed_over(value):
-        raise ValueError(expected)
-    return value
-
-
-def _can_be_handed_over(text: str) -> bool:
-    """Whether a process can be given this: no NUL, and nothing that UTF-8 cannot say."""
-    return "\0" not in text and text.encode(errors="ignore").decode() == text
-
-
-def _command(value: Any) -> str | tuple[str, ...]:
-    if isinstance(value, list):
-        expected = "a list of one or more strings"
-        usable = all(isinstance(word, str) and _can_be_handed_over(word) for word in value)
-        if not value or not value[0] or not usable:
-            raise ValueError(expected)
-        return tuple(value)
-    return _text(value, "a command line, or a list of a program and its arguments")
-
-
-def _cpus(value: Any) -> int:
-    expected = "a whole number, at least 1"
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value[:10])
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(expected)
-    return value
-
-
-def _requested_time(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(DURATION_FORMS)
-    return parse_duration(value)
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError(_NAME_FORM)
-    return value
-
-
-def _after(value: Any) -> tuple[str, ...]:
-    names = value.split() if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("the name of a job, or a list of names")
-    return tuple(dict.fromkeys(names))
-
-
-def _environment(value: Any) -> Mapping[str, str]:
-    expected = 'a table of variables, or "NAME=value" words'
-    if isinstance(value, str):
-        words = [word.partition("=") for word in shlex.split(value)]
-        if not all(equals for _, equals, _ in words):
-            raise ValueError(expected)
-        value = {name: content for name, _, content in words}
-    if not isinstance(value, dict):
-        raise ValueError(expected)
-    for name, content in value.items():
-        if not _VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
-            raise ValueError(f"{expected} (wrong at {name!r})")
-        if not _can_be_handed_over(str(content)):
-            raise ValueError(f"{expected} in UTF-8 without NUL (wrong at {name!r})")
-    return {name: str(content) for name, content in value.items()}
-
-
-_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
-    {
-        "command": _command,
-        "cpus": _cpus,
-        "requested_time": _requested_time,
-        "after": _after,
-        "name": _name,
-        "user": lambda value: _text(value, "a user name"),
-        "environment": _environment,
-        "directory": lambda value: _text(value, "the path of a directory"),
-        "strl": lambda value: _text(value, "a request in STRL"),
-    }
-)
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value

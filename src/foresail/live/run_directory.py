@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.live.command_job import CommandJob
 from foresail.live.durable_file import write_durably
-from foresail.live.jobs_file import CommandJob
 from foresail.model.errors import InputError
 
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from foresail.live.jobs_file import CommandJob, InvalidJobs, JobLines
+from foresail.live.command_job import CommandJob
+from foresail.live.jobs_file import InvalidJobs, JobLines
 from foresail.live.run_directory import RunDirectory
 from foresail.live.source import Wish
 from foresail.model.event import Submitted

@@ -13,7 +13,7 @@ from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError, naming
 from foresail.model.short_form import part_of
 
-DEFAULT_POLICY: Final = "easy(order=shortest),recent,incremental"
+DEFAULT_POLICY: Final = "foresail"
 
 
 class _Section(BaseModel):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.live.source import Wish
 from foresail.model.event import (
     Cancelled,

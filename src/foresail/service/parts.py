@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from foresail.service.acceptance import Acceptance
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
+from foresail.service.forecasts import Forecaster
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder
 from foresail.service.store.protocol import Store
@@ -37,6 +38,8 @@ class ServiceParts:
         What is durable.
     acceptance, gallery, feed
         The ways to the daemon and from it.
+    forecaster
+        Tells what is to be expected.
     policy
         Short form of what decides now.
     reload
@@ -54,6 +57,7 @@ class ServiceParts:
     acceptance: Acceptance
     gallery: Gallery
     feed: Feed
+    forecaster: Forecaster
     policy: Callable[[], str]
     reload: Callable[[str | None], str]
     condition: Callable[[], Condition]

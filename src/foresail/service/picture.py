@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
@@ -93,6 +94,9 @@ def picture_of(controller: Controller) -> Picture:
     )
 
 
+Answer = TypeVar("Answer")
+
+
 class Gallery:
     """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
 
@@ -128,6 +132,20 @@ class Gallery:
         self._is_stale = True
         self._taken_monotonic = -float("inf")
         self._next: Future[Picture] | None = None
+        self._questions: deque[Callable[[Controller, JobsFold], None]] = deque()
+
+    async def ask(self, question: Callable[[Controller, JobsFold], Answer]) -> Answer:
+        """Have a short question answered in the daemon's thread, when it next comes by.
+
+        Raises
+        ------
+        TimeoutError
+            If it does not come by for some seconds.
+        """
+        answer: Future[Answer] = Future()
+        self._questions.append(lambda *seen: _answer(answer, question, *seen))
+        self._wake()
+        return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
 
     async def look(self) -> Picture | None:
         """The latest picture; None if there is none in time.
@@ -146,9 +164,11 @@ class Gallery:
         await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
         return self._latest
 
-    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:  # noqa: ARG002
-        """Take a picture, if someone waits for it."""
+    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
+        """Answer questions, and take a picture if someone waits for it."""
         self.seen_monotonic = time.monotonic()
+        while self._questions:
+            self._questions.popleft()(controller, jobs)
         self._passed(controller)
         self._is_stale = True
         coming = self._next
@@ -172,3 +192,17 @@ class Gallery:
     def note(self, sentence: str) -> None:
         """Pass it on."""
         self._note(sentence)
+
+
+def _answer(
+    future: Future[Answer],
+    question: Callable[[Controller, JobsFold], Answer],
+    controller: Controller,
+    jobs: JobsFold,
+) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(question(controller, jobs))
+    except Exception as error:  # the asker's
+        future.set_exception(error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from foresail.service.configuration import (
     require_usable,
 )
 from foresail.service.feed import Feed
+from foresail.service.forecasts import Forecaster
 from foresail.service.inbox import Inbox
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
@@ -105,6 +106,7 @@ class RunningService:
             acceptance=acceptance,
             gallery=self._gallery,
             feed=self._feed,
+            forecaster=Forecaster(self._gallery, store),
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
+
+from foresail.explain.forecast import Range
 
 JobState = Literal[
     "held", "pending", "running", "completed", "failed", "limit", "cancelled", "withdrawn"
 ]
 """Where a job is in its life."""
+
+
+class RangeAnswer(BaseModel):
+    """Quantiles at 10, 50 and 90 %; null where it is not to be expected at all."""
+
+    p10: float | None
+    p50: float | None
+    p90: float | None
+
+    @classmethod
+    def of(cls, quantiles: Range) -> RangeAnswer:
+        """What a forecast tells."""
+        low, median, high = (
+            None if math.isinf(each) else each
+            for each in (quantiles.low, quantiles.median, quantiles.high)
+        )
+        return cls(p10=low, p50=median, p90=high)
 
 
 class ReasonAnswer(BaseModel):
@@ -20,12 +40,57 @@ class ReasonAnswer(BaseModel):
     numbers: dict[str, float | str] = Field(examples=[{"cpus": 8, "free": 4}])
 
 
-class BeliefAnswer(BaseModel):
-    """What is believed of a job's runtime: quantiles at 10, 50 and 90 %."""
+class ForecastAnswer(BaseModel):
+    """What is to be expected of a job that waits or runs; times are Unix seconds."""
 
-    low_seconds: float | None
-    median_seconds: float | None
-    high_seconds: float | None
+    job_id: str
+    made_seconds: float = Field(description="As things stood then.")
+    start: RangeAnswer | None = Field(default=None, description="Null for a job that runs.")
+    end: RangeAnswer
+    never: float | None = Field(
+        default=None, description="Share of futures in which it never starts."
+    )
+    overruns: float | None = Field(
+        default=None,
+        description="Probability that it needs longer than requested; of one that runs.",
+    )
+    misses: float | None = Field(
+        default=None, description="Probability that it misses its deadline."
+    )
+
+
+class WhatIfAnswer(BaseModel):
+    """What is to be expected now, and if it were otherwise."""
+
+    now: ForecastAnswer | None = Field(description="Null for a job that is not submitted.")
+    then: ForecastAnswer
+
+
+class SuggestedRequestAnswer(BaseModel):
+    """How long to ask for."""
+
+    job_id: str
+    risk: float = Field(description="Probability of needing longer.")
+    requested_seconds: float | None = Field(description="Null: no time is long enough.")
+    requested_now_seconds: float | None
+    risk_now: float | None = Field(description="Of needing longer than is requested now.")
+
+
+class JudgedAnswer(BaseModel):
+    """How ranges that were told compare with what came about."""
+
+    told: int = Field(description="How many have come about.")
+    stated: float = Field(default=0.8, description="Share that should be in their range.")
+    within: float | None = Field(description="Share that was.")
+    below: float | None = Field(description="Share that came before its range began.")
+    above: float | None = Field(description="Share that came after its range had ended.")
+
+
+class PredictionsAnswer(BaseModel):
+    """How good what was told has been."""
+
+    runtimes: JudgedAnswer
+    starts: JudgedAnswer
 
 
 class JobAnswer(BaseModel):
@@ -47,7 +112,8 @@ class JobAnswer(BaseModel):
     exit_code: int | None
     places: str | None = Field(description="Where it runs or ran, and how many tasks.")
     because: str | None = Field(description="Why it will never run.")
-    belief: BeliefAnswer | None
+    belief: RangeAnswer | None = Field(description="Runtime (seconds) that is believed.")
+    forecast: ForecastAnswer | None = None
     reason: ReasonAnswer | None = Field(
         default=None, description="Why it waits, as of the last cycle."
     )

@@ -12,18 +12,19 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import StringConstraints
 
 from foresail.control.policy import parse_policy
+from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.record.log_text import parse_record
 from foresail.record.records import Record
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
-    BeliefAnswer,
     JobAnswer,
     JobId,
     JobsAnswer,
     JobState,
+    RangeAnswer,
     ReasonAnswer,
     StoryAnswer,
     StoryLineAnswer,
@@ -31,14 +32,16 @@ from foresail.service.api.answers import (
     WishedAnswer,
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
+from foresail.service.api.forecasts import forecast_answer
+from foresail.service.api.lookup import jobs_meant, no_such_job, own_job
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
-    MOST_JOBS,
     JobIdsBody,
     JobsBody,
     as_asked,
     checked_submission,
 )
+from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.requests import ForJob, JobWish, Submit
@@ -76,7 +79,7 @@ async def submit(
             caller.user,
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
-            lambda job_id: tuple(each["job_id"] for each in _meant(parts, caller, job_id)),
+            lambda job_id: tuple(each["job_id"] for each in jobs_meant(parts, caller, job_id)),
         )
         if waiting + submission.jobs > parts.configuration.limits.pending_jobs:
             raise CallRefused(
@@ -122,16 +125,16 @@ async def list_jobs(
         users, tuple(state or ()), tuple(name or ()), before, after, limit, order == "oldest"
     )
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
-    picture = await parts.gallery.look()
+    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest()
     last = rows[-1]["number"] if len(rows) == limit else None
-    return JobsAnswer(jobs=[_job(row, picture) for row in rows], next=last)
+    return JobsAnswer(jobs=[_job(row, picture, forecasts) for row in rows], next=last)
 
 
 @router.get("/jobs/{job_id}")
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
-    row = await asyncio.to_thread(_own, parts, caller, job_id)
-    return _job(row, await parts.gallery.look())
+    row = await asyncio.to_thread(own_job, parts, caller, job_id)
+    return _job(row, await parts.gallery.look(), await parts.forecaster.latest())
 
 
 @router.post("/jobs/cancel", status_code=202)
@@ -164,9 +167,9 @@ async def _wish(
     """Ask for something of jobs, durably; refused where it can be done to none of one's members."""
     meant: list[str] = []
     for job_id in dict.fromkeys(job_ids):
-        rows = await asyncio.to_thread(_meant, parts, caller, job_id)
+        rows = await asyncio.to_thread(jobs_meant, parts, caller, job_id)
         if not rows:
-            raise _no_such_job(job_id)
+            raise no_such_job(job_id)
         able = [row["job_id"] for row in rows if row["state"] in _WISHED_OF[wish]]
         if not able:
             raise CallRefused(
@@ -183,7 +186,7 @@ async def _wish(
 @router.get("/jobs/{job_id}/story")
 def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
     """What has happened to a job, in sentences."""
-    _own(parts, caller, job_id)
+    own_job(parts, caller, job_id)
     told = story(_records(parts), job_id)
     begin = told.start_unix_seconds or 0.0
     lines = [
@@ -215,7 +218,7 @@ def job_logs(
     limit: Annotated[int, Query(ge=1, le=_MOST_LOG_BYTES)] = 100_000,
 ) -> Response:
     """What a job has written, from a byte on."""
-    row = _own(parts, caller, job_id)
+    row = own_job(parts, caller, job_id)
     content = _written(parts.folder.logs / f"{job_id}.{stream}", offset, limit)
     is_done = row["end_seconds"] is not None and len(content) < limit
     headers = {
@@ -249,29 +252,6 @@ async def _picture(parts: ServiceParts) -> Picture:
             headers={"Retry-After": "1"},
         )
     return picture
-
-
-def _own(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
-    row = parts.store.job(job_id)
-    if row is None or not caller.sees(row["user"]):
-        raise _no_such_job(job_id)
-    return row
-
-
-def _meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
-    """A job, or the members of an array, if the caller sees them."""
-    row = parts.store.job(job_id)
-    if row is None and "_" not in job_id:
-        wanted = JobsWanted(after=int(job_id) - 1, limit=MOST_JOBS, oldest_first=True)
-        rows = parts.store.jobs(wanted)
-        rows = [each for each in rows if each["job_id"].startswith(f"{job_id}_")]
-    else:
-        rows = [] if row is None else [row]
-    return [each for each in rows if caller.sees(each["user"])]
-
-
-def _no_such_job(job_id: str) -> CallRefused:
-    return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
 
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:
@@ -317,26 +297,23 @@ _AS_STORED: Final = (
 )
 
 
-def _job(row: Row, picture: Picture | None) -> JobAnswer:
+def _job(row: Row, picture: Picture | None, forecasts: Forecasts | None) -> JobAnswer:
     job_id = row["job_id"]
     waits = picture is not None and row["state"] in ("pending", "held")
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **_of_command(CommandJob.from_json(row["command"])),
         belief=_belief(row),
+        forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
         reason=_reason(picture, job_id) if picture is not None and waits else None,
         planned_start_seconds=picture.plan.get(job_id) if picture is not None and waits else None,
     )
 
 
-def _belief(row: Mapping[str, Any]) -> BeliefAnswer | None:
+def _belief(row: Mapping[str, Any]) -> RangeAnswer | None:
     if row["median_seconds"] is None:
         return None
-    return BeliefAnswer(
-        low_seconds=row["low_seconds"],
-        median_seconds=row["median_seconds"],
-        high_seconds=row["high_seconds"],
-    )
+    return RangeAnswer.of(Range(row["low_seconds"], row["median_seconds"], row["high_seconds"]))
 
 
 def _reason(picture: Picture, job_id: str) -> ReasonAnswer | None:

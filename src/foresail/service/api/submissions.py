@@ -12,7 +12,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from foresail.live.jobs_file import CommandJob, JobLines
+from foresail.live.command_job import CommandJob
+from foresail.live.jobs_file import JobLines
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
@@ -63,6 +64,21 @@ class JobRequest(BaseModel):
     ] = Field(default_factory=dict, description="Variables on top of the service's own.")
     directory: Annotated[str, Field(pattern=r"^/[^\x00]*$", max_length=4_000)] | None = Field(
         None, description="Absolute path of its working directory; that of the service's user."
+    )
+    tasks: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="Tasks of so many cpus, which start together."
+    )
+    memory: Annotated[int, Field(gt=0, le=2**60)] | Short | None = Field(
+        None, description="Of a task: bytes, or a size such as `2GiB`. Ended where it needs more."
+    )
+    deadline: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
+        None, description="When it should be done: seconds from its submission, or `6h`."
+    )
+    worth: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        None, description="What it is worth by its deadline, or at once; 1 unless told."
+    )
+    decay: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
+        None, description="Instead of a deadline: when it is worth nothing any more."
     )
     strl: Text | None = Field(None, description="A request of its own, in STRL.")
     held: bool = Field(False, description="Whether it waits until it is released.")
@@ -190,7 +206,16 @@ def checked_submission(
     return submission
 
 
-def _draft(asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None) -> _Draft:
+def checked_job(
+    asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None = None
+) -> CommandJob:
+    """A job that could be accepted, under an id that is not its own.
+
+    Raises
+    ------
+    InvalidJobs, InputError
+        If it is wrong, or can never run; names the field.
+    """
     record = asked.model_dump(exclude_unset=True, exclude={"held", "array", "after"})
     record = {name: value for name, value in record.items() if value is not None}
     reader = JobLines(int(cluster.total.cpus), Path.home(), None, places)
@@ -201,6 +226,11 @@ def _draft(asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces
             field="cpus",
             value=job.cpus,
         )
+    return job
+
+
+def _draft(asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None) -> _Draft:
+    job = checked_job(asked, user, cluster, places)
     after = asked.after.split() if isinstance(asked.after, str) else asked.after
     indices = None if asked.array is None else _indices(asked.array)
     return _Draft(job, tuple(dict.fromkeys(after)), asked.name, asked.held, indices)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.service.requests import NumberedRequest, Request
 
 Row: TypeAlias = Mapping[str, Any]
@@ -82,6 +82,34 @@ class JobsWanted:
     oldest_first: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ForecastRow:
+    """When a job was expected to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``."""
+
+    job_id: str
+    made_seconds: float
+    low_seconds: float
+    median_seconds: float
+    high_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many things were told with a range of 80 %, and what became of them.
+
+    Parameters
+    ----------
+    told
+        How many have come about.
+    within, below
+        How many of these were in their range, and how many came before it began.
+    """
+
+    told: int
+    within: int
+    below: int
+
+
 class Store(Protocol):
     """Durable when a call returns; a call that raises has changed nothing.
 
@@ -138,6 +166,18 @@ class Store(Protocol):
 
     def counts(self, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are in each state; of one user, or of all."""
+        ...
+
+    def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
+        """Keep forecasts of starts; of a job that has one, the one before stays."""
+        ...
+
+    def judged_forecasts(self) -> Judged:
+        """How forecasts of starts compare with when jobs have started."""
+        ...
+
+    def judged_runtimes(self) -> Judged:
+        """How what was believed of runtimes compares with those of jobs that have completed."""
         ...
 
     def owners(self, job_ids: Collection[str]) -> Mapping[str, str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Engine,
+    FromClause,
     Select,
+    case,
     create_engine,
     event,
     func,
@@ -21,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import (
     ForJob,
@@ -32,8 +36,24 @@ from foresail.service.requests import (
     Request,
     Submit,
 )
-from foresail.service.store.protocol import Accepted, JobsWanted, KeyedCall, Row, WholeStep
-from foresail.service.store.tables import JOBS, METADATA, PROGRESS, RECORDS, REQUESTS, SNAPSHOTS
+from foresail.service.store.protocol import (
+    Accepted,
+    ForecastRow,
+    JobsWanted,
+    Judged,
+    KeyedCall,
+    Row,
+    WholeStep,
+)
+from foresail.service.store.tables import (
+    FORECASTS,
+    JOBS,
+    METADATA,
+    PROGRESS,
+    RECORDS,
+    REQUESTS,
+    SNAPSHOTS,
+)
 
 DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
 """States that a job does not leave."""
@@ -183,6 +203,55 @@ class SqlStore:
             wanted = wanted.where(JOBS.c.user == user)
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
+
+    def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
+        """As the protocol has it."""
+        ids = [each.job_id for each in rows]
+        with self._writing() as connection:
+            known = set(
+                connection.scalars(select(FORECASTS.c.job_id).where(FORECASTS.c.job_id.in_(ids)))
+            )
+            fresh = [asdict(each) for each in rows if each.job_id not in known]
+            if fresh:
+                connection.execute(insert(FORECASTS), fresh)
+
+    def judged_forecasts(self) -> Judged:
+        """As the protocol has it."""
+        told = FORECASTS.c
+        return self._judged(
+            JOBS.c.start_seconds,
+            told.low_seconds,
+            told.high_seconds,
+            JOBS.join(FORECASTS, told.job_id == JOBS.c.job_id),
+            JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1),
+        )
+
+    def judged_runtimes(self) -> Judged:
+        """As the protocol has it."""
+        return self._judged(
+            JOBS.c.end_seconds - JOBS.c.start_seconds,
+            JOBS.c.low_seconds,
+            JOBS.c.high_seconds,
+            JOBS,
+            JOBS.c.state == "completed",
+        )
+
+    def _judged(
+        self,
+        value: ColumnElement[float],
+        low: ColumnElement[float],
+        high: ColumnElement[float],
+        rows: FromClause,
+        came_about: ColumnElement[bool],
+    ) -> Judged:
+        counts = select(
+            func.count(),
+            func.sum(case((value.between(low, high), 1), else_=0)),
+            func.sum(case((value < low, 1), else_=0)),
+        )
+        with self._reading() as connection:
+            row = connection.execute(counts.select_from(rows).where(came_about)).one()
+        return Judged(row[0], row[1] or 0, row[2] or 0)
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
         """As the protocol has it."""

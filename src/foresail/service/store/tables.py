@@ -60,6 +60,17 @@ SNAPSHOTS: Final = Table(
 )
 """One row, or none: the records that matter of the log up to number ``end``."""
 
+FORECASTS: Final = Table(
+    "forecasts",
+    METADATA,
+    Column("job_id", String, primary_key=True),
+    Column("made_seconds", Float, nullable=False),
+    Column("low_seconds", Float, nullable=False),
+    Column("median_seconds", Float, nullable=False),
+    Column("high_seconds", Float, nullable=False),
+)
+"""The first forecast of each job's start: quantiles (10, 50, 90 %) in Unix seconds."""
+
 JOBS: Final = Table(
     "jobs",
     METADATA,

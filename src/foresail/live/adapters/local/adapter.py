@@ -17,7 +17,7 @@ from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
 from foresail.live.adapters.local.cpu_slots import CpuSlots, machine_cpus
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.cluster_plugin import RunContext
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start

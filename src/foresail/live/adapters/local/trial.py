@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foresail.live.adapters.local.adapter import LocalAdapter
 from foresail.live.cluster_plugin import RunContext
-from foresail.live.jobs_file import CommandJob
+from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start
 
 

@@ -1,0 +1,125 @@
+"""``foresail forecast``: when a job of the service will start and end, and what if."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from foresail.model.errors import InputError
+from foresail.model.words import duration
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def forecast(
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="A job that waits or runs.")
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Of one that is not submitted.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What jobs like that one are called.")] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, help="If it asked for so many.")] = None,
+    requested_time: Annotated[
+        str | None, typer.Option("--time", metavar="TIME", help="If it asked for so long.")
+    ] = None,
+    submitted_in: Annotated[
+        str | None, typer.Option("--in", metavar="TIME", help="If it came so much later.")
+    ] = None,
+    arrivals: Annotated[
+        bool, typer.Option("--arrivals", help="Expect jobs to come as they came before.")
+    ] = False,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="How long to ask for, to need longer with this probability."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """When a job should start and end: the middle, and the range of four times in five."""
+    from foresail.cli._service import connected
+
+    if (job_id is None) is (command is None):
+        raise InputError("one is needed", field="JOB", expected="a job's id, or --command")
+    changes = _changes(cpus, requested_time, submitted_in)
+    with connected() as client:
+        answers: dict[str, Any] = {}
+        if job_id is None:
+            job = {name: value for name, value in _new(command, name).items() if value}
+            answers["if submitted"] = client.what_if({"job": job, "arrivals": arrivals, **changes})[
+                "then"
+            ]
+        elif changes:
+            both = client.what_if({"job_id": job_id, "arrivals": arrivals, **changes})
+            answers["now"], answers["then"] = both["now"], both["then"]
+        else:
+            answers["now"] = client.forecast(job_id, arrivals=arrivals)
+        if risk is not None and job_id is not None:
+            answers["ask for"] = client.suggested_request(job_id, risk)
+    if as_json:
+        typer.echo(json.dumps(answers, indent=2))
+        return
+    for heading, answer in answers.items():
+        for line in _lines(answer, time.time()):
+            typer.echo(f"{heading:<12}  {line}")
+
+
+def _new(command: str | None, name: str | None) -> dict[str, Any]:
+    return {"command": command, "name": name}
+
+
+def _changes(
+    cpus: int | None, requested_time: str | None, submitted_in: str | None
+) -> dict[str, Any]:
+    from foresail.traces.durations import DURATION_FORMS, parse_duration
+
+    changes: dict[str, Any] = {"cpus": cpus, "requested_time": requested_time}
+    if submitted_in is not None:
+        try:
+            changes["submitted_in"] = parse_duration(submitted_in)
+        except ValueError as error:
+            raise InputError(
+                "not a duration", field="--in", value=submitted_in, expected=DURATION_FORMS
+            ) from error
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+def _lines(answer: Mapping[str, Any], now: float) -> Iterator[str]:
+    if "risk" in answer:
+        seconds = answer["requested_seconds"]
+        share = f"needs longer with {100 * answer['risk']:g} %"
+        yield f"{'no time is enough' if seconds is None else duration(seconds)}: {share}"
+        if answer["risk_now"] is not None:
+            asked = duration(answer["requested_now_seconds"])
+            yield f"{asked}, as it asks now: with {100 * answer['risk_now']:.0f} %"
+        return
+    for name in ("start", "end"):
+        if answer.get(name):
+            yield f"{name}s {_range(answer[name], now)}"
+    for name, words in (
+        ("never", "never starts, as things stand"),
+        ("overruns", "needs longer than it asked for"),
+        ("misses", "misses its deadline"),
+    ):
+        if answer.get(name):
+            yield f"{words}: {100 * answer[name]:.0f} %"
+
+
+def _range(quantiles: Mapping[str, float | None], now: float) -> str:
+    """``in 20 min (5 min to 50 min)``, with the clock of the middle."""
+    low, median, high = (quantiles[key] for key in ("p10", "p50", "p90"))
+    if median is None or low is None:
+        return "at no known time"
+    if median - now < 1.0:
+        middle = "now"
+    else:
+        clock = time.strftime("%Y-%m-%d %H:%M", time.localtime(median))
+        middle = f"in {duration(median - now)} ({clock})"
+    latest = "never" if high is None else f"in {duration(max(0.0, high - now))}"
+    return f"{middle}, between in {duration(max(0.0, low - now))} and {latest} four times in five"

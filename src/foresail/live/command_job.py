@@ -1,0 +1,147 @@
+"""Commands to run, as they were asked for, and as schedulers and predictors know them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from foresail.live.job_fields import NAME
+from foresail.model.cluster import Cluster
+from foresail.model.job import Job, Stage
+from foresail.model.resources import Resources
+from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
+from foresail.strl.own_requests import RequestPlaces, own_options
+
+
+@dataclass(frozen=True, slots=True)
+class CommandJob:
+    """One command to run, and what is asked for it.
+
+    Parameters
+    ----------
+    job_id
+        Unique within a run: the name where one was given, ``job-3`` by position otherwise.
+    name
+        What runs of the same job have in common from one day to the next: the name given, or the
+        program that the command starts.
+    command
+        A string is run by ``sh -c``; a sequence is run directly.
+    cpus
+        Cpus the command holds while it runs, those of all its tasks.
+    tasks
+        How many tasks share these, as the command is told; all start together.
+    memory_bytes
+        It is ended when it needs more, all tasks together.
+    deadline_seconds, decay_seconds
+        Seconds from its submission by which it should be done, or after which it is worth nothing
+        any more, falling evenly; not both.
+    worth
+        What it is worth by its deadline, or at first.
+    requested_seconds
+        It is ended when it has run for so long.
+    after
+        Ids of the jobs that must have completed before.
+    environment
+        Variables set on top of the runner's own environment.
+    directory
+        Absolute path of its working directory.
+    strl
+        Request of its own: when it may start, and what that is worth; None if it has none.
+    """
+
+    job_id: str
+    name: str
+    command: str | tuple[str, ...]
+    directory: str
+    cpus: int = 1
+    tasks: int = 1
+    memory_bytes: float | None = None
+    deadline_seconds: float | None = None
+    decay_seconds: float | None = None
+    worth: float = 1.0
+    requested_seconds: float | None = None
+    after: tuple[str, ...] = ()
+    user: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    strl: str | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        """What is executed, as a list."""
+        if isinstance(self.command, str):
+            return ["/bin/sh", "-c", self.command]
+        return list(self.command)
+
+    @property
+    def text(self) -> str:
+        """The command on one line, for people."""
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+    def specification(self, submit_seconds: float) -> Job:
+        """The job as schedulers and predictors know it: a gang of one-cpu tasks.
+
+        Predictors tell jobs apart by user. On one's own machine all are the same user's and it is
+        the name that says which are alike, so that both together are the user here.
+        """
+        return Job(
+            job_id=self.job_id,
+            submit_seconds=submit_seconds,
+            stages=(Stage(tasks=self.cpus, request=Resources(cpus=1.0)),),
+            requested_seconds=self.requested_seconds,
+            user=f"{self.user}/{self.name}",
+            name=self.name,
+            after=self.after,
+            value=self._value(submit_seconds),
+            options=()
+            if self.strl is None
+            else own_options(
+                self.strl, self.cpus, RequestPlaces.of(Cluster.of_processors(self.cpus))
+            ),
+        )
+
+    def _value(self, submit_seconds: float) -> ValueFunction | None:
+        if self.deadline_seconds is not None:
+            return DeadlineValue(submit_seconds + self.deadline_seconds, self.worth)
+        if self.decay_seconds is not None:
+            zero = submit_seconds + self.decay_seconds
+            return DecayingValue(submit_seconds, zero, self.worth)
+        return None
+
+    def record(self) -> dict[str, Any]:
+        """The fields of a jobs file that make it, but for its id and what it waits for."""
+        tasks = self.tasks
+        fields_given = {
+            "command": self.command if isinstance(self.command, str) else list(self.command),
+            "name": self.name if NAME.fullmatch(self.name) else None,
+            "cpus": self.cpus // tasks,
+            "tasks": tasks,
+            "memory": None if self.memory_bytes is None else int(self.memory_bytes // tasks),
+            "deadline": self.deadline_seconds,
+            "decay": self.decay_seconds,
+            "worth": self.worth,
+            "requested_time": self.requested_seconds,
+            "environment": dict(self.environment),
+            "directory": self.directory,
+            "strl": self.strl,
+        }
+        return {name: value for name, value in fields_given.items() if value is not None}
+
+    def to_json(self) -> str:
+        """One line that ``from_json`` reads back."""
+        return json.dumps({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+
+    @classmethod
+    def from_json(cls, line: str) -> CommandJob:
+        """The job of a line written by ``to_json``."""
+        stored = json.loads(line)
+        if not isinstance(stored["command"], str):
+            stored["command"] = tuple(stored["command"])
+        stored["after"] = tuple(stored["after"])
+        return cls(**stored)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,136 @@
+"""The fields of a job as people write them, each checked."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from foresail.traces.durations import DURATION_FORMS, parse_duration
+
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+"""What jobs may be called."""
+
+_NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_SIZE_FORM: Final = "bytes, or a size such as 500M, 2GiB or 1.5 GB"
+
+
+def _text(value: Any, expected: str) -> str:
+    if not isinstance(value, str) or not value.strip() or not _can_be_handed_over(value):
+        raise ValueError(expected)
+    return value
+
+
+def _can_be_handed_over(text: str) -> bool:
+    """Whether a process can be given this: no NUL, and nothing that UTF-8 cannot say."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
+
+
+def _command(value: Any) -> str | tuple[str, ...]:
+    if isinstance(value, list):
+        expected = "a list of one or more strings"
+        usable = all(isinstance(word, str) and _can_be_handed_over(word) for word in value)
+        if not value or not value[0] or not usable:
+            raise ValueError(expected)
+        return tuple(value)
+    return _text(value, "a command line, or a list of a program and its arguments")
+
+
+def _cpus(value: Any) -> int:
+    expected = "a whole number, at least 1"
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value[:10])
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(expected)
+    return value
+
+
+def _memory(value: Any) -> float:
+    """Bytes; K, M, G and T are powers of 1024, as for schedulers, unless ``B`` alone follows."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(_SIZE_FORM)
+    found = _SIZE.fullmatch(str(value).strip())
+    if found is None:
+        raise ValueError(_SIZE_FORM)
+    number, unit, binary = found.groups()
+    says_decimal = bool(unit) and not binary and str(value).strip().lower().endswith("b")
+    step = 1000.0 if says_decimal else 1024.0
+    size = float(number) * step ** ("kmgt".index(unit.lower()) + 1 if unit else 0)
+    if not 0.0 < size < 2.0**60:
+        raise ValueError(_SIZE_FORM)
+    return size
+
+
+def _worth(value: Any) -> float:
+    expected = "a number, 0 or more"
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(expected)
+    try:
+        worth = float(value)
+    except ValueError as error:
+        raise ValueError(expected) from error
+    if not 0.0 <= worth < math.inf:
+        raise ValueError(expected)
+    return worth
+
+
+def _duration(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(DURATION_FORMS)
+    return parse_duration(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError(_NAME_FORM)
+    return value
+
+
+def _after(value: Any) -> tuple[str, ...]:
+    names = value.split() if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the name of a job, or a list of names")
+    return tuple(dict.fromkeys(names))
+
+
+def _environment(value: Any) -> Mapping[str, str]:
+    expected = 'a table of variables, or "NAME=value" words'
+    if isinstance(value, str):
+        words = [word.partition("=") for word in shlex.split(value)]
+        if not all(equals for _, equals, _ in words):
+            raise ValueError(expected)
+        value = {name: content for name, _, content in words}
+    if not isinstance(value, dict):
+        raise ValueError(expected)
+    for name, content in value.items():
+        if not _VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
+            raise ValueError(f"{expected} (wrong at {name!r})")
+        if not _can_be_handed_over(str(content)):
+            raise ValueError(f"{expected} in UTF-8 without NUL (wrong at {name!r})")
+    return {name: str(content) for name, content in value.items()}
+
+
+JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "command": _command,
+        "cpus": _cpus,
+        "tasks": _cpus,
+        "memory": _memory,
+        "requested_time": _duration,
+        "deadline": _duration,
+        "decay": _duration,
+        "worth": _worth,
+        "after": _after,
+        "name": _name,
+        "user": lambda value: _text(value, "a user name"),
+        "environment": _environment,
+        "directory": lambda value: _text(value, "the path of a directory"),
+        "strl": lambda value: _text(value, "a request in STRL"),
+    }
+)
+"""What makes of each field what is meant; raises ``ValueError`` with what was expected."""

@@ -1,0 +1,117 @@
+"""Forecasts for who asks: made of the run as it stands, shared while fresh, kept to be judged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from foresail.control.loop import Controller
+from foresail.explain.forecast import SCENARIOS, WaitingForecast, forecast_waiting
+from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.model.job import Job
+from foresail.record.jobs_fold import JobsFold
+from foresail.service.picture import Gallery
+from foresail.service.store.protocol import ForecastRow, Store
+
+FRESH_SECONDS: Final = 2.0
+_FEWEST_SCENARIOS: Final = 30
+_MOST_WORK: Final = SCENARIOS * 2_000
+"""Jobs times futures at most, unless there are fewer futures than the fewest."""
+
+_PATIENCE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """What was expected at a moment.
+
+    Parameters
+    ----------
+    outlook
+        How things stood.
+    waiting
+        What was expected of jobs that waited, by id.
+    """
+
+    outlook: Outlook
+    waiting: Mapping[str, WaitingForecast] = field(default_factory=dict)
+
+
+class Forecaster:
+    """Makes forecasts in threads of their own, one of the whole queue at a time.
+
+    Parameters
+    ----------
+    gallery
+        The way to the daemon.
+    store
+        Keeps the first forecast of each job, so that it can be judged.
+    """
+
+    def __init__(self, gallery: Gallery, store: Store) -> None:
+        self._gallery = gallery
+        self._store = store
+        self._latest: Forecasts | None = None
+        self._made_monotonic = -float("inf")
+        self._cost_seconds = 0.0
+        self._making: asyncio.Task[Forecasts] | None = None
+        self._kept: set[str] = set()
+
+    async def latest(self) -> Forecasts | None:
+        """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
+
+        Under a long queue they are made less often than every ``FRESH_SECONDS``; then the ones of
+        before are given. None: there are none in time.
+        """
+        age = time.monotonic() - self._made_monotonic
+        if self._making is None and age > max(FRESH_SECONDS, 5.0 * self._cost_seconds):
+            self._making = asyncio.create_task(self._make())
+            self._making.add_done_callback(self._made)
+        if self._making is not None and age > 10.0 * FRESH_SECONDS:
+            await asyncio.wait({self._making}, timeout=_PATIENCE_SECONDS)
+        return self._latest
+
+    async def ahead(self, *, arrivals: bool) -> Forecasts:
+        """The forecasts of all jobs that wait, made now; with jobs to come, if that is asked."""
+        return await self._of(await self._outlook((), arrivals=arrivals))
+
+    async def with_others(self, jobs: Sequence[Job], *, arrivals: bool) -> Forecasts:
+        """What would be expected if there were other jobs, or some were others."""
+        return await self._of(await self._outlook(jobs, arrivals=arrivals))
+
+    async def _outlook(self, jobs: Sequence[Job], *, arrivals: bool) -> Outlook:
+        def stands(controller: Controller, fold: JobsFold) -> Outlook:
+            outlook = outlook_of(controller, jobs)
+            return with_arrivals(outlook, controller, fold) if arrivals else outlook
+
+        return await self._gallery.ask(stands)
+
+    async def _of(self, outlook: Outlook) -> Forecasts:
+        scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
+        waiting = await asyncio.to_thread(forecast_waiting, outlook, scenarios=scenarios)
+        return Forecasts(outlook, waiting)
+
+    async def _make(self) -> Forecasts:
+        begin = time.monotonic()
+        made = await self.ahead(arrivals=False)
+        self._cost_seconds = time.monotonic() - begin
+        first = [
+            ForecastRow(
+                job_id, made.outlook.now, each.start.low, each.start.median, each.start.high
+            )
+            for job_id, each in made.waiting.items()
+            if job_id not in self._kept and each.never == 0.0
+        ]
+        if first:
+            await asyncio.to_thread(self._store.keep_forecasts, first)
+        self._kept = set(made.waiting)
+        return made
+
+    def _made(self, task: asyncio.Task[Forecasts]) -> None:
+        self._making = None
+        self._made_monotonic = time.monotonic()
+        if not task.cancelled() and task.exception() is None:
+            self._latest = task.result()
