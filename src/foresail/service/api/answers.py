@@ -59,6 +59,40 @@ class ForecastAnswer(BaseModel):
     )
 
 
+class PlannedJobAnswer(BaseModel):
+    """A job that runs or is to, as a bar; nameless where it is another user's."""
+
+    job_id: str | None
+    name: str | None
+    user: str | None
+    cpus: float
+    start: RangeAnswer
+    end: RangeAnswer
+    deadline_seconds: float | None
+    misses: float | None = Field(description="Probability that it misses its deadline.")
+
+
+class PlanAnswer(BaseModel):
+    """What runs, and what is expected to start next; times are Unix seconds."""
+
+    now_seconds: float
+    cpus: float
+    pending: int = Field(description="How many wait, told below or not.")
+    running: list[PlannedJobAnswer]
+    waiting: list[PlannedJobAnswer] = Field(description="By expected start.")
+
+
+class UsageAnswer(BaseModel):
+    """How the cluster was used, in bins of equal length."""
+
+    begin_seconds: float
+    bin_seconds: float
+    cpus: float
+    used_cpus: list[float]
+    started: list[int]
+    wait_seconds: list[float | None] = Field(description="Of those that started, in the mean.")
+
+
 class WhatIfAnswer(BaseModel):
     """What is to be expected now, and if it were otherwise."""
 

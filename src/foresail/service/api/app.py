@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from foresail import __version__
-from foresail.service.api import events, forecasts, jobs, service
+from foresail.service.api import events, forecasts, jobs, page, plan, service
 from foresail.service.api.callers import Door
 from foresail.service.api.gate import Gate
 from foresail.service.api.problems import PROBLEM_TYPE, ProblemDetails, handle_problems
@@ -56,8 +56,8 @@ def application(parts: ServiceParts) -> Gate:
     )
     app.state.parts = parts
     app.state.door = Door(parts)
-    for router in (jobs.router, forecasts.router, service.router, events.router):
-        app.include_router(router)
+    for each in (jobs, forecasts, plan, service, events, page):
+        app.include_router(each.router)
     handle_problems(app)
     document = app.openapi()
     schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")

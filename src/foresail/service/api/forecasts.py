@@ -28,7 +28,7 @@ from foresail.service.api.answers import (
     WhatIfAnswer,
 )
 from foresail.service.api.callers import AnyCaller, Parts
-from foresail.service.api.lookup import own_job
+from foresail.service.api.lookup import current_picture, own_job
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import JobRequest, checked_job
 from foresail.service.forecasts import Forecasts
@@ -88,9 +88,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         )
     changes = {"cpus": body.cpus, "requested_time": body.requested_time}
     given = {name: value for name, value in changes.items() if value is not None}
-    picture = await parts.gallery.look()
-    if picture is None:
-        raise CallRefused(HTTPStatus.SERVICE_UNAVAILABLE, "the service is about to begin")
+    picture = await current_picture(parts)
     now: ForecastAnswer | None = None
     if body.job_id is not None:
         row = await asyncio.to_thread(own_job, parts, caller, body.job_id)

@@ -33,7 +33,7 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
 from foresail.service.api.forecasts import forecast_answer
-from foresail.service.api.lookup import jobs_meant, no_such_job, own_job
+from foresail.service.api.lookup import current_picture, jobs_meant, no_such_job, own_job
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     JobIdsBody,
@@ -69,7 +69,7 @@ async def submit(
     ] = None,
 ) -> SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
-    picture = await _picture(parts)
+    picture = await current_picture(parts)
 
     def check() -> Any:
         counts = parts.store.counts(caller.user)
@@ -241,17 +241,6 @@ def _written(path: Path, offset: int, limit: int) -> bytes:
 def _records(parts: ServiceParts) -> Iterator[Record]:
     for number, line in parts.store.records():
         yield parse_record(line, "event log", number)
-
-
-async def _picture(parts: ServiceParts) -> Picture:
-    picture = await parts.gallery.look()
-    if picture is None:
-        raise CallRefused(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "the service is about to begin",
-            headers={"Retry-After": "1"},
-        )
-    return picture
 
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:

@@ -1,4 +1,4 @@
-"""Jobs as callers may see them."""
+"""What questions look up: jobs as callers may see them, and how the run stands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from foresail.service.api.callers import Caller
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import MOST_JOBS
 from foresail.service.parts import ServiceParts
+from foresail.service.picture import Picture
 from foresail.service.store.protocol import JobsWanted, Row
 
 
@@ -40,3 +41,21 @@ def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
 def no_such_job(job_id: str) -> CallRefused:
     """That there is none of this id, or that it is none of the caller's business."""
     return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
+
+
+async def current_picture(parts: ServiceParts) -> Picture:
+    """How the run stands.
+
+    Raises
+    ------
+    CallRefused
+        If there is no run yet.
+    """
+    picture = await parts.gallery.look()
+    if picture is None:
+        raise CallRefused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the service is about to begin",
+            headers={"Retry-After": "1"},
+        )
+    return picture

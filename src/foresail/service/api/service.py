@@ -27,6 +27,7 @@ from foresail.service.api.answers import (
     WhoamiAnswer,
 )
 from foresail.service.api.callers import Admin, AnyCaller, Caller, Operator, Parts
+from foresail.service.api.lookup import current_picture
 from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
@@ -86,7 +87,7 @@ async def whoami(caller: AnyCaller) -> WhoamiAnswer:
 @router.get("/cluster")
 async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
     """What there is to run on, and how it is used now."""
-    picture = await _picture(parts)
+    picture = await current_picture(parts)
     counts = await asyncio.to_thread(parts.store.counts)
     total = picture.cluster.total
     free = sum(picture.free.values(), Resources())
@@ -109,7 +110,7 @@ async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: AR
 @router.get("/nodes")
 async def nodes(caller: AnyCaller, parts: Parts) -> NodesAnswer:  # noqa: ARG001
     """The nodes, and what is free of each."""
-    return NodesAnswer(nodes=_nodes(await _picture(parts)))
+    return NodesAnswer(nodes=_nodes(await current_picture(parts)))
 
 
 @router.post("/nodes/{node}/drain", status_code=202)
@@ -125,7 +126,7 @@ async def resume(node: NodeName, caller: Operator, parts: Parts) -> NodeWishAnsw
 
 
 async def _wish(wish: NodeWish, node: str, caller: Caller, parts: ServiceParts) -> NodeWishAnswer:
-    picture = await _picture(parts)
+    picture = await current_picture(parts)
     if node not in {each.name for each in _nodes(picture)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
     asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(wish, node)])
@@ -181,17 +182,6 @@ def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAns
     policy = parts.reload(body.policy)
     caller.audit(parts, "policy changed", policy)
     return PolicyAnswer(policy=policy)
-
-
-async def _picture(parts: ServiceParts) -> Picture:
-    picture = await parts.gallery.look()
-    if picture is None:
-        raise CallRefused(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "the service is about to begin",
-            headers={"Retry-After": "1"},
-        )
-    return picture
 
 
 def _nodes(picture: Picture) -> list[NodeAnswer]:

@@ -83,6 +83,16 @@ class JobsWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """When a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
+
+    cpus: int
+    submit_seconds: float
+    start_seconds: float | None
+    end_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ForecastRow:
     """When a job was expected to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``."""
 
@@ -166,6 +176,10 @@ class Store(Protocol):
 
     def counts(self, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are in each state; of one user, or of all."""
+        ...
+
+    def spans(self, since_seconds: float, limit: int) -> list[Span]:
+        """The latest jobs that had not ended by a time, at most so many."""
         ...
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:

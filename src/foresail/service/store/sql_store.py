@@ -43,6 +43,7 @@ from foresail.service.store.protocol import (
     Judged,
     KeyedCall,
     Row,
+    Span,
     WholeStep,
 )
 from foresail.service.store.tables import (
@@ -203,6 +204,16 @@ class SqlStore:
             wanted = wanted.where(JOBS.c.user == user)
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
+
+    def spans(self, since_seconds: float, limit: int) -> list[Span]:
+        """As the protocol has it."""
+        of = JOBS.c
+        wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
+            of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
+        )
+        with self._reading() as connection:
+            rows = connection.execute(wanted.order_by(of.number.desc()).limit(limit))
+            return [Span(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """As the protocol has it."""
@@ -369,6 +380,8 @@ def _job_row(request: Submit, number: int, user: str, now: float) -> dict[str, A
         "user": user,
         "name": job.name,
         "state": "held" if request.held else "pending",
+        "cpus": job.cpus,
+        "deadline_seconds": None if job.deadline_seconds is None else now + job.deadline_seconds,
         "submit_seconds": now,
         "attempt": 0,
         "command": job.to_json(),

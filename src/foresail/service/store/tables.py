@@ -79,6 +79,8 @@ JOBS: Final = Table(
     Column("user", String, nullable=False),
     Column("name", String, nullable=False),
     Column("state", String, nullable=False),
+    Column("cpus", Integer, nullable=False),
+    Column("deadline_seconds", Float),
     Column("submit_seconds", Float, nullable=False),
     Column("start_seconds", Float),
     Column("end_seconds", Float),
@@ -92,6 +94,7 @@ JOBS: Final = Table(
     Column("command", Text, nullable=False),
     Index("jobs_by_user", "user", "number"),
     Index("jobs_by_state", "state", "number"),
+    Index("jobs_by_end", "end_seconds"),
 )
 """Jobs as they stand: times in Unix seconds; the quantiles (10, 50, 90 %) of the runtime believed;
 ``because`` is why one ended so, ``command`` the job as it was accepted."""

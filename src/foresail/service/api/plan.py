@@ -1,0 +1,114 @@
+"""Questions about the whole cluster over time: what runs and is to come, and how it was used."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+
+from foresail.explain.forecast import forecast_running
+from foresail.service.api.answers import (
+    PlanAnswer,
+    PlannedJobAnswer,
+    RangeAnswer,
+    UsageAnswer,
+)
+from foresail.service.api.callers import AnyCaller, Caller, Parts
+from foresail.service.api.lookup import current_picture
+from foresail.service.picture import Picture
+from foresail.service.usage import usage_of
+
+router: Final = APIRouter(prefix="/v1", tags=["plan"])
+
+_MOST_SPANS: Final = 200_000
+
+
+@router.get("/plan")
+async def plan(
+    caller: AnyCaller, parts: Parts, most: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> PlanAnswer:
+    """What runs, and what is expected to start next, by the odds; other users' jobs nameless."""
+    picture = await current_picture(parts)
+    forecasts = await parts.forecaster.latest()
+    running = [*_running(picture, time.time())]
+    waiting: list[PlannedJobAnswer] = []
+    if forecasts is not None:
+        queued = forecasts.outlook.waiting_jobs
+        soonest = sorted(forecasts.waiting.items(), key=lambda each: each[1].start.median)
+        for job_id, found in soonest[: 2 * most]:
+            job = queued[job_id].pending.job
+            if math.isfinite(found.start.median) and job_id in picture.reasons:
+                waiting.append(
+                    PlannedJobAnswer(
+                        job_id=job_id,
+                        name=job.name,
+                        user=_owner(job.user),
+                        cpus=job.cpus,
+                        start=RangeAnswer.of(found.start),
+                        end=RangeAnswer.of(found.end),
+                        deadline_seconds=job.deadline_seconds,
+                        misses=found.misses,
+                    )
+                )
+    total = sum(each.total.cpus for each in picture.cluster.partitions)
+    return PlanAnswer(
+        now_seconds=picture.unix_seconds,
+        cpus=total,
+        pending=picture.pending,
+        running=[_seen(caller, each) for each in running[: 5 * most]],
+        waiting=[_seen(caller, each) for each in waiting[:most]],
+    )
+
+
+@router.get("/usage")
+async def usage(
+    caller: AnyCaller,  # noqa: ARG001
+    parts: Parts,
+    hours: Annotated[float, Query(gt=0.0, le=24.0 * 31)] = 24.0,
+    bins: Annotated[int, Query(ge=1, le=500)] = 96,
+) -> UsageAnswer:
+    """How many cpus jobs held, and how long those that started had waited, over the last hours."""
+    picture = await current_picture(parts)
+    now = time.time()
+    begin = now - 3600.0 * hours
+    spans = await asyncio.to_thread(parts.store.spans, begin, _MOST_SPANS)
+    used = await asyncio.to_thread(usage_of, spans, begin, now, bins)
+    return UsageAnswer(
+        begin_seconds=used.begin_seconds,
+        bin_seconds=used.bin_seconds,
+        cpus=picture.cluster.total.cpus,
+        used_cpus=[round(each, 3) for each in used.used_cpus.tolist()],
+        started=used.started.tolist(),
+        wait_seconds=[None if math.isnan(each) else each for each in used.wait_seconds.tolist()],
+    )
+
+
+def _running(picture: Picture, now: float) -> Iterator[PlannedJobAnswer]:
+    for each in picture.running:
+        found = forecast_running(each, now)
+        start = each.start_seconds
+        yield PlannedJobAnswer(
+            job_id=each.job.job_id,
+            name=each.job.name,
+            user=_owner(each.job.user),
+            cpus=each.held.cpus,
+            start=RangeAnswer(p10=start, p50=start, p90=start),
+            end=RangeAnswer.of(found.end),
+            deadline_seconds=each.job.deadline_seconds,
+            misses=found.misses,
+        )
+
+
+def _owner(user: str | None) -> str:
+    """Whose a job is: schedulers know jobs by user and name."""
+    return (user or "").partition("/")[0]
+
+
+def _seen(caller: Caller, job: PlannedJobAnswer) -> PlannedJobAnswer:
+    if job.user is not None and caller.sees(job.user):
+        return job
+    return job.model_copy(update={"job_id": None, "name": None, "user": None})

@@ -1,0 +1,44 @@
+// Durations and clocks as people say them.
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+export function duration(seconds) {
+  if (seconds === null || !Number.isFinite(seconds)) return "no known time";
+  const amount = Math.max(0, seconds);
+  if (amount < 1) return "0 s";
+  for (const [at, [size, unit]] of UNITS.entries()) {
+    if (amount < size) continue;
+    const whole = Math.floor(amount / size);
+    const next = UNITS[at + 1];
+    const rest = next ? Math.floor((amount - whole * size) / next[0]) : 0;
+    return whole < 10 && rest ? `${whole} ${unit} ${rest} ${next[1]}` : `${whole} ${unit}`;
+  }
+}
+
+export function clock(unixSeconds) {
+  return new Date(unixSeconds * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "medium" });
+}
+
+export function percent(share) {
+  return share === null || share === undefined ? "" : `${Math.round(100 * share)} %`;
+}
+
+export function count(number, word) {
+  return `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+}
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+export function drawn(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
