@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -25,10 +24,11 @@ def serve(
     """
     from foresail.live.session import require_linux
     from foresail.service.configuration import read_configuration
+    from foresail.service.logs import log_to_standard_error
     from foresail.service.running import RunningService
 
     require_linux()
     chosen = read_configuration(configuration)
     stop_showing()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_standard_error(chosen.log_format)
     RunningService(chosen, configuration, typer.echo).work()

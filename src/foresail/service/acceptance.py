@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, TypeAlias
 
+from foresail.model.errors import ForesailError
 from foresail.service.inbox import Inbox
 from foresail.service.requests import Request, Submit
 from foresail.service.store.protocol import Accepted, KeyedCall, Store
@@ -17,6 +18,13 @@ Numbered: TypeAlias = Callable[[int], Sequence[Request]]
 """Makes a call's requests, given the number of the first job among them."""
 
 _MOST_AT_ONCE: Final = 500
+
+
+class KeyUsedOtherwise(ForesailError):  # noqa: N818 - it says what it is
+    """The client key stands for another call of the same user."""
+
+    def __init__(self) -> None:
+        super().__init__("this key was used for something else before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +96,7 @@ class Acceptance:
         for (call, _), answer in zip(made, answers, strict=True):
             if answer.is_new:
                 self._inbox.put(answer.requests)
-            call.answer.set_result(answer)
+            if answer.conflicts:
+                call.answer.set_exception(KeyUsedOtherwise())
+            else:
+                call.answer.set_result(answer)

@@ -14,6 +14,8 @@ from foresail.model.errors import ForesailError, InputError, naming
 from foresail.model.short_form import part_of
 
 DEFAULT_POLICY: Final = "foresail"
+FALLBACK_POLICY: Final = "easy,recent,incremental"
+"""What decides where a policy fails or takes too long."""
 
 
 class _Section(BaseModel):
@@ -72,6 +74,13 @@ class ServiceConfiguration(_Section):
         Scheduler, predictor and correction; this alone may differ after a reload.
     cycle_seconds
         There is a pass at least so often, whatever happens.
+    decision_seconds
+        How long a pass may take to decide; a policy that takes longer three times in a row, or
+        fails, gives way to EASY until another is asked for.
+    log_format
+        Of what the service says of itself: text, or a JSON object a line.
+    open_metrics
+        Whether metrics take no token.
     listen, limits
         Of the HTTP interface.
     """
@@ -81,6 +90,8 @@ class ServiceConfiguration(_Section):
     cluster: str = "local"
     policy: str = DEFAULT_POLICY
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
+    decision_seconds: Annotated[float, Field(gt=0)] = 10.0
+    open_metrics: bool = False
     log_format: Literal["text", "json"] = "text"
     listen: Listening = Listening()
     limits: RequestLimits = RequestLimits()

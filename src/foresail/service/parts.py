@@ -9,6 +9,7 @@ from foresail.service.acceptance import Acceptance
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
 from foresail.service.forecasts import Forecaster
+from foresail.service.metrics import ServiceMetrics
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder
 from foresail.service.store.protocol import Store
@@ -40,6 +41,8 @@ class ServiceParts:
         The ways to the daemon and from it.
     forecaster
         Tells what is to be expected.
+    metrics
+        What is counted.
     policy
         Short form of what decides now.
     reload
@@ -58,6 +61,7 @@ class ServiceParts:
     gallery: Gallery
     feed: Feed
     forecaster: Forecaster
+    metrics: ServiceMetrics
     policy: Callable[[], str]
     reload: Callable[[str | None], str]
     condition: Callable[[], Condition]

@@ -19,29 +19,36 @@ from typing import Final
 import uvicorn
 
 from foresail.control.loop import Controller
+from foresail.live.daemon import Daemon
 from foresail.model.errors import ForesailError, InputError
 from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
 from foresail.service.api.app import application
 from foresail.service.configuration import (
+    FALLBACK_POLICY,
     Listening,
     ServiceConfiguration,
     read_configuration,
     require_usable,
 )
+from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import Forecaster
 from foresail.service.inbox import Inbox
+from foresail.service.metrics import ServiceMetrics
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder, daemon_of, scenario_of_service
+from foresail.service.store.opening import opened_store
+from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_access import SqlAccess
-from foresail.service.store.sql_store import SqlStore
 from foresail.service.tokens import Role, Tokens
 
 _LOG: Final = logging.getLogger("foresail.service")
 _FIRST_USER: Final = "admin"
 _SHUTDOWN_SECONDS: Final = 5
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 30.0
 
 
 class RunningService:
@@ -69,6 +76,9 @@ class RunningService:
         self._next: ServiceConfiguration | None = None
         self._remarks: tuple[str, ...] = ()
         self._last_pass = time.monotonic()
+        self._metrics = ServiceMetrics()
+        self._problem: str | None = None
+        self._gone = threading.Event()
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM.
@@ -80,7 +90,7 @@ class RunningService:
         """
         self._folder.make()
         with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
-            self._store = SqlStore.in_file(self._folder.database)
+            self._store = opened_store(self._configuration)
             try:
                 self._serve(listener)
             finally:
@@ -107,6 +117,7 @@ class RunningService:
             gallery=self._gallery,
             feed=self._feed,
             forecaster=Forecaster(self._gallery, store),
+            metrics=self._metrics,
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,
@@ -130,18 +141,15 @@ class RunningService:
             self._inbox.close()
 
     def _sessions(self) -> None:
-        """One daemon after the other, as long as there is another policy to go over to."""
-        old = None
+        """One daemon after the other, as long as there is something to go over to."""
+        old: ServiceConfiguration | None = None
+        pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                daemon = daemon_of(
-                    self._configuration,
-                    self._folder,
-                    self._store,
-                    self._inbox,
-                    self._gallery,
-                    self._feed,
-                )
+                daemon = self._daemon()
+            except StoreUnavailable as error:
+                pause = self._wait_for_store(error, pause)
+                continue
             except ForesailError as error:
                 if old is None:
                     raise
@@ -149,14 +157,58 @@ class RunningService:
                 _LOG.error("%s; the one before goes on", self._remarks[0])
                 self._configuration, old = old, None
                 continue
-            daemon.work()
+            try:
+                daemon.work()
+            except StoreUnavailable as error:
+                pause = self._wait_for_store(error, pause)
+            except Exception as error:
+                if self._configuration.policy == FALLBACK_POLICY:
+                    raise
+                _LOG.exception("the policy %s has failed", self._configuration.policy)
+                self._fall_back(f"has failed: {type(error).__name__}: {error}")
+            else:
+                pause = _FIRST_PAUSE_SECONDS
+                if self._next is None:
+                    return
             self._gallery.seen_monotonic = None
-            if self._next is None:
-                return
-            old, self._configuration, self._next = self._configuration, self._next, None
-            self._remarks = ()
-            _LOG.info("policy: %s", self._configuration.policy)
+            if self._next is not None:
+                old, self._configuration, self._next = self._configuration, self._next, None
+                _LOG.info("policy: %s", self._configuration.policy)
             self._inbox.begin_again()
+
+    def _daemon(self) -> Daemon:
+        cycles = CycleWatch(self._metrics, self._configuration.decision_seconds, self._too_slow)
+        return daemon_of(
+            self._configuration,
+            self._folder,
+            self._store,
+            self._inbox,
+            self._gallery,
+            self._feed,
+            cycles,
+        )
+
+    def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
+        """Wait a while; what runs runs on. Returns how long to wait the next time."""
+        self._problem = str(error)
+        _LOG.error("%s; tried again in %.0f s", error, pause)
+        self._gone.wait(pause)
+        self._problem = None
+        return min(_LONGEST_PAUSE_SECONDS, 2.0 * pause)
+
+    def _too_slow(self, seconds: float) -> None:
+        if self._configuration.policy == FALLBACK_POLICY:
+            return
+        budget = self._configuration.decision_seconds
+        self._fall_back(f"has taken {seconds:.1f} s to decide, which may take {budget:g} s")
+        self._inbox.leave()
+
+    def _fall_back(self, why: str) -> None:
+        """Let EASY decide from the next session on."""
+        remark = f"the policy {self._configuration.policy} {why}; {FALLBACK_POLICY} decides"
+        _LOG.error("%s", remark)
+        self._remarks = (remark,)
+        self._next = self._configuration.model_copy(update={"policy": FALLBACK_POLICY})
 
     def _reload(self, policy: str | None) -> str:
         """Go over to a policy, or to that of the file; returns it.
@@ -172,6 +224,7 @@ class RunningService:
         require_usable(changed)
         engine_of_service(changed)
         self._next = changed
+        self._remarks = ()
         self._inbox.leave()
         return policy
 
@@ -191,6 +244,8 @@ class RunningService:
                 self._inbox.ask_for_pass()
 
     def _condition(self) -> Condition:
+        if self._problem is not None:
+            return Condition((self._problem,), self._remarks)
         seen = self._gallery.seen_monotonic
         if seen is None:
             return Condition(("the run is being recovered",), self._remarks)

@@ -16,6 +16,7 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.configuration import ServiceConfiguration
+from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store
@@ -86,6 +87,7 @@ def daemon_of(
     inbox: Inbox,
     observer: Observer,
     feed: Feed,
+    cycles: CycleWatch,
 ) -> Daemon:
     """The daemon of a session, as the store's log leaves the run.
 
@@ -101,7 +103,7 @@ def daemon_of(
     engine_of(replace(scenario, place="processors"))
     known = recovered(store)
     is_new = not len(known.compaction)
-    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox, feed)
+    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox, feed, cycles)
     controller = controller_of(scenario, log)
     if not is_new:
         controller.take_over(known.run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from foresail.live.recovery import KnownRun
@@ -11,6 +12,7 @@ from foresail.model.event import Cancelled, Ended, Held, Released
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import record_line
 from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
+from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store, WholeStep
@@ -54,6 +56,8 @@ class StoreLog:
         Where requests come from.
     feed
         Is told what is durable.
+    cycles
+        Is told how long steps take.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class StoreLog:
         known: KnownRun,
         inbox: Inbox,
         feed: Feed,
+        cycles: CycleWatch,
     ) -> None:
         self.jobs = known.run.jobs
         self._store = store
@@ -73,12 +78,16 @@ class StoreLog:
         self._records: list[Record] = []
         self._lines: list[str] = []
         self._changes: dict[str, dict[str, Any]] = {}
+        self._cycles = cycles
+        self._begun = 0.0
         if manifest is not None:
             self.append(manifest)
             self.commit()
 
     def append(self, record: Record) -> None:
         """Take one record."""
+        if not self._records:
+            self._begun = time.perf_counter()
         line = record_line(record)
         self._records.append(record)
         self._lines.append(line)
@@ -87,13 +96,16 @@ class StoreLog:
             self._compaction.take(record, line)
             self._since_snapshot += 1
             self._note(record)
+            self._cycles.take(record, self.jobs)
 
     def commit(self) -> None:
         """Hand the step to the store; now and then a snapshot, which can be done without."""
         if not self._lines:
             return
+        decided = time.perf_counter()
         step = WholeStep(self._lines, self._inbox.taken, self._changes)
         end = self._store.commit_step(step)
+        self._cycles.step(decided - self._begun, time.perf_counter() - decided)
         self._feed.committed(end - len(self._records) + 1, self._records)
         self._records, self._lines, self._changes = [], [], {}
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):

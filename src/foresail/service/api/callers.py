@@ -172,6 +172,17 @@ class Door:
         )
 
 
+async def caller_of(request: Request) -> Caller:
+    """Who asks, by the token that the request carries.
+
+    Raises
+    ------
+    CallRefused
+        If that is nobody, or asks too often.
+    """
+    return await _caller(request, await _BEARER(request))
+
+
 async def _caller(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foresail.service.api.problems import CallRefused, problem_answer
+from foresail.service.metrics import ServiceMetrics
 
 _LOG: Final = logging.getLogger("foresail.service")
 _LOOPBACK: Final = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
@@ -40,6 +42,8 @@ class Gate:
     ----------
     app
         What is behind it.
+    metrics
+        Are told of every answer.
     body_bytes
         The most that a body may have.
     loopback_only
@@ -47,8 +51,11 @@ class Gate:
         that somebody else controls (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, *, body_bytes: int, loopback_only: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, *, metrics: ServiceMetrics, body_bytes: int, loopback_only: bool
+    ) -> None:
         self._app = app
+        self._metrics = metrics
         self._body_bytes = body_bytes
         self._loopback_only = loopback_only
 
@@ -58,12 +65,23 @@ class Gate:
             await self._app(scope, receive, send)
             return
         request_id = scope["foresail_request_id"] = secrets.token_hex(8)
-        begun = False
+        begun, came = False, time.perf_counter()
 
         async def answered(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
+                seconds, status = time.perf_counter() - came, message["status"]
+                self._metrics.request_seconds.labels(scope["method"], str(status)).observe(seconds)
+                level = logging.DEBUG if status < 400 else logging.INFO
+                _LOG.log(
+                    level,
+                    "%s %s: %d",
+                    scope["method"],
+                    scope["path"],
+                    status,
+                    extra={"request_id": request_id, "milliseconds": round(1000 * seconds, 1)},
+                )
                 headers = message.setdefault("headers", [])
                 given = {name for name, _ in headers}
                 headers.append((b"x-request-id", request_id.encode()))

@@ -25,6 +25,7 @@ from foresail.service.usage import usage_of
 router: Final = APIRouter(prefix="/v1", tags=["plan"])
 
 _MOST_SPANS: Final = 200_000
+_LEAST_SECONDS: Final = 600.0
 
 
 @router.get("/plan")
@@ -76,6 +77,9 @@ async def usage(
     now = time.time()
     begin = now - 3600.0 * hours
     spans = await asyncio.to_thread(parts.store.spans, begin, _MOST_SPANS)
+    if len(spans) < _MOST_SPANS:  # of a young service, no more than there has been
+        first = min((each.submit_seconds for each in spans), default=now)
+        begin = max(begin, min(first, now - _LEAST_SECONDS))
     used = await asyncio.to_thread(usage_of, spans, begin, now, bins)
     return UsageAnswer(
         begin_seconds=used.begin_seconds,

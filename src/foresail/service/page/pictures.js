@@ -186,7 +186,6 @@ export function usageWords(usage) {
   const mean = usage.used_cpus.reduce((sum, each) => sum + each, 0) / bins / usage.cpus;
   const started = usage.started.reduce((sum, each) => sum + each, 0);
   const waited = usage.wait_seconds.reduce((sum, each, bin) => sum + (each ?? 0) * usage.started[bin], 0);
-  const hours = Math.round((bins * usage.bin_seconds) / 3600);
   const waits = started ? `; ${count(started, "job")} started, after ${duration(waited / started)} of waiting in the mean` : "";
-  return `Of the last ${hours} hours ${percent(mean)} of the cpus were held${waits}.`;
+  return `In the last ${duration(bins * usage.bin_seconds)} ${percent(mean)} of the cpus were held${waits}.`;
 }

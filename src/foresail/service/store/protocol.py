@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from foresail.live.command_job import CommandJob
+from foresail.model.errors import ForesailError
 from foresail.service.requests import NumberedRequest, Request
 
 Row: TypeAlias = Mapping[str, Any]
 """Values by name of column."""
+
+
+class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is
+    """The store takes or tells nothing now: a full disk, no rights, no connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,15 @@ class KeyedCall:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The requests of a call as they are written down; not ``is_new`` if they had been before."""
+    """The requests of a call as they are written down; not ``is_new`` if they had been before.
+
+    It ``conflicts`` if its key stands for something else that was asked before: that is what the
+    requests are, and nothing of the call is written down.
+    """
 
     requests: tuple[NumberedRequest, ...]
     is_new: bool = True
+    conflicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

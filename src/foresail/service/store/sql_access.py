@@ -3,39 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Final
 
-from sqlalchemy import Column, Engine, Float, Integer, String, Table, Text, insert, select, update
+from sqlalchemy import Engine, insert, select, update
 
-from foresail.service.store.tables import METADATA
+from foresail.service.store.tables import AUDIT, TOKENS
 from foresail.service.tokens import AccessToken, AuditEntry, Role
-
-TOKENS: Final = Table(
-    "tokens",
-    METADATA,
-    Column("token_id", String, primary_key=True),
-    Column("digest", String, nullable=False, unique=True),
-    Column("user", String, nullable=False),
-    Column("role", String, nullable=False),
-    Column("label", String, nullable=False),
-    Column("created_seconds", Float, nullable=False),
-    Column("expires_seconds", Float),
-    Column("revoked_seconds", Float),
-)
-"""``digest`` is the SHA-256 of a token's secret, which is nowhere."""
-
-AUDIT: Final = Table(
-    "audit",
-    METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=True),
-    Column("unix_seconds", Float, nullable=False),
-    Column("user", String, nullable=False),
-    Column("address", String, nullable=False),
-    Column("action", String, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("request_id", String, nullable=False),
-)
-"""What was done to tokens and to the policy, and who was refused."""
 
 
 class SqlAccess:
@@ -48,7 +20,6 @@ class SqlAccess:
     """
 
     def __init__(self, engine: Engine) -> None:
-        METADATA.create_all(engine, [TOKENS, AUDIT])
         self._engine = engine
 
     def tokens(self) -> list[AccessToken]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,10 +20,11 @@ from sqlalchemy import (
     event,
     func,
     insert,
+    make_url,
     select,
     update,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
@@ -36,6 +37,7 @@ from foresail.service.requests import (
     Request,
     Submit,
 )
+from foresail.service.store.migrating import bring_up_to_date
 from foresail.service.store.protocol import (
     Accepted,
     ForecastRow,
@@ -44,17 +46,20 @@ from foresail.service.store.protocol import (
     KeyedCall,
     Row,
     Span,
+    StoreUnavailable,
     WholeStep,
 )
 from foresail.service.store.tables import (
     FORECASTS,
     JOBS,
-    METADATA,
     PROGRESS,
     RECORDS,
     REQUESTS,
     SNAPSHOTS,
 )
+
+_LOCK: Final = 0x466F7265
+"""Number of the advisory lock that says that a service uses a PostgreSQL database."""
 
 DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
 """States that a job does not leave."""
@@ -71,6 +76,7 @@ class SqlStore:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._held: Connection | None = None
         with self._reading() as connection:
             self._last_request: int = connection.scalar(select(func.max(REQUESTS.c.number))) or 0
             self._last_record: int = connection.scalar(select(func.max(RECORDS.c.number))) or 0
@@ -88,10 +94,44 @@ class SqlStore:
         engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
         event.listen(engine, "connect", _set_up_sqlite)
         try:
-            METADATA.create_all(engine)
+            bring_up_to_date(engine)
             return cls(engine)
         except DBAPIError as error:
             raise InputError(f"cannot be used: {error.orig}", source=path) from error
+
+    @classmethod
+    def at_address(cls, address: str) -> SqlStore:
+        """The store in a PostgreSQL database, which this one alone writes to.
+
+        Raises
+        ------
+        InputError
+            If it cannot be used, or another service uses it.
+        """
+        try:
+            url = make_url(address).set(drivername="postgresql+psycopg")
+            engine = create_engine(url, pool_pre_ping=True)
+            store_lock = engine.connect()
+        except (ArgumentError, ImportError) as error:
+            raise InputError(
+                f"cannot be used: {error}",
+                field="database",
+                expected="sqlite, or postgresql://USER@HOST/NAME with foresail[postgresql]",
+            ) from error
+        except DBAPIError as error:
+            raise InputError(f"cannot be reached: {error.orig}", field="database") from error
+        try:
+            if not store_lock.scalar(select(func.pg_try_advisory_lock(_LOCK))):
+                raise InputError("another service uses this database", field="database")
+            store_lock.commit()
+            bring_up_to_date(engine)
+            store = cls(engine)
+        except BaseException:
+            store_lock.close()
+            engine.dispose()
+            raise
+        store._held = store_lock
+        return store
 
     @property
     def engine(self) -> Engine:
@@ -110,10 +150,16 @@ class SqlStore:
         jobs: list[dict[str, Any]] = []
         number, job_number = self._last_request, self._last_job
         with self._writing() as connection:
+            keyed: dict[tuple[str, str], tuple[NumberedRequest, ...]] = {}
             for call in asked:
                 before = self._asked_before(connection, call)
+                if not before and call.client_key is not None:
+                    before = keyed.get((call.user, call.client_key), ())
                 if before:
-                    answers.append(Accepted(before, is_new=False))
+                    same = [_wanted(each.request) for each in before] == [
+                        _wanted(each) for each in call.requests
+                    ]
+                    answers.append(Accepted(before, is_new=False, conflicts=not same))
                     continue
                 numbered = []
                 for request in call.requests:
@@ -124,6 +170,8 @@ class SqlStore:
                         job_number += 1
                         jobs.append(_job_row(request, job_number, call.user, now))
                 answers.append(Accepted(tuple(numbered)))
+                if call.client_key is not None:
+                    keyed[call.user, call.client_key] = tuple(numbered)
             if rows:
                 connection.execute(insert(REQUESTS), rows)
             if jobs:
@@ -279,6 +327,8 @@ class SqlStore:
 
     def close(self) -> None:
         """As the protocol has it."""
+        if self._held is not None:
+            self._held.close()
         self._engine.dispose()
 
     def _asked_before(self, connection: Connection, call: KeyedCall) -> tuple[NumberedRequest, ...]:
@@ -290,25 +340,30 @@ class SqlStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        with self._speaking(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """One transaction, durable at its end or undone.
+        """One transaction, durable at its end or undone."""
+        with self._speaking(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """Say as an error of ours what the database refuses.
 
         Raises
         ------
-        InputError
-            If the database cannot take it.
+        StoreUnavailable
+            If it cannot be written or read now.
         """
         try:
-            with self._engine.begin() as connection:
-                yield connection
+            yield
         except DBAPIError as error:
-            raise InputError(
-                f"cannot be written: {error.orig}; nothing of it was done",
-                source=self._engine.url.render_as_string(hide_password=True),
+            where = self._engine.url.render_as_string(hide_password=True)
+            raise StoreUnavailable(
+                f"the store {where} cannot be used now: {error.orig}; nothing of it was done"
             ) from error
 
 
@@ -334,6 +389,13 @@ def _listing(wanted: JobsWanted) -> Select[Any]:
         found = found.where(JOBS.c.number > wanted.after)
     order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
     return found.order_by(order).limit(wanted.limit)
+
+
+def _wanted(request: Request) -> Request:
+    """What a request asks for, whatever ids it was given: these differ each time."""
+    if isinstance(request, Submit):
+        return replace(request, job=replace(request.job, job_id="", after=()))
+    return request
 
 
 def _request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:

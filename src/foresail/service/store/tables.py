@@ -1,4 +1,4 @@
-"""The tables of the store; ``migrations`` has made them so."""
+"""The tables of the store, as the migrations make them (``store.migrations``)."""
 
 from __future__ import annotations
 
@@ -71,6 +71,20 @@ FORECASTS: Final = Table(
 )
 """The first forecast of each job's start: quantiles (10, 50, 90 %) in Unix seconds."""
 
+SAMPLES: Final = Table(
+    "samples",
+    METADATA,
+    Column("job_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("start_seconds", Float, primary_key=True),
+    Column("end_seconds", Float, nullable=False),
+    Column("average_cpus", Float, nullable=False),
+    Column("memory_bytes", Float, nullable=False),
+    Index("samples_by_time", "end_seconds"),
+)
+"""What jobs used, measured from time to time: between two looks (Unix seconds) the cpus in the
+mean, and the memory at the second."""
+
 JOBS: Final = Table(
     "jobs",
     METADATA,
@@ -98,3 +112,30 @@ JOBS: Final = Table(
 )
 """Jobs as they stand: times in Unix seconds; the quantiles (10, 50, 90 %) of the runtime believed;
 ``because`` is why one ended so, ``command`` the job as it was accepted."""
+
+TOKENS: Final = Table(
+    "tokens",
+    METADATA,
+    Column("token_id", String, primary_key=True),
+    Column("digest", String, nullable=False, unique=True),
+    Column("user", String, nullable=False),
+    Column("role", String, nullable=False),
+    Column("label", String, nullable=False),
+    Column("created_seconds", Float, nullable=False),
+    Column("expires_seconds", Float),
+    Column("revoked_seconds", Float),
+)
+"""``digest`` is the SHA-256 of a token's secret, which is nowhere."""
+
+AUDIT: Final = Table(
+    "audit",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("unix_seconds", Float, nullable=False),
+    Column("user", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("request_id", String, nullable=False),
+)
+"""What was done to tokens and to the policy, and who was refused."""

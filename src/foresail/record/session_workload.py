@@ -1,0 +1,97 @@
+"""A run as a workload: its jobs as they came and how long they really ran, to be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import polars as pl
+
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.value import DeadlineValue
+from foresail.record.jobs_fold import JobsFold
+from foresail.record.log_clock import LogClock
+from foresail.record.records import Manifest, Record
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+_STATUSES: Final[Mapping[EndedBecause, str]] = {
+    EndedBecause.COMPLETED: "completed",
+    EndedBecause.CANCELLED: "cancelled",
+}
+_SCHEMA: Final = {
+    "job_id": pl.String(),
+    "submit_seconds": pl.Float64(),
+    "recorded_wait_seconds": pl.Float64(),
+    "runtime_seconds": pl.Float64(),
+    "tasks": pl.Int64(),
+    "cpus_per_task": pl.Float64(),
+    "memory_bytes_per_task": pl.Float64(),
+    "requested_seconds": pl.Float64(),
+    "status": pl.String(),
+    "user": pl.String(),
+    "executable": pl.String(),
+    "after_jobs": pl.String(),
+    "deadline_seconds": pl.Float64(),
+    "value": pl.Float64(),
+}
+
+
+def workload_of(records: Iterable[Record], source: str) -> Workload:
+    """The jobs of a run that have ended after they ran, in order of submission.
+
+    Jobs that were withdrawn before, and those that run or wait yet, have no runtime to be replayed
+    with: they are left out and counted (``meta.header``). Of one that was preempted or lost, the
+    last attempt counts. What waited for a job that is left out does not wait for it any more.
+
+    Parameters
+    ----------
+    records
+        A log from its manifest on.
+    source
+        What the workload is said to come from.
+    """
+    fold, clock, processors = JobsFold(), LogClock(), 0
+    for record in records:
+        if isinstance(record, Manifest):
+            processors = int(record.cluster.total.cpus)
+        clock.see(record)
+        fold.take(record)
+    ran = {job_id: end for job_id, end in fold.ended.items() if job_id in fold.submitted}
+    rows = [_row(job, ran[job_id], ran) for job_id, job in fold.submitted.items() if job_id in ran]
+    zero = min((row["submit_seconds"] for row in rows), default=clock.zero)
+    for row in rows:
+        row["submit_seconds"] -= zero
+        if row["deadline_seconds"] is not None:
+            row["deadline_seconds"] -= zero
+    table = jobs_table(pl.DataFrame(rows, schema=_SCHEMA).to_dict())
+    begin = clock.start_unix_seconds
+    meta = WorkloadMeta(
+        source=source,
+        reader="foresail run",
+        processors=processors,
+        origin_unix_seconds=None if begin is None else begin + zero - clock.zero,
+        header={"left out": str(len(fold.submitted) - len(rows))},
+    )
+    return Workload(table, meta)
+
+
+def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, Any]:
+    stage, value = job.stages[0], job.value
+    after = [job_id for job_id in job.after if job_id in ran]
+    return {
+        "job_id": job.job_id,
+        "submit_seconds": job.submit_seconds,
+        "recorded_wait_seconds": outcome.start_seconds - job.submit_seconds,
+        "runtime_seconds": outcome.runtime_seconds,
+        "tasks": job.tasks,
+        "cpus_per_task": stage.request.cpus,
+        "memory_bytes_per_task": stage.request.memory_bytes or None,
+        "requested_seconds": job.requested_seconds,
+        "status": _STATUSES.get(outcome.ended_because, "failed"),
+        "user": job.user,
+        "executable": job.name,
+        "after_jobs": ",".join(after) or None,
+        "deadline_seconds": job.deadline_seconds,
+        "value": value.value if isinstance(value, DeadlineValue) else None,
+    }

@@ -1,0 +1,99 @@
+"""What the service counts and measures of itself, for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from foresail.model.decision import Start
+from foresail.model.event import Ended, Submitted
+from foresail.model.outcome import GOES_BACK
+from foresail.record.jobs_fold import JobsFold
+from foresail.record.records import EventTaken, Instructed, Record
+from foresail.service.picture import Picture
+from foresail.service.store.protocol import Judged
+
+_STEPS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_WAITS: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 604800.0)
+
+
+class ServiceMetrics:
+    """The metrics of one service, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.cycle_seconds = self._histogram(
+            "foresail_cycle_seconds", "Time to decide a step.", _STEPS
+        )
+        self.commit_seconds = self._histogram(
+            "foresail_commit_seconds", "Time to write a step down.", _STEPS
+        )
+        self.wait_seconds = self._histogram(
+            "foresail_wait_seconds", "Waits of jobs that started, from submission.", _WAITS
+        )
+        self.request_seconds = Histogram(
+            "foresail_request_seconds",
+            "Time to answer a request.",
+            ("method", "status"),
+            buckets=_STEPS,
+            registry=self._registry,
+        )
+        self._submitted = Counter(
+            "foresail_jobs_submitted", "Jobs submitted.", registry=self._registry
+        )
+        self._ended = Counter(
+            "foresail_jobs_ended", "Jobs ended.", ("because",), registry=self._registry
+        )
+        self._missed = Counter(
+            "foresail_deadlines_missed",
+            "Jobs that did not complete by their deadline.",
+            registry=self._registry,
+        )
+        self._met = Counter(
+            "foresail_deadlines_met", "Jobs that completed by it.", registry=self._registry
+        )
+        self._jobs = self._gauge("foresail_jobs", "Jobs by state.", "state")
+        self._waiting = self._gauge("foresail_jobs_waiting", "Jobs by why they wait.", "reason")
+        self._cpus = self._gauge("foresail_cpus", "Cpus by use.", "use")
+        self._covered = self._gauge(
+            "foresail_range_coverage", "Share within the ranges of 80 % that were told.", "of"
+        )
+
+    def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, says, buckets=buckets, registry=self._registry)
+
+    def _gauge(self, name: str, says: str, label: str) -> Gauge:
+        return Gauge(name, says, (label,), registry=self._registry)
+
+    def take(self, record: Record, jobs: JobsFold) -> None:
+        """Count what a record tells, which the fold has taken already."""
+        match record:
+            case EventTaken(event=Submitted()):
+                self._submitted.inc()
+            case EventTaken(event=Ended(outcome=outcome)):
+                because = outcome.ended_because
+                self._ended.labels(str(because)).inc()
+                deadline = jobs.submitted[outcome.job_id].deadline_seconds
+                if deadline is not None and because not in GOES_BACK:
+                    met = str(because) == "completed" and outcome.end_seconds <= deadline
+                    (self._met if met else self._missed).inc()
+            case Instructed(time=now, instruction=Start(job_id=job_id)):
+                self.wait_seconds.observe(max(0.0, now - jobs.submitted[job_id].submit_seconds))
+            case _:
+                pass
+
+    def text(self, picture: Picture | None, runtimes: Judged, starts: Judged) -> bytes:
+        """All of them as Prometheus reads them, as things stand."""
+        for name, judged in (("runtimes", runtimes), ("starts", starts)):
+            if judged.told:
+                self._covered.labels(name).set(judged.within / judged.told)
+        if picture is not None:
+            self._waiting.clear()
+            for reason in picture.reasons.values():
+                self._waiting.labels(str(reason.code)).inc()
+            self._jobs.labels("running").set(len(picture.running))
+            self._jobs.labels("pending").set(picture.pending)
+            self._cpus.labels("held").set(sum(each.held.cpus for each in picture.running))
+            self._cpus.labels("total").set(picture.cluster.total.cpus)
+        return generate_latest(self._registry)

@@ -1,0 +1,259 @@
+"""The store, in SQLite and in PostgreSQL: durable, idempotent, whole steps or nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from databases import postgresql, program
+from foresail.live.command_job import CommandJob
+from foresail.model.errors import InputError
+from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
+from foresail.service.store.migrating import LATEST, version_of
+from foresail.service.store.protocol import (
+    ForecastRow,
+    JobsWanted,
+    KeyedCall,
+    StoreUnavailable,
+    WholeStep,
+)
+from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.tables import METADATA
+
+
+@pytest.fixture(scope="module")
+def server():
+    if program("initdb") is None:
+        pytest.skip("no PostgreSQL on this machine")
+    with tempfile.TemporaryDirectory() as folder, postgresql(Path(folder)) as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opening(request, tmp_path):
+    """Opens the same database each time."""
+    if request.param == "sqlite":
+        return lambda: SqlStore.in_file(tmp_path / "store.db")
+    address = request.getfixturevalue("server")
+    store = SqlStore.at_address(address)
+    with store.engine.begin() as connection:
+        METADATA.drop_all(connection)
+        connection.execute(text("DROP TABLE alembic_version"))
+    store.close()
+    return lambda: SqlStore.at_address(address)
+
+
+@pytest.fixture
+def store(opening):
+    store = opening()
+    yield store
+    store.close()
+
+
+def job(number, command="true"):
+    return CommandJob(str(number), "name", command, "/", user="ann")
+
+
+def submit(store, numbers, key=None, user="ann", command="true"):
+    requests = tuple(Submit(job(number, command)) for number in numbers)
+    (accepted,) = store.accept([KeyedCall(user, requests, key)])
+    return accepted
+
+
+def test_what_was_accepted_is_there_again(opening):
+    store = opening()
+    submit(store, [1, 2])
+    wishes = (ForJob(JobWish.HOLD, "1"), ForNode(NodeWish.DRAIN, "n"))
+    store.accept([KeyedCall("eve", wishes)])
+    lines = ["one\n", "two\n"]
+    assert store.commit_step(WholeStep(lines, 2, {"1": {"state": "running"}})) == 2
+    store.keep_snapshot(["whole\n", "of it\n"], 2)
+    store.close()
+    store = opening()
+    assert [each.request for each in store.requests_after(2)] == list(wishes)
+    assert [each.user for each in store.requests_after(0)] == ["ann", "ann", "eve", "eve"]
+    assert (store.taken(), store.last_record(), store.next_number()) == (2, 2, 3)
+    assert list(store.records()) == [(1, "one\n"), (2, "two\n")]
+    assert list(store.records(after=1)) == [(2, "two\n")]
+    assert store.snapshot() == (2, ["whole\n", "of it\n"])
+    assert store.job("1")["state"] == "running"
+    assert store.counts() == {"running": 1, "pending": 1}
+    assert [each.job_id for each in store.commands()] == ["1", "2"]
+    store.close()
+
+
+def test_a_key_asked_again_submits_nothing_and_never_two_things(store):
+    """In one transaction as in several; another user's same key is another."""
+    first = submit(store, [1], key="k")
+    again = submit(store, [2], key="k")
+    assert first.is_new
+    assert not again.is_new
+    assert again.requests == first.requests
+    assert submit(store, [2], key="k", command="false").conflicts
+    assert submit(store, [2], key="k", user="eve").is_new
+    twice = [KeyedCall("ann", (Submit(job(number)),), "both") for number in (3, 4)]
+    one, other = store.accept(twice)
+    assert (one.is_new, other.is_new) == (True, False)
+    assert one.requests == other.requests
+    assert store.next_number() == 4
+
+
+def test_jobs_are_listed_in_pages(store):
+    submit(store, range(1, 8))
+    store.commit_step(WholeStep([], 0, {"3": {"state": "failed"}}))
+
+    def ids(**wanted):
+        return [row["job_id"] for row in store.jobs(JobsWanted(**wanted))]
+
+    assert ids(limit=3) == ["7", "6", "5"]
+    assert ids(limit=3, before=5) == ["4", "3", "2"]
+    assert ids(oldest_first=True, after=5) == ["6", "7"]
+    assert ids(states=("failed",)) == ["3"]
+    assert ids(users=("eve",)) == []
+    assert store.owners(["1", "9"]) == {"1": "ann"}
+
+
+def test_forecasts_are_judged_by_what_came_about(store):
+    submit(store, [1, 2, 3])
+    rows = [ForecastRow(str(number), 0.0, 10.0, 20.0, 30.0) for number in (1, 2, 3)]
+    store.keep_forecasts(rows[:2])
+    store.keep_forecasts([ForecastRow("1", 5.0, 0.0, 0.0, 0.0), rows[2]])
+    began = {"attempt": 1, "low_seconds": 5.0, "high_seconds": 9.0, "state": "completed"}
+    store.commit_step(
+        WholeStep(
+            [],
+            0,
+            {
+                "1": {**began, "start_seconds": 12.0, "end_seconds": 18.0},
+                "2": {**began, "start_seconds": 31.0, "end_seconds": 33.0},
+            },
+        )
+    )
+    starts, runtimes = store.judged_forecasts(), store.judged_runtimes()
+    assert (starts.told, starts.within, starts.below) == (2, 1, 0)
+    assert (runtimes.told, runtimes.within, runtimes.below) == (2, 1, 1)
+    assert len(store.spans(20.0, 10)) == 2
+
+
+def test_migrations_make_the_tables_as_they_are_declared(store):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    assert version_of(store.engine) == LATEST
+    with store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_a_store_of_a_later_version_is_refused_and_left_alone(opening):
+    store = opening()
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    store.close()
+    with pytest.raises(InputError, match="later version"):
+        opening()
+    if "sqlite" not in str(store.engine.url):
+        with store.engine.begin() as connection:
+            connection.execute(text(f"UPDATE alembic_version SET version_num = '{LATEST}'"))
+        store.engine.dispose()
+
+
+def test_a_database_is_used_by_one_service_alone(server):
+    store = SqlStore.at_address(server)
+    with pytest.raises(InputError, match="another service"):
+        SqlStore.at_address(server)
+    store.close()
+    with pytest.raises(InputError, match="database"):
+        SqlStore.at_address("nonsense")
+    with pytest.raises(InputError, match="reached"):
+        SqlStore.at_address("postgresql://nobody@/none?host=/nowhere")
+
+
+def test_a_damaged_file_is_said_to_be(tmp_path):
+    path = tmp_path / "store.db"
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(InputError, match=r"store\.db"):
+        SqlStore.in_file(path)
+
+
+def test_a_torn_journal_loses_nothing_that_was_acknowledged(tmp_path):
+    """What was torn off was being written: all before it is there."""
+    store = SqlStore.in_file(tmp_path / "store.db")
+    for number in range(1, 30):
+        submit(store, [number])
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("store.db", "store.db-wal"):
+        (copy / name).write_bytes((tmp_path / name).read_bytes())
+    store.close()
+    journal = copy / "store.db-wal"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + whole[:5000][::-1])
+    torn = SqlStore.in_file(copy / "store.db")
+    assert torn.next_number() == 30
+    torn.close()
+    journal.write_bytes(whole[:-100])
+    shorter = SqlStore.in_file(copy / "store.db")
+    assert 28 <= shorter.next_number() <= 30
+    shorter.close()
+
+
+_FULL = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_store import StoreUnavailable, SqlStore, submit
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = SqlStore.in_file(Path({path!r}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+count = 0
+try:
+    while True:
+        submit(store, [count + 1], command="x" * 5_000)
+        count += 1
+except StoreUnavailable:
+    print(count)
+"""
+
+
+def test_a_full_disk_takes_nothing_back_that_was_acknowledged(tmp_path):
+    path = tmp_path / "store.db"
+    code = _FULL.format(tests=str(Path(__file__).parent), path=str(path))
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    accepted = int(ran.stdout)
+    assert accepted > 5
+    store = SqlStore.in_file(path)
+    assert store.next_number() == accepted + 1
+    submit(store, [accepted + 1])
+    store.close()
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everything")
+def test_a_store_that_cannot_be_written_is_said_to_be(tmp_path):
+    path = tmp_path / "store.db"
+    SqlStore.in_file(path).close()
+    path.chmod(0o400)
+    tmp_path.chmod(0o500)
+    store = SqlStore.in_file(path)
+    with pytest.raises(StoreUnavailable, match="nothing of it was done"):
+        submit(store, [1])
+    tmp_path.chmod(0o700)
+
+
+def test_a_locked_database_is_waited_for(tmp_path):
+    store = SqlStore.in_file(tmp_path / "store.db")
+    other = sqlite3.connect(tmp_path / "store.db")
+    other.execute("BEGIN")
+    assert store.counts() == {}
+    other.close()
+    submit(store, [1])
+    store.close()
