@@ -41,10 +41,11 @@ class LiveService:
 
 
 @contextmanager
-def live_service(folder: Path) -> Iterator[LiveService]:
+def live_service(folder: Path, more: str = "", port: int = 0) -> Iterator[LiveService]:
+    """A service whose configuration has these lines too; begun again, it goes on."""
     configuration = folder / "service.toml"
     state = folder / "state"
-    configuration.write_text(f'state = "{state}"\n[listen]\nport = 0\n')
+    configuration.write_text(f'state = "{state}"\n{more}\n[listen]\nport = {port}\n')
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", str(configuration)],
         stdout=subprocess.PIPE,
@@ -57,7 +58,10 @@ def live_service(folder: Path) -> Iterator[LiveService]:
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
         assert process.stdout is not None
         process.stdout.close()
 

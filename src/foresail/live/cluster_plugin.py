@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
+
+
+@dataclass(frozen=True, slots=True)
+class UseSample:
+    """What an attempt used between two looks (Unix seconds).
+
+    Parameters
+    ----------
+    average_cpus
+        Cpus in the mean.
+    memory_bytes
+        Memory at the second look.
+    """
+
+    job_id: str
+    attempt: int
+    start_seconds: float
+    end_seconds: float
+    average_cpus: float
+    memory_bytes: float
+
+
+def keep_no_samples(samples: Sequence[UseSample]) -> None:
+    """For runs that keep no record of what jobs use."""
+    del samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +50,15 @@ class RunContext:
         The accepted jobs by id; there are more of them as the run goes on.
     note
         Is given sentences that people should read.
+    keep_samples
+        Is given what jobs use, as it is measured.
     """
 
     attempts: Path
     logs: Path
     commands: Mapping[str, CommandJob]
     note: Callable[[str], None]
+    keep_samples: Callable[[Sequence[UseSample]], None] = keep_no_samples
 
 
 class ClusterPlugin(Protocol):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from foresail.control.policy import parse_policy
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError, naming
+from foresail.model.registry import load_plugin
 from foresail.model.short_form import part_of
 
 DEFAULT_POLICY: Final = "foresail"
@@ -72,6 +73,8 @@ class ServiceConfiguration(_Section):
         What jobs run on, in short form.
     policy
         Scheduler, predictor and correction; this alone may differ after a reload.
+    plugins
+        Files that hold policies of one's own, relative to the configuration file.
     cycle_seconds
         There is a pass at least so often, whatever happens.
     decision_seconds
@@ -87,8 +90,9 @@ class ServiceConfiguration(_Section):
 
     state: Path = Path("foresail-state")
     database: str = "sqlite"
-    cluster: str = "local"
+    cluster: str = "local(nodes=1)"
     policy: str = DEFAULT_POLICY
+    plugins: tuple[Path, ...] = ()
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
     open_metrics: bool = False
@@ -119,6 +123,8 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
             value=first["input"],
         ) from error
     with naming(path):
+        for plugin in configuration.plugins:
+            load_plugin(path.parent / plugin)
         require_usable(configuration)
     return configuration
 

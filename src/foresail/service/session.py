@@ -97,7 +97,9 @@ def daemon_of(
         If the log cannot be used.
     """
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
-    context = RunContext(folder.attempts, folder.logs, inbox.commands, observer.note)
+    context = RunContext(
+        folder.attempts, folder.logs, inbox.commands, observer.note, store.keep_samples
+    )
     adapter = cluster.connect(context)
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)
     engine_of(replace(scenario, place="processors"))

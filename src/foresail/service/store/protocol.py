@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from foresail.live.cluster_plugin import UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import ForesailError
 from foresail.service.requests import NumberedRequest, Request
@@ -186,6 +187,14 @@ class Store(Protocol):
 
     def counts(self, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are in each state; of one user, or of all."""
+        ...
+
+    def keep_samples(self, samples: Sequence[UseSample]) -> None:
+        """Keep what jobs were measured to use."""
+        ...
+
+    def samples(self, job_id: str | None = None) -> list[UseSample]:
+        """What a job, or each of all, was measured to use, in order."""
         ...
 
     def spans(self, since_seconds: float, limit: int) -> list[Span]:

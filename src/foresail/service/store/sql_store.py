@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from foresail.live.cluster_plugin import UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import (
@@ -55,6 +56,7 @@ from foresail.service.store.tables import (
     PROGRESS,
     RECORDS,
     REQUESTS,
+    SAMPLES,
     SNAPSHOTS,
 )
 
@@ -252,6 +254,19 @@ class SqlStore:
             wanted = wanted.where(JOBS.c.user == user)
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
+
+    def keep_samples(self, samples: Sequence[UseSample]) -> None:
+        """As the protocol has it."""
+        with self._writing() as connection:
+            connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
+
+    def samples(self, job_id: str | None = None) -> list[UseSample]:
+        """As the protocol has it."""
+        wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
+        if job_id is not None:
+            wanted = wanted.where(SAMPLES.c.job_id == job_id)
+        with self._reading() as connection:
+            return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
     def spans(self, since_seconds: float, limit: int) -> list[Span]:
         """As the protocol has it."""

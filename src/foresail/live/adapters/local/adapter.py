@@ -16,13 +16,17 @@ from typing import Final
 from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
 from foresail.live.adapters.local.cpu_slots import CpuSlots, machine_cpus
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
-from foresail.live.cluster_plugin import RunContext
+from foresail.live.adapters.local.process_use import SessionUse, use_by_session
+from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.event import Ended, HistoryOutcome
 from foresail.model.outcome import EndedBecause, Outcome
+
+_OURS: Final = "FORESAIL_"
+"""What variables begin with that are Foresail's: a token is none of a job's business."""
 
 
 @dataclass(slots=True)
@@ -37,11 +41,14 @@ class _Watched:
         When it began, as far as that is known.
     is_stopping
         Whether it is to be stopped.
+    used
+        What it had used at the last look.
     """
 
     attempt: Attempt
     start_seconds: float
     is_stopping: bool = False
+    used: SessionUse | None = None
 
 
 class LocalAdapter:
@@ -49,22 +56,28 @@ class LocalAdapter:
 
     Parameters
     ----------
-    cpus
-        How many the run may use.
+    cluster
+        What the run may use: one partition.
     grace_seconds
         Time between the gentle and the firm signal to a job that has to end.
+    sample_seconds
+        Time between two looks at what jobs use.
     run
         The run's commands, and where its files are.
     """
 
-    capabilities: Final[Capabilities] = Capabilities(preempts=True)
+    capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True)
 
-    def __init__(self, cpus: int, grace_seconds: float, run: RunContext) -> None:
-        self.cluster = Cluster.of_processors(cpus)
+    def __init__(
+        self, cluster: Cluster, grace_seconds: float, sample_seconds: float, run: RunContext
+    ) -> None:
+        self.cluster = cluster
         self._grace_seconds = grace_seconds
+        self._sample_seconds = sample_seconds
+        self._looked_seconds = 0.0
         self._run = run
         self._spawner = ProcessSpawner()
-        self._slots = CpuSlots(cpus, machine_cpus())
+        self._slots = CpuSlots(int(cluster.total.cpus), machine_cpus())
         self._shims = select.epoll()
         self._watched: dict[str, _Watched] = {}
         self._by_pidfd: dict[int, str] = {}
@@ -73,8 +86,10 @@ class LocalAdapter:
 
     @property
     def next_seconds(self) -> float:
-        """At once if there is something to report already; else it is not known."""
-        return 0.0 if self._unreported else math.inf
+        """At once if there is something to report already; else when use is looked at next."""
+        if self._unreported:
+            return 0.0
+        return self._looked_seconds + self._sample_seconds if self._watched else math.inf
 
     @property
     def wake_descriptor(self) -> int:
@@ -122,7 +137,9 @@ class LocalAdapter:
                     running.attempt.stop()
 
     def reports(self, now: float) -> list[Ended]:
-        """How attempts have ended whose shims have gone."""
+        """How attempts have ended whose shims have gone; looks at what the others use."""
+        if self._watched and now >= self._looked_seconds + self._sample_seconds:
+            self._look(now)
         for pidfd, _ in self._shims.poll(0):
             watched = self._watched[self._by_pidfd.pop(pidfd)]
             self._shims.unregister(pidfd)
@@ -136,6 +153,33 @@ class LocalAdapter:
         for watched in self._watched.values():
             watched.attempt.release()
         self._shims.close()
+
+    def _look(self, now: float) -> None:
+        """Measure what attempts use, and end those that hold more memory than they may."""
+        since, self._looked_seconds = self._looked_seconds, now
+        by_session: dict[int, _Watched] = {}
+        for each in self._watched.values():
+            claim = each.attempt.claim()
+            if claim is not None:
+                by_session[claim.command.pid] = each
+        samples = []
+        for session, use in use_by_session(by_session).items():
+            watched = by_session[session]
+            attempt, before = watched.attempt, watched.used
+            watched.used = use
+            begin = max(since, watched.start_seconds)
+            if now > begin:
+                spent = use.cpu_seconds - (0.0 if before is None else before.cpu_seconds)
+                cpus = max(0.0, spent) / (now - begin)
+                ids = attempt.job_id, attempt.number
+                samples.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
+            limit = self._run.commands[attempt.job_id].memory_bytes
+            if limit is not None and use.memory_bytes > limit and not attempt.is_over_memory():
+                held = f"{use.memory_bytes / 2**20:,.0f} MiB"
+                self._run.note(f"{attempt.job_id} holds {held}, more than it may: it is ended")
+                attempt.end_for_memory()
+        if samples:
+            self._run.keep_samples(samples)
 
     def _taken(self) -> list[Ended]:
         ended, self._unreported = self._unreported, []
@@ -180,7 +224,7 @@ class LocalAdapter:
                 grace_seconds=self._grace_seconds,
                 cpus=self._slots.take(job.job_id, job.cpus),
                 directory=job.directory,
-                environment=_environment(job),
+                environment=_environment(job, attempt.number),
                 logs=self._run.logs,
             )
         except OSError as error:
@@ -215,7 +259,18 @@ class LocalAdapter:
         self._unreported.append(Ended(now, outcome))
 
 
-def _environment(job: CommandJob) -> Mapping[str, str]:
-    """The daemon's own environment, how many cpus to use, and what the job sets."""
+def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
+    """The daemon's own environment but for what is Foresail's, the job's, and what it was given."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     cpus = str(job.cpus)
-    return {**os.environ, "FORESAIL_CPUS": cpus, "OMP_NUM_THREADS": cpus, **job.environment}
+    given = {
+        "FORESAIL_JOB_ID": job.job_id,
+        "FORESAIL_JOB_NAME": job.name,
+        "FORESAIL_ATTEMPT": str(attempt),
+        "FORESAIL_CPUS": cpus,
+        "FORESAIL_TASKS": str(job.tasks),
+        "OMP_NUM_THREADS": str(max(1, job.cpus // job.tasks)),
+    }
+    if job.memory_bytes is not None:
+        given["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
+    return {**own, **given, **job.environment}

@@ -93,7 +93,18 @@ class Attempt:
         because = {"limit": EndedBecause.LIMIT, "stopped": EndedBecause.PREEMPTED}.get(
             why, EndedBecause.COMPLETED if code == "0" else EndedBecause.FAILED
         )
+        if because is EndedBecause.PREEMPTED and self.is_over_memory():
+            because = EndedBecause.LIMIT
         return AttemptStatus(int(code), float(start), float(end), because)
+
+    def is_over_memory(self) -> bool:
+        """Whether it was told to stop because it held more memory than it may."""
+        return self._prefix.with_name(self._prefix.name + ".memory").exists()
+
+    def end_for_memory(self) -> None:
+        """Have it stopped for that, which whoever reads how it ended can tell."""
+        self._prefix.with_name(self._prefix.name + ".memory").touch()
+        self.stop()
 
     def spawn(
         self,

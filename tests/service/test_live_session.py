@@ -1,0 +1,163 @@
+"""A live session: policies that fail, metrics, what it leaves, and what another would have done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli import compare, db, replay
+from live_service import live_service
+
+BROKEN = """
+from foresail.model.registry import register
+
+@register("scheduler", "broken")
+class Broken:
+    def __init__(self, parameters=None):
+        pass
+
+    def decide(self, view):
+        {body}
+"""
+
+
+def wait_for(ready, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not (found := ready()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
+
+
+def done(client):
+    states = {each["state"] for each in client.get("/v1/jobs").json()["jobs"]}
+    return states and states <= {"completed", "failed", "cancelled", "withdrawn", "limit"}
+
+
+def invoke(app, *words):
+    return CliRunner().invoke(app, [str(each) for each in words])
+
+
+def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp_path):
+    with live_service(tmp_path, 'policy = "easy,recent,incremental"') as service:
+        with service.client() as client:
+            for number in range(12):
+                job = {"command": f"sleep 0.{number % 4}", "name": "nap", "requested_time": 10}
+                client.post("/v1/jobs", json={**job, "deadline": 60, "cpus": 1 + number % 2})
+            client.post("/v1/jobs", json={"command": "sleep 60", "held": True})
+            client.post("/v1/jobs/13/cancel")
+            wait_for(lambda: done(client))
+            metrics = client.get("/metrics").text
+        assert "foresail_deadlines_met_total 12.0" in metrics
+        assert 'foresail_jobs_ended_total{because="completed"} 12.0' in metrics
+        assert "foresail_cycle_seconds_bucket" in metrics
+    assert invoke(db.app, "check", service.state).output.startswith("well: 13 jobs")
+    exported = tmp_path / "exported"
+    told = invoke(db.app, "export", service.state, "--output", exported)
+    assert told.output.startswith("12 jobs; 1 that did not run")
+    again = invoke(replay.app, exported)
+    assert (again.exit_code, again.output) == (0, "every decision is made again\n")
+    other = invoke(compare.app, exported / "workload", "--with", "easy", "--with", "foresail")
+    assert other.exit_code == 0
+    assert "foresail" in other.output
+    assert invoke(db.app, "check", tmp_path / "none").exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise ValueError('no idea')", "no idea"),
+        (
+            "import time; time.sleep(0.3); from foresail.model.decision import Decision; "
+            "return Decision()",
+            "which may take 0.1 s",
+        ),
+    ],
+)
+def test_a_policy_that_fails_or_takes_too_long_gives_way_to_easy(tmp_path, body, why):
+    """Jobs run on, people are told, and another policy can be asked for."""
+    (tmp_path / "broken.py").write_text(BROKEN.format(body=body))
+    more = 'policy = "broken,recent,incremental"\nplugins = ["broken.py"]\ndecision_seconds = 0.1'
+    with (
+        live_service(tmp_path, f"{more}\ncycle_seconds = 0.2") as service,
+        service.client() as client,
+    ):
+        job = client.post("/v1/jobs", json={"command": "true"}).json()["jobs"][0]["job_id"]
+        wait_for(lambda: client.get(f"/v1/jobs/{job}").json()["state"] == "completed")
+        cluster = client.get("/v1/cluster").json()
+        assert cluster["policy"] == "easy,recent,incremental"
+        assert why in cluster["remarks"][0]
+        client.post("/v1/policy", json={"policy": "easy(order=shortest),recent,incremental"})
+        wait_for(lambda: client.get("/v1/cluster").json()["remarks"] == [])
+
+
+def test_a_configuration_read_anew_changes_the_policy_or_is_refused(tmp_path):
+    policy = 'policy = "easy,recent,incremental"'
+    with live_service(tmp_path, policy) as service, service.client() as client:
+        path = tmp_path / "service.toml"
+        text = path.read_text()
+        path.write_text(text.replace("easy,recent", "fcfs,recent"))
+        service.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: client.get("/v1/cluster").json()["policy"].startswith("fcfs"))
+        path.write_text(text.replace("easy,recent", "none such"))
+        service.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: client.get("/v1/health").json()["remarks"])
+        assert "none such" in client.get("/v1/health").json()["remarks"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("policy = 3", "policy"),
+        ('policy = "none such"', "policy"),
+        ("cycle_seconds = -1", "cycle_seconds"),
+        ("[listen]\nport = 99999", "listen.port"),
+        ("what = 1", "what"),
+        ("= = =", "service.toml"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_its_field_and_nothing_is_made(tmp_path, text, names):
+    path = tmp_path / "service.toml"
+    path.write_text(f"{text}\n")
+    main = "from foresail.cli.main import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", main, "serve", str(path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 2
+    assert names in ran.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["service.toml"]
+
+
+def test_what_the_service_says_is_json_where_that_is_wished(tmp_path):
+    path = tmp_path / "service.toml"
+    state = tmp_path / "state"
+    path.write_text(f'state = "{state}"\nlog_format = "json"\n[listen]\nport = 0\n')
+    main = "from foresail.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", main, "serve", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    while "listening" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGHUP)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert any("policy" in line["message"] for line in lines)
+    assert all(line["level"] in ("info", "warning", "error") for line in lines)
+    secret = (state / "admin-token").read_text().strip()
+    assert secret not in said
