@@ -28,6 +28,8 @@ _SCHEMA: Final = {
     "cpus_per_task": pl.Float64(),
     "memory_bytes_per_task": pl.Float64(),
     "requested_seconds": pl.Float64(),
+    "used_cpu_seconds": pl.Float64(),
+    "used_memory_bytes": pl.Float64(),
     "status": pl.String(),
     "user": pl.String(),
     "executable": pl.String(),
@@ -88,6 +90,8 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
         "cpus_per_task": stage.request.cpus,
         "memory_bytes_per_task": stage.request.memory_bytes or None,
         "requested_seconds": job.requested_seconds,
+        "used_cpu_seconds": _share(outcome.used.get("cpu_time"), stage.request.cpus),
+        "used_memory_bytes": outcome.used.get("memory_max"),
         "status": _STATUSES.get(outcome.ended_because, "failed"),
         "user": job.user,
         "executable": job.name,
@@ -95,3 +99,7 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
         "deadline_seconds": job.deadline_seconds,
         "value": value.value if isinstance(value, DeadlineValue) else None,
     }
+
+
+def _share(amount: float | None, among: float) -> float | None:
+    return None if amount is None else amount / among

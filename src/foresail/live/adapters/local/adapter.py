@@ -10,7 +10,8 @@ import math
 import os
 import select
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
@@ -43,12 +44,15 @@ class _Watched:
         Whether it is to be stopped.
     used
         What it had used at the last look.
+    looks
+        What was measured of it.
     """
 
     attempt: Attempt
     start_seconds: float
     is_stopping: bool = False
     used: SessionUse | None = None
+    looks: list[UseSample] = field(default_factory=list)
 
 
 class LocalAdapter:
@@ -172,7 +176,8 @@ class LocalAdapter:
                 spent = use.cpu_seconds - (0.0 if before is None else before.cpu_seconds)
                 cpus = max(0.0, spent) / (now - begin)
                 ids = attempt.job_id, attempt.number
-                samples.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
+                watched.looks.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
+                samples.append(watched.looks[-1])
             limit = self._run.commands[attempt.job_id].memory_bytes
             if limit is not None and use.memory_bytes > limit and not attempt.is_over_memory():
                 held = f"{use.memory_bytes / 2**20:,.0f} MiB"
@@ -246,16 +251,23 @@ class LocalAdapter:
         if status is None:
             watched.attempt.clear_remains()
             status = AttemptStatus(None, watched.start_seconds, now, EndedBecause.LOST)
-        self._report(watched.attempt, status, now)
+        tasks = self._run.commands[watched.attempt.job_id].tasks
+        self._report(watched.attempt, status, now, measured(watched.looks, tasks))
 
-    def _report(self, attempt: Attempt, status: AttemptStatus, now: float) -> None:
+    def _report(
+        self,
+        attempt: Attempt,
+        status: AttemptStatus,
+        now: float,
+        used: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
         job_id = attempt.job_id
         del self._watched[job_id]
         self._slots.give_back(job_id)
         start = min(status.start_seconds, now)  # its clock may differ from the driver's
         end = min(max(status.end_seconds, start), now)
         because, code = status.ended_because, status.exit_code
-        outcome = Outcome(job_id, start, end, because, code, attempt.number)
+        outcome = Outcome(job_id, start, end, because, code, attempt.number, used=used)
         self._unreported.append(Ended(now, outcome))
 
 
@@ -274,3 +286,25 @@ def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
     if job.memory_bytes is not None:
         given["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
     return {**own, **given, **job.environment}
+
+
+def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
+    """What each task of an attempt used, by the names of ``foresail.predictors.usage``.
+
+    Memory counts as it was at each look; nothing is known of an attempt that was never looked at.
+    """
+    if not looks:
+        return {}
+    spans = [each.end_seconds - each.start_seconds for each in looks]
+    cpu_time = sum(each.average_cpus * span for each, span in zip(looks, spans, strict=True))
+    memory_time = sum(each.memory_bytes * span for each, span in zip(looks, spans, strict=True))
+    total = sum(spans)
+    of_all = {
+        "cpu": cpu_time / total,
+        "memory": memory_time / total,
+        "cpu_time": cpu_time,
+        "memory_time": memory_time,
+        "cpu_max": max(each.average_cpus for each in looks),
+        "memory_max": max(each.memory_bytes for each in looks),
+    }
+    return {name: value / tasks for name, value in of_all.items()}

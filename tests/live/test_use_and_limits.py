@@ -1,0 +1,131 @@
+"""What jobs use is measured, kept, and learned from; who holds too much memory is ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from foresail.live.adapters.local.adapter import LocalAdapter, measured
+from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
+from foresail.live.cluster_plugin import RunContext, UseSample
+from foresail.live.command_job import CommandJob
+from foresail.model.decision import Placement, Start
+from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause
+from foresail.predictors.usage import UsagePredictor
+
+_HOLDS = "import time; held = bytearray(150 * 2**20); time.sleep(30)"
+_SPINS = "import time; until = time.time() + 2\nwhile time.time() < until: pass"
+
+
+class Run:
+    """A run of some commands on a local cluster with short looks."""
+
+    def __init__(self, folder, **parameters):
+        self.commands, self.samples, self.notes = {}, [], []
+        for name in ("attempts", "logs"):
+            (folder / name).mkdir()
+        self.folder = folder
+        chosen = LocalParameters(**{"cpus": 2, "sample_seconds": 0.2, **parameters})
+        self.context = RunContext(
+            folder / "attempts",
+            folder / "logs",
+            self.commands,
+            self.notes.append,
+            self.samples.extend,
+        )
+        self.adapter: LocalAdapter = LocalCluster(chosen).connect(self.context)
+
+    def start(self, job):
+        self.commands[job.job_id] = job
+        place = Placement.whole("all", job.cpus)
+        self.adapter.carry_out(Start(job.job_id, place), time.time())
+
+    def outcome(self):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            ended = self.adapter.reports(time.time())
+            if ended:
+                return ended[0].outcome
+            time.sleep(0.05)
+        raise AssertionError("it does not end")
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run(tmp_path)
+    yield run
+    run.adapter.close()
+
+
+def python(job_id, code, **fields):
+    return CommandJob(job_id, "name", (sys.executable, "-c", code), "/", **fields)
+
+
+def test_a_job_that_holds_more_memory_than_it_may_is_ended_at_its_limit(run):
+    run.start(python("1", _HOLDS, memory_bytes=100 * 2.0**20))
+    outcome = run.outcome()
+    assert outcome.ended_because is EndedBecause.LIMIT
+    assert "more than it may" in run.notes[0]
+
+
+def test_one_that_holds_less_is_not(run):
+    run.start(python("1", _HOLDS.replace("30", "1"), memory_bytes=400 * 2.0**20))
+    outcome = run.outcome()
+    assert outcome.ended_because is EndedBecause.COMPLETED
+    assert outcome.used["memory_max"] > 150 * 2**20
+
+
+def test_the_use_of_cpus_is_measured_and_dspredict_learns_it(run):
+    job = python("1", _SPINS, user="ann")
+    run.start(job)
+    outcome = run.outcome()
+    assert all(each.job_id == "1" for each in run.samples)
+    assert 0.2 < outcome.used["cpu"] < 1.3
+    predictor = UsagePredictor()
+    for _ in range(3):
+        predictor.observe(job.specification(0.0), outcome, outcome.used)
+    belief = predictor.predict(job.specification(9.0), 9.0)["cpu"]
+    assert belief.mean() == pytest.approx(outcome.used["cpu"])
+
+
+def test_what_is_measured_is_told_per_task():
+    looks = [UseSample("1", 1, 0.0, 10.0, 2.0, 100.0), UseSample("1", 1, 10.0, 40.0, 4.0, 500.0)]
+    assert measured(looks, 2) == {
+        "cpu": 1.75,
+        "memory": 200.0,
+        "cpu_time": 70.0,
+        "memory_time": 8000.0,
+        "cpu_max": 2.0,
+        "memory_max": 250.0,
+    }
+    assert measured([], 2) == {}
+
+
+def test_a_job_knows_who_it_is_and_no_secret_of_the_service(run, monkeypatch):
+    monkeypatch.setenv("FORESAIL_TOKEN", "foresail_secret")
+    command = "env | grep ^FORESAIL_ | sort"
+    run.start(CommandJob("7_3", "name", command, "/", cpus=2, tasks=2, memory_bytes=2.0**30))
+    run.outcome()
+    assert (run.folder / "logs" / "7_3.out").read_text().splitlines() == [
+        "FORESAIL_ATTEMPT=1",
+        "FORESAIL_CPUS=2",
+        "FORESAIL_JOB_ID=7_3",
+        "FORESAIL_JOB_NAME=name",
+        "FORESAIL_MEMORY_BYTES=1073741824",
+        "FORESAIL_TASKS=2",
+    ]
+
+
+def test_the_machine_is_divided_into_nodes(tmp_path):
+    run = Run(tmp_path, cpus=5, nodes=2)
+    nodes = run.adapter.cluster.partitions[0].nodes
+    assert [each.total.cpus for each in nodes] == [3.0, 2.0]
+    assert run.adapter.cluster.total.cpus == 5.0
+    assert len({each.name for each in nodes}) == 2
+    run.adapter.close()
+    for wrong in ({"nodes": 3, "cpus": 2}, {"nodes": -1}, {"sample_seconds": 0.0}):
+        with pytest.raises(InputError, match=r"nodes|sample_seconds"):
+            LocalCluster(LocalParameters(**wrong)).connect(run.context)
