@@ -44,6 +44,7 @@ def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
         "end_seconds": start + pl.col("runtime_seconds"),
         "cpus": pl.col("tasks") * pl.col("cpus_per_task"),
         "corrections": pl.lit(0),
+        "ended_because": pl.lit("completed"),  # as in simulations, whatever the status
         "backfilled": pl.lit(None),
         "nominal_runtime_seconds": pl.col("runtime_seconds"),
     }

@@ -185,7 +185,6 @@ def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAns
 
 
 def _nodes(picture: Picture) -> list[NodeAnswer]:
-    nothing = Resources()
     return [
         NodeAnswer(
             name=node.name,
@@ -194,14 +193,26 @@ def _nodes(picture: Picture) -> list[NodeAnswer]:
             cpus=node.total.cpus,
             memory_bytes=node.total.memory_bytes,
             gpus=node.total.gpus,
-            free_cpus=picture.free_nodes.get(node.name, nothing).cpus,
-            free_memory_bytes=picture.free_nodes.get(node.name, nothing).memory_bytes,
-            free_gpus=picture.free_nodes.get(node.name, nothing).gpus,
+            free_cpus=free.cpus,
+            free_memory_bytes=free.memory_bytes,
+            free_gpus=free.gpus,
             attributes=dict(node.attributes),
         )
         for partition in picture.cluster.partitions
         for node in partition.nodes
+        for free in [_free(node.name, partition.name, picture)]
     ]
+
+
+def _free(node: str, partition: str, picture: Picture) -> Resources:
+    """What is free of a node: no more than of its partition, whose jobs may name no nodes."""
+    nothing = Resources()
+    there, in_all = picture.free_nodes.get(node, nothing), picture.free.get(partition, nothing)
+    return Resources(
+        max(0.0, min(there.cpus, in_all.cpus)),
+        max(0.0, min(there.memory_bytes, in_all.memory_bytes)),
+        max(0.0, min(there.gpus, in_all.gpus)),
+    )
 
 
 def _state(node: str, picture: Picture) -> Literal["up", "down", "drained"]:
