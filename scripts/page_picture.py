@@ -1,4 +1,4 @@
-"""A picture of the service's page: ``page_picture.py ADDRESS FILE``, with the token in FORESAIL_TOKEN.
+"""A picture of the service's page: ``page_picture.py ADDRESS FILE``; the token is FORESAIL_TOKEN.
 
 Needs Playwright and a Chromium, and says so where one is missing.
 """
@@ -20,7 +20,7 @@ def main(address: str, path: str) -> int:
     except ImportError:
         browser = None
     if browser is None:
-        print("no picture of the page: that needs Playwright and a Chromium")  # noqa: T201
+        print("no picture of the page: that needs Playwright and a Chromium")
         return 1
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
