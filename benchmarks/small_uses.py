@@ -326,6 +326,22 @@ def _tasks() -> None:
         run_scenario(Scenario(each, policy, enforce_limits=True, engine="event-engine"))
 
 
+def _forecasts() -> None:
+    """Futures of a few jobs that wait."""
+    from foresail.control.loop import Controller
+    from foresail.control.policy import parse_policy
+    from foresail.explain.forecast import forecast_waiting
+    from foresail.explain.outlook import outlook_of
+    from foresail.model.cluster import Cluster
+    from foresail.model.event import Submitted
+    from foresail.model.job import Job
+
+    controller = Controller(Cluster.of_processors(2), *parse_policy("easy").build())
+    jobs = [Job.gang(str(number), 0.0, 2, 60.0) for number in range(3)]
+    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    forecast_waiting(outlook_of(controller), scenarios=2)
+
+
 SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
     {
         "texts": _texts,
@@ -342,6 +358,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
         "buying": _buying,
         "packing": _packing,
         "tasks": _tasks,
+        "forecasts": _forecasts,
     }
 )
 """By name."""

@@ -41,11 +41,13 @@ class LiveService:
 
 
 @contextmanager
-def live_service(folder: Path, more: str = "", port: int = 0) -> Iterator[LiveService]:
+def live_service(
+    folder: Path, more: str = "", port: int = 0, after: str = ""
+) -> Iterator[LiveService]:
     """A service whose configuration has these lines too; begun again, it goes on."""
     configuration = folder / "service.toml"
     state = folder / "state"
-    configuration.write_text(f'state = "{state}"\n{more}\n[listen]\nport = {port}\n')
+    configuration.write_text(f'state = "{state}"\n{more}\n[listen]\nport = {port}\n{after}\n')
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", str(configuration)],
         stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "simulate": "Replay a log under one policy.",
     "run": "Run real commands on this machine under any policy.",
     "serve": "Run what is submitted over HTTP, under any policy.",
+    "doctor": "What a service needs, and whether that is well.",
     "db": "The store of a service: check it, or write a session as files to replay.",
     "token": "Create, list and revoke the tokens of a service.",
     "submit": "Hand commands, scripts or a jobs file to the service.",

@@ -306,6 +306,8 @@ class _Teller:
                     f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
                 )
                 return self._tasks.started(instruction, sentence, now)
+            case Preempt() if self._job_id in self._run.jobs.cancelled:
+                return None  # told with the cancellation
             case Preempt():
                 if self._run.jobs.has_failed(self._job_id):
                     return of_part(instruction, "Told to stop: the job has failed.")

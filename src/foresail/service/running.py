@@ -304,6 +304,15 @@ class _Server(uvicorn.Server):
         )
 
 
+def is_in_use(lock: Path) -> bool:
+    """Whether a service holds a folder's lock."""
+    try:
+        with _alone(lock):
+            return False
+    except InputError:
+        return True
+
+
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold a folder's lock.

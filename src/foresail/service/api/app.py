@@ -22,11 +22,15 @@ _REFUSALS = {
     403: "The token's role may not do this.",
     404: "There is nothing of this name that the caller may see.",
     406: "There is no answer of the kind asked for.",
+    408: "The body does not arrive.",
     409: "It stands otherwise than this needs.",
     413: "The body is too large.",
+    414: "The query is too long.",
     415: "The body is no JSON.",
+    421: "The service answers to names of this machine only.",
     422: "A field is wrong.",
     429: "That is too often.",
+    431: "The headers are too large.",
     503: "The service cannot do it now.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
@@ -19,6 +20,7 @@ from foresail.service.metrics import ServiceMetrics
 
 _LOG: Final = logging.getLogger("foresail.service")
 _LOOPBACK: Final = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?")
+_SLOWEST_BODY_SECONDS: Final = 30.0
 _MOST_QUERY_BYTES: Final = 8_192
 _MOST_HEADER_BYTES: Final = 32_768
 
@@ -90,7 +92,7 @@ class Gate:
 
         try:
             self._check(scope)
-            await self._app(scope, self._limited(receive), answered)
+            await self._app(scope, await self._read(receive), answered)
         except CallRefused as refused:
             if not begun:
                 await problem_answer(refused, request_id)(scope, receive, answered)
@@ -140,18 +142,38 @@ class Gate:
                 expected="application/json",
             )
 
-    def _limited(self, receive: Receive) -> Receive:
-        taken = 0
+    async def _read(self, receive: Receive) -> Receive:
+        """The same with its body read whole, which takes neither more room nor longer than it may.
 
-        async def limited() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._body_bytes:
-                raise self._too_large()
-            return message
+        Raises
+        ------
+        CallRefused
+            If it would.
+        """
+        body = b""
+        try:
+            async with asyncio.timeout(_SLOWEST_BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    if len(body) > self._body_bytes:
+                        raise self._too_large()
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError as error:
+            raise CallRefused(
+                HTTPStatus.REQUEST_TIMEOUT,
+                "the body does not arrive",
+                expected=f"all of it within {_SLOWEST_BODY_SECONDS:g} s",
+            ) from error
+        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        if message["type"] != "http.request":
+            first = [message]
 
-        return limited
+        async def read() -> Message:
+            return first.pop() if first else await receive()
+
+        return read
 
     def _too_large(self) -> CallRefused:
         return CallRefused(

@@ -1,0 +1,130 @@
+"""What is well with a service's surroundings and what is not, found before or while it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from foresail.model.errors import ForesailError
+from foresail.scenario.engines import engine_of
+from foresail.service.configuration import ServiceConfiguration
+from foresail.service.running import is_in_use
+from foresail.service.session import StateFolder, scenario_of_service
+from foresail.service.store.checking import faults_of
+from foresail.service.store.sql_store import SqlStore
+
+_LITTLE_BYTES: Final = 500e6
+_EARLIEST_UNIX_SECONDS: Final = 1.7e9
+"""No clock that is right tells an earlier time than this: November 2023."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that was looked at.
+
+    Parameters
+    ----------
+    what
+        In a word or two.
+    says
+        How it is.
+    remedy
+        What to do about it; empty if it is well.
+    """
+
+    what: str
+    says: str
+    remedy: str = ""
+
+
+def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
+    """Look at policy, state folder, store, address, clock and machine, one after the other."""
+    folder = StateFolder(configuration.state.absolute())
+    yield _policy(configuration)
+    yield _folder(folder.path)
+    runs = folder.lock.exists() and is_in_use(folder.lock)
+    yield Found("service", "runs" if runs else "does not run now")
+    if configuration.database == "sqlite":
+        yield _store(folder.database)
+    yield _address(configuration, runs=runs)
+    yield _clock()
+    yield _room(folder.path)
+    yield _kernel()
+
+
+def _policy(configuration: ServiceConfiguration) -> Found:
+    try:
+        engine_of(scenario_of_service(configuration))
+    except ForesailError as error:
+        return Found("policy", str(error), "name another one: `foresail policies`")
+    return Found("policy", configuration.policy)
+
+
+def _folder(path: Path) -> Found:
+    if not path.exists():
+        return Found("state folder", f"{path} will be made")
+    if not os.access(path, os.W_OK | os.X_OK):
+        return Found("state folder", f"{path} cannot be written", "run as its owner")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        return Found("state folder", f"others may look into {path}", f"chmod 700 {path}")
+    return Found("state folder", str(path))
+
+
+def _store(path: Path) -> Found:
+    if not path.exists():
+        return Found("store", "is still to be made")
+    try:
+        store = SqlStore.in_file(path)
+    except ForesailError as error:
+        return Found("store", str(error), "put back a copy, or another `state` folder")
+    try:
+        faults = list(faults_of(store))
+    finally:
+        store.close()
+    if faults:
+        return Found("store", faults[0], "`foresail db check` tells all of it")
+    return Found("store", "holds together")
+
+
+def _address(configuration: ServiceConfiguration, *, runs: bool) -> Found:
+    listen = configuration.listen
+    where = f"{listen.host}:{listen.port}"
+    if runs or listen.port == 0:
+        return Found("address", where)
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    with socket.socket(family) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((listen.host, listen.port))
+        except OSError as error:
+            return Found("address", f"{where}: {error.strerror}", "another `listen.port`")
+    return Found("address", f"{where} is free")
+
+
+def _clock() -> Found:
+    if time.time() < _EARLIEST_UNIX_SECONDS:
+        return Found("clock", time.ctime(), "set it: deadlines and forecasts go by it")
+    return Found("clock", time.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def _room(path: Path) -> Found:
+    there = next(each for each in (path, *path.parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    says = f"{free / 1e9:,.1f} GB free"
+    if free < _LITTLE_BYTES:
+        return Found("disk", says, "make room: where nothing can be written, nothing is accepted")
+    return Found("disk", says)
+
+
+def _kernel() -> Found:
+    if not hasattr(os, "pidfd_open"):
+        return Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
+    return Found("kernel", os.uname().release)
