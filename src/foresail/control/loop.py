@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -391,10 +392,21 @@ class Controller:
     def reasons(self) -> dict[str, Reason]:
         """Why each pending job waits, by job id in order of arrival."""
         return {
-            pending.job.job_id: self._reason(pending)
-            or Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
+            pending.job.job_id: self._reason(pending) or _not_chosen(ahead)
             for ahead, pending in enumerate(self._state.pending())
         }
+
+    def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
+        """Why some jobs wait, of those that do, by job id; for few of many."""
+        pending = [each for job_id in job_ids if (each := self._state.pending_job(job_id))]
+        reasons = {each.job.job_id: self._reason(each) for each in pending}
+        if None in reasons.values():
+            arrivals = sorted(each.arrival for each in self._state.pending())
+            for each in pending:
+                if reasons[each.job.job_id] is None:
+                    ahead = bisect_left(arrivals, each.arrival)
+                    reasons[each.job.job_id] = _not_chosen(ahead)
+        return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
     def _reason(self, pending: PendingJob) -> Reason | None:
         """Why a pending job waits; None if the scheduler says nothing of it."""
@@ -816,6 +828,10 @@ class Controller:
                 return self._changes.of_reasons(self.reasons())
             reasons[pending.job.job_id] = reason
         return self._changes.of_some_reasons(reasons, job_ids - reasons.keys())
+
+
+def _not_chosen(ahead: int) -> Reason:
+    return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
 
 
 _first: Final = itemgetter(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -83,15 +84,21 @@ class ServiceMetrics:
             case _:
                 pass
 
-    def text(self, picture: Picture | None, runtimes: Judged, starts: Judged) -> bytes:
-        """All of them as Prometheus reads them, as things stand."""
+    def text(
+        self,
+        picture: Picture | None,
+        waiting: Mapping[str, int],
+        runtimes: Judged,
+        starts: Judged,
+    ) -> bytes:
+        """All of them as Prometheus reads them, as things stand; ``waiting`` jobs by reason."""
         for name, judged in (("runtimes", runtimes), ("starts", starts)):
             if judged.told:
                 self._covered.labels(name).set(judged.within / judged.told)
         if picture is not None:
             self._waiting.clear()
-            for reason in picture.reasons.values():
-                self._waiting.labels(str(reason.code)).inc()
+            for reason, count in waiting.items():
+                self._waiting.labels(reason).set(count)
             self._jobs.labels("running").set(len(picture.running))
             self._jobs.labels("pending").set(picture.pending)
             self._cpus.labels("held").set(sum(each.held.cpus for each in picture.running))

@@ -9,6 +9,7 @@ from foresail.service.acceptance import Acceptance
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
 from foresail.service.forecasts import Forecaster
+from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder
@@ -41,7 +42,7 @@ class ServiceParts:
         The ways to the daemon and from it.
     forecaster
         Tells what is to be expected.
-    metrics
+    metrics, counts
         What is counted.
     policy
         Short form of what decides now.
@@ -62,6 +63,7 @@ class ServiceParts:
     feed: Feed
     forecaster: Forecaster
     metrics: ServiceMetrics
+    counts: JobCounts
     policy: Callable[[], str]
     reload: Callable[[str | None], str]
     condition: Callable[[], Condition]

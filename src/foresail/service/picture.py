@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -26,6 +26,7 @@ FRESH_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
+_REASONS_PATIENCE_SECONDS: Final = 0.25
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 
@@ -43,8 +44,6 @@ class Picture:
         What runs, in order of start.
     pending
         How many jobs wait.
-    reasons
-        Why each of these waits, by id in order of arrival.
     plan
         When they are planned to start (Unix seconds), of those that are.
     free
@@ -61,7 +60,6 @@ class Picture:
     cluster: Cluster
     running: tuple[RunningJob, ...]
     pending: int
-    reasons: Mapping[str, Reason]
     plan: Mapping[str, float]
     free: Mapping[str, Resources]
     free_nodes: Mapping[str, Resources]
@@ -74,14 +72,12 @@ class Picture:
 def picture_of(controller: Controller) -> Picture:
     """How a controller stands now."""
     state = controller.state
-    reasons = controller.reasons()
     counters = controller.counters
     return Picture(
         unix_seconds=controller.now,
         cluster=controller.cluster,
         running=tuple(controller.running.values()),
-        pending=len(reasons),
-        reasons=reasons,
+        pending=sum(len(each.by_id) for each in state.pending_rosters),
         plan=dict(controller.plan),
         free=dict(state.capacity.free_by_partition()),
         free_nodes=dict(state.capacity.free_by_node()),
@@ -146,6 +142,16 @@ class Gallery:
         self._questions.append(lambda *seen: _answer(answer, question, *seen))
         self._wake()
         return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
+
+    async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
+        """Why some jobs wait, of those that do; none are told while the daemon is too busy."""
+        if not job_ids:
+            return {}
+        try:
+            async with asyncio.timeout(_REASONS_PATIENCE_SECONDS):
+                return await self.ask(lambda controller, _: controller.reasons_of(job_ids))
+        except TimeoutError:
+            return {}
 
     async def look(self) -> Picture | None:
         """The latest picture; None if there is none in time.

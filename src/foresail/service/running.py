@@ -35,6 +35,7 @@ from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import Forecaster
 from foresail.service.inbox import Inbox
+from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
@@ -118,6 +119,7 @@ class RunningService:
             feed=self._feed,
             forecaster=Forecaster(self._gallery, store),
             metrics=self._metrics,
+            counts=JobCounts(store),
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,

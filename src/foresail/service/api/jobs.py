@@ -16,6 +16,7 @@ from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
 from foresail.live.command_job import CommandJob
+from foresail.model.reason import Reason
 from foresail.record.log_text import parse_record
 from foresail.record.records import Record
 from foresail.scenario.own_requests import places_of_requests
@@ -72,8 +73,6 @@ async def submit(
     picture = await current_picture(parts)
 
     def check() -> Any:
-        counts = parts.store.counts(caller.user)
-        waiting = counts.get("pending", 0) + counts.get("held", 0)
         submission = checked_submission(
             as_asked(body),
             caller.user,
@@ -81,11 +80,13 @@ async def submit(
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
             lambda job_id: tuple(each["job_id"] for each in jobs_meant(parts, caller, job_id)),
         )
-        if waiting + submission.jobs > parts.configuration.limits.pending_jobs:
+        most = parts.configuration.limits.pending_jobs
+        waiting = parts.counts.reserve(caller.user, submission.jobs, most)
+        if waiting is not None:
             raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{waiting:,} jobs of yours wait already",
-                expected=f"at most {parts.configuration.limits.pending_jobs:,}",
+                expected=f"at most {most:,}",
                 headers={"Retry-After": "60"},
             )
         return submission
@@ -127,14 +128,18 @@ async def list_jobs(
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
     picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest()
     last = rows[-1]["number"] if len(rows) == limit else None
-    return JobsAnswer(jobs=[_job(row, picture, forecasts) for row in rows], next=last)
+    reasons = await parts.gallery.reasons([row["job_id"] for row in rows if _waits(row)])
+    told = [_job(row, picture, reasons, forecasts) for row in rows]
+    return JobsAnswer(jobs=told, next=last)
 
 
 @router.get("/jobs/{job_id}")
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    return _job(row, await parts.gallery.look(), await parts.forecaster.latest())
+    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest()
+    reasons = await parts.gallery.reasons([job_id] if _waits(row) else [])
+    return _job(row, picture, reasons, forecasts)
 
 
 @router.post("/jobs/cancel", status_code=202)
@@ -286,15 +291,24 @@ _AS_STORED: Final = (
 )
 
 
-def _job(row: Row, picture: Picture | None, forecasts: Forecasts | None) -> JobAnswer:
+def _waits(row: Row) -> bool:
+    return row["state"] in ("pending", "held")
+
+
+def _job(
+    row: Row,
+    picture: Picture | None,
+    reasons: Mapping[str, Reason],
+    forecasts: Forecasts | None,
+) -> JobAnswer:
     job_id = row["job_id"]
-    waits = picture is not None and row["state"] in ("pending", "held")
+    waits = _waits(row)
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **_of_command(CommandJob.from_json(row["command"])),
         belief=_belief(row),
         forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
-        reason=_reason(picture, job_id) if picture is not None and waits else None,
+        reason=_reason(reasons.get(job_id), picture) if picture is not None and waits else None,
         planned_start_seconds=picture.plan.get(job_id) if picture is not None and waits else None,
     )
 
@@ -305,8 +319,7 @@ def _belief(row: Mapping[str, Any]) -> RangeAnswer | None:
     return RangeAnswer.of(Range(row["low_seconds"], row["median_seconds"], row["high_seconds"]))
 
 
-def _reason(picture: Picture, job_id: str) -> ReasonAnswer | None:
-    reason = picture.reasons.get(job_id)
+def _reason(reason: Reason | None, picture: Picture) -> ReasonAnswer | None:
     if reason is None:
         return None
     return ReasonAnswer(

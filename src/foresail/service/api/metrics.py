@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from foresail.control.loop import Controller
 from foresail.service.api.callers import Parts, caller_of
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
@@ -30,11 +33,18 @@ async def _let_in(request: Request, parts: Parts) -> None:
 async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> Response:  # noqa: ARG001
     """Cycles, queue, waits, coverage of predictions, deadlines, requests."""
     picture = await parts.gallery.look()
-    text = await asyncio.to_thread(_text, parts, picture)
+    waiting: Mapping[str, int] = {}
+    if picture is not None:
+        waiting = await parts.gallery.ask(lambda controller, _: _by_reason(controller))
+    text = await asyncio.to_thread(_text, parts, picture, waiting)
     return Response(text, media_type=_KIND)
 
 
-def _text(parts: ServiceParts, picture: Picture | None) -> bytes:
+def _by_reason(controller: Controller) -> Mapping[str, int]:
+    return Counter(str(reason.code) for reason in controller.reasons().values())
+
+
+def _text(parts: ServiceParts, picture: Picture | None, waiting: Mapping[str, int]) -> bytes:
     return parts.metrics.text(
-        picture, parts.store.judged_runtimes(), parts.store.judged_forecasts()
+        picture, waiting, parts.store.judged_runtimes(), parts.store.judged_forecasts()
     )

@@ -39,10 +39,11 @@ async def plan(
     waiting: list[PlannedJobAnswer] = []
     if forecasts is not None:
         queued = forecasts.outlook.waiting_jobs
+        begun = {each.job.job_id for each in picture.running}
         soonest = sorted(forecasts.waiting.items(), key=lambda each: each[1].start.median)
         for job_id, found in soonest[: 2 * most]:
             job = queued[job_id].pending.job
-            if math.isfinite(found.start.median) and job_id in picture.reasons:
+            if math.isfinite(found.start.median) and job_id not in begun:
                 waiting.append(
                     PlannedJobAnswer(
                         job_id=job_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Engine,
     FromClause,
     Select,
+    bindparam,
     case,
     create_engine,
     event,
@@ -202,8 +203,10 @@ class SqlStore:
                     for number, line in zip(numbers, step.lines, strict=True)
                 ]
                 connection.execute(insert(RECORDS), rows)
-            for job_id, values in step.jobs.items():
-                connection.execute(update(JOBS).where(JOBS.c.job_id == job_id), dict(values))
+            for columns, changes in _alike(step.jobs).items():
+                change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
+                change = change.values({name: bindparam(name) for name in columns})
+                connection.execute(change, changes)
             moved = connection.execute(update(PROGRESS), {"taken": step.taken})
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
@@ -380,6 +383,14 @@ class SqlStore:
             raise StoreUnavailable(
                 f"the store {where} cannot be used now: {error.orig}; nothing of it was done"
             ) from error
+
+
+def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """Changes of jobs by the columns that change: those of one kind are written at once."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for job_id, values in jobs.items():
+        groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
+    return groups
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
