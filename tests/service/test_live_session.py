@@ -153,9 +153,12 @@ def test_what_the_service_says_is_json_where_that_is_wished(tmp_path):
     while "listening" not in process.stdout.readline():
         pass
     process.send_signal(signal.SIGHUP)
-    time.sleep(1.0)
+    first = process.stderr.readline()
+    while "policy" not in first.splitlines()[-1]:
+        first += process.stderr.readline()
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=60)
+    said = first + rest
     lines = [json.loads(line) for line in said.splitlines()]
     assert any("policy" in line["message"] for line in lines)
     assert all(line["level"] in ("info", "warning", "error") for line in lines)

@@ -40,7 +40,7 @@ class Forecasts:
     waiting: Mapping[str, WaitingForecast] = field(default_factory=dict)
 
 
-class Forecaster:
+class QueueForecaster:
     """Makes forecasts in threads of their own, one of the whole queue at a time.
 
     Parameters

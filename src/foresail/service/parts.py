@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from foresail.service.acceptance import Acceptance
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
-from foresail.service.forecasts import Forecaster
+from foresail.service.forecasts import QueueForecaster
 from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.picture import Gallery
@@ -61,7 +61,7 @@ class ServiceParts:
     acceptance: Acceptance
     gallery: Gallery
     feed: Feed
-    forecaster: Forecaster
+    forecaster: QueueForecaster
     metrics: ServiceMetrics
     counts: JobCounts
     policy: Callable[[], str]

@@ -33,7 +33,7 @@ from foresail.service.configuration import (
 )
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
-from foresail.service.forecasts import Forecaster
+from foresail.service.forecasts import QueueForecaster
 from foresail.service.inbox import Inbox
 from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
@@ -117,7 +117,7 @@ class RunningService:
             acceptance=acceptance,
             gallery=self._gallery,
             feed=self._feed,
-            forecaster=Forecaster(self._gallery, store),
+            forecaster=QueueForecaster(self._gallery, store),
             metrics=self._metrics,
             counts=JobCounts(store),
             policy=lambda: self._configuration.policy,

@@ -16,7 +16,7 @@ from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.owned import Held, held_by_slot, held_in_year, hours_left
+from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot, held_in_year, hours_left
 from foresail.cloud.purchasing.placing import fleets_of, place
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.serving import serve
@@ -125,7 +125,7 @@ def test_commitments_end_on_their_last_day():
     assert hours_left(Commitment("standard-1", 1, 0.0, day), THESIS) == 24.0
     assert hours_left(Commitment("standard-1", 1, 0.0, date(day.year + 1, 1, 1)), THESIS) == 48.0
     assert hours_left(Commitment("standard-1", 1), THESIS) == np.inf
-    held = (Held(2.0, 3.5), Held(1.0))
+    held = (HeldCapacity(2.0, 3.5), HeldCapacity(1.0))
     assert held_by_slot(held, 5, 1.0).tolist() == [3.0, 3.0, 3.0, 2.0, 1.0]
     assert held_in_year(held, 0, 10.0) == [(0.35, 3.0), (0.65, 1.0)]
     assert held_in_year(held, 1, 10.0) == [(1.0, 1.0)]
@@ -135,14 +135,14 @@ def test_what_is_held_covers_demand_until_it_ends():
     """A core all the time, held for a year: the two years after it are reserved or rented."""
     jobs = bought_jobs(jobs_of([0.0], [8760.0]))
     terms = PurchaseTerms(reserved=((1, 0.6),))
-    plan = plan_offline(jobs, jobs.cores, terms, held=(Held(1.0, 8760.0),))
+    plan = plan_offline(jobs, jobs.cores, terms, held=(HeldCapacity(1.0, 8760.0),))
     assert plan.cost == pytest.approx(0.0)  # one year is planned for
     longer = PurchaseTerms(reserved=((3, 0.4),))
-    plan = plan_offline(jobs, jobs.cores, longer, held=(Held(1.0, 8760.0),))
+    plan = plan_offline(jobs, jobs.cores, longer, held=(HeldCapacity(1.0, 8760.0),))
     # Three years at 0.4 cost 1.2 years; two years on demand cost 2.
     assert plan.cost == pytest.approx(0.4 * 3 * 8760.0)
     assert plan.by_option("used_hours")["committed"] == pytest.approx(8760.0)
-    short = plan_offline(jobs, jobs.cores, longer, held=(Held(1.0, 2 * 8760.0),))
+    short = plan_offline(jobs, jobs.cores, longer, held=(HeldCapacity(1.0, 2 * 8760.0),))
     assert short.cost == pytest.approx(8760.0)
 
 
@@ -151,17 +151,21 @@ def test_the_plan_at_a_risk_counts_what_is_held():
     jobs = bought_jobs(jobs_of([0.0], [2000.0], [10]))
     sure = ForecastSettings(growth_spread=0.0)
     plan = reserve_at_risk(
-        jobs, jobs.cores, PurchaseTerms(), forecast=sure, held=(Held(6.0), Held(0.0))
+        jobs,
+        jobs.cores,
+        PurchaseTerms(),
+        forecast=sure,
+        held=(HeldCapacity(6.0), HeldCapacity(0.0)),
     )
     assert plan.units["reserved-3y"] == pytest.approx(4.0, abs=0.05)
     assert plan.expected_cost_share == pytest.approx(0.4 * 0.4, abs=0.01)
-    # Held for two of three years: one year on demand is cheaper than three at 40 %.
+    # HeldCapacity for two of three years: one year on demand is cheaper than three at 40 %.
     ending = reserve_at_risk(
-        jobs, jobs.cores, PurchaseTerms(), forecast=sure, held=(Held(6.0, 2 * 8760.0),)
+        jobs, jobs.cores, PurchaseTerms(), forecast=sure, held=(HeldCapacity(6.0, 2 * 8760.0),)
     )
     assert sum(ending.units.values()) == pytest.approx(4.0, abs=0.05)
     soon = reserve_at_risk(
-        jobs, jobs.cores, PurchaseTerms(), forecast=sure, held=(Held(6.0, 720.0),)
+        jobs, jobs.cores, PurchaseTerms(), forecast=sure, held=(HeldCapacity(6.0, 720.0),)
     )
     assert soon.units["reserved-3y"] == pytest.approx(10.0, abs=0.05)
 
@@ -174,7 +178,7 @@ def test_what_is_held_never_adds_to_what_is_bought(units, hours):
     few = ForecastSettings(scenarios=5)
     without = reserve_at_risk(jobs, jobs.cores, PurchaseTerms(), forecast=few)
     plan = reserve_at_risk(
-        jobs, jobs.cores, PurchaseTerms(), forecast=few, held=(Held(units, hours),)
+        jobs, jobs.cores, PurchaseTerms(), forecast=few, held=(HeldCapacity(units, hours),)
     )
     assert sum(plan.units.values()) <= sum(without.units.values()) + 0.1
     assert plan.expected_cost_share <= without.expected_cost_share + 0.2

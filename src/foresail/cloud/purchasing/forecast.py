@@ -20,7 +20,7 @@ from foresail.cloud.purchasing.job_prices import job_prices
 from foresail.cloud.purchasing.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
-from foresail.cloud.purchasing.owned import Held, held_in_year
+from foresail.cloud.purchasing.owned import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.errors import InputError
 
@@ -101,7 +101,7 @@ def reserve_at_risk(
     terms: PurchaseTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
     forecast: ForecastSettings = ForecastSettings(),
-    held: Sequence[Held] = (),
+    held: Sequence[HeldCapacity] = (),
 ) -> RiskPlan:
     """How much to reserve so that every level pays with a stated probability.
 

@@ -31,7 +31,7 @@ from foresail.cloud.purchasing.offline_plan import (
     UnitCommitment,
     reserved_name,
 )
-from foresail.cloud.purchasing.owned import Held, held_by_slot
+from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot
 from foresail.cloud.purchasing.schedules import ScheduleFinder
 from foresail.cloud.purchasing.settling import SlotCommitment, settled
 from foresail.cloud.purchasing.terms import PurchaseTerms
@@ -48,7 +48,7 @@ def plan_offline(
     settings: OfflineSettings = DEFAULT_SETTINGS,
     *,
     resource: str = "cores",
-    held: Sequence[Held] = (),
+    held: Sequence[HeldCapacity] = (),
 ) -> OfflinePlan:
     """The cheapest purchases for one resource in hindsight (spec section 4.1).
 
@@ -90,7 +90,7 @@ def _plan(
     terms: PurchaseTerms,
     settings: OfflineSettings,
     resource: str,
-    held: Sequence[Held],
+    held: Sequence[HeldCapacity],
     on_demand_price: float,
 ) -> OfflinePlan:
     years = [length for length, _ in terms.reserved] + [1] * (terms.scheduled is not None)

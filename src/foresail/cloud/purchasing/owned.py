@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldCapacity:
     """So many units of a resource, for so many hours from the moment of buying (inf: for good)."""
 
     units: float
@@ -39,7 +39,7 @@ def hours_left(commitment: Commitment, catalogue: PriceCatalogue) -> float:
     return ((commitment.until - catalogue.valid_on).days + 1) * 24.0
 
 
-def held_by_slot(held: Sequence[Held], slots: int, slot_hours: float) -> Floats:
+def held_by_slot(held: Sequence[HeldCapacity], slots: int, slot_hours: float) -> Floats:
     """Units that are held in each slot, on average over it; shape (slots,)."""
     begin = np.arange(slots) * slot_hours
     total = np.zeros(slots)
@@ -48,7 +48,9 @@ def held_by_slot(held: Sequence[Held], slots: int, slot_hours: float) -> Floats:
     return total
 
 
-def held_in_year(held: Sequence[Held], year: int, year_hours: float) -> list[tuple[float, float]]:
+def held_in_year(
+    held: Sequence[HeldCapacity], year: int, year_hours: float
+) -> list[tuple[float, float]]:
     """Stretches of a year from the moment of buying: the share of it, and the units held then."""
     begin, end = year * year_hours, (year + 1) * year_hours
     ends = {each.hours for each in held if begin < each.hours < end}

@@ -12,7 +12,7 @@ from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
 from foresail.cloud.purchasing.machines import MachineSizes, distinct_rows, parts_of, sizes_of
 from foresail.cloud.purchasing.offline_plan import Amounts
-from foresail.cloud.purchasing.owned import Held, hours_left, running_commitments
+from foresail.cloud.purchasing.owned import HeldCapacity, hours_left, running_commitments
 from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
 from foresail.model.errors import InputError
 
@@ -41,7 +41,7 @@ class Resource:
     name: str
     units: Floats
     per_hour: float
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldCapacity, ...] = ()
     standard_work: float = 1.0
 
 
@@ -70,9 +70,9 @@ def resources_of(
         (catalogue.find(each.instance).instance, each.count, hours_left(each, catalogue))
         for each in running_commitments(catalogue)
     ]
-    cores = tuple(Held(each.cores * count, hours) for each, count, hours in held)
-    gib = tuple(Held(each.memory_gib * count, hours) for each, count, hours in held)
-    gpus = tuple(Held(each.gpus * count, hours) for each, count, hours in held if each.gpus)
+    cores = tuple(HeldCapacity(each.cores * count, hours) for each, count, hours in held)
+    gib = tuple(HeldCapacity(each.memory_gib * count, hours) for each, count, hours in held)
+    gpus = tuple(HeldCapacity(each.gpus * count, hours) for each, count, hours in held if each.gpus)
     units = standard = [jobs.cores, jobs.gib, jobs.gpus]
     apart = jobs.memory_known
     if amounts == "of-machines" and (jobs.memory_known or jobs.gpus.any()):
@@ -143,7 +143,7 @@ def _resource(
     standard: Sequence[Floats],
     jobs: BoughtJobs,
     per_hour: float,
-    held: Sequence[Held],
+    held: Sequence[HeldCapacity],
 ) -> Resource:
     work = float(units[at] @ jobs.hours)
     of_standard = float(standard[at] @ jobs.hours)

@@ -19,8 +19,8 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
+from foresail.service.cluster_use import use_over_time
 from foresail.service.picture import Picture
-from foresail.service.usage import usage_of
 
 router: Final = APIRouter(prefix="/v1", tags=["plan"])
 
@@ -81,7 +81,7 @@ async def usage(
     if len(spans) < _MOST_SPANS:  # of a young service, no more than there has been
         first = min((each.submit_seconds for each in spans), default=now)
         begin = max(begin, min(first, now - _LEAST_SECONDS))
-    used = await asyncio.to_thread(usage_of, spans, begin, now, bins)
+    used = await asyncio.to_thread(use_over_time, spans, begin, now, bins)
     return UsageAnswer(
         begin_seconds=used.begin_seconds,
         bin_seconds=used.bin_seconds,

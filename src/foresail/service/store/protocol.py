@@ -94,7 +94,7 @@ class JobsWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class JobSpan:
     """When a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
 
     cpus: int
@@ -197,7 +197,7 @@ class Store(Protocol):
         """What a job, or each of all, was measured to use, in order."""
         ...
 
-    def spans(self, since_seconds: float, limit: int) -> list[Span]:
+    def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
         """The latest jobs that had not ended by a time, at most so many."""
         ...
 

@@ -43,11 +43,11 @@ from foresail.service.store.migrating import bring_up_to_date
 from foresail.service.store.protocol import (
     Accepted,
     ForecastRow,
+    JobSpan,
     JobsWanted,
     Judged,
     KeyedCall,
     Row,
-    Span,
     StoreUnavailable,
     WholeStep,
 )
@@ -271,7 +271,7 @@ class SqlStore:
         with self._reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
-    def spans(self, since_seconds: float, limit: int) -> list[Span]:
+    def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
         """As the protocol has it."""
         of = JOBS.c
         wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
@@ -279,7 +279,7 @@ class SqlStore:
         )
         with self._reading() as connection:
             rows = connection.execute(wanted.order_by(of.number.desc()).limit(limit))
-            return [Span(*row) for row in rows]
+            return [JobSpan(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """As the protocol has it."""

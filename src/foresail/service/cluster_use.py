@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.service.store.protocol import Span
+from foresail.service.store.protocol import JobSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UseOverTime:
     """Bins of equal length; arrays of shape (bins,).
 
     Parameters
@@ -34,7 +34,9 @@ class Usage:
     wait_seconds: NDArray[np.float64]
 
 
-def usage_of(spans: Sequence[Span], begin_seconds: float, end_seconds: float, bins: int) -> Usage:
+def use_over_time(
+    spans: Sequence[JobSpan], begin_seconds: float, end_seconds: float, bins: int
+) -> UseOverTime:
     """The use between two times by the jobs of these spans; of attempts, the last of each job."""
     length = (end_seconds - begin_seconds) / bins
     ran = [each for each in spans if each.start_seconds is not None]
@@ -51,7 +53,7 @@ def usage_of(spans: Sequence[Span], begin_seconds: float, end_seconds: float, bi
     waited, _ = np.histogram(start, edges, weights=waits)
     with np.errstate(invalid="ignore"):
         means = waited / started
-    return Usage(begin_seconds, length, np.diff(held) / length, started, means)
+    return UseOverTime(begin_seconds, length, np.diff(held) / length, started, means)
 
 
 def _held_before(
