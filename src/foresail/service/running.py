@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +49,9 @@ from foresail.service.tokens import Role, Tokens
 _LOG: Final = logging.getLogger("foresail.service")
 _FIRST_USER: Final = "admin"
 _SHUTDOWN_SECONDS: Final = 5
+_SWITCH_SECONDS: Final = 0.0005
+"""A thread that answers callers waits no longer than this for the one that decides."""
+
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 
@@ -90,6 +94,7 @@ class RunningService:
             If the folder, the store or the address cannot be used.
         """
         self._folder.make()
+        sys.setswitchinterval(_SWITCH_SECONDS)
         with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
             self._store = opened_store(self._configuration)
             try:
@@ -357,5 +362,6 @@ def _listening(listen: Listening) -> Iterator[socket.socket]:
             field="listen",
             value=f"{listen.host}:{listen.port}",
         ) from error
-    with listener:
+    with listener:  # asyncio leaves delays on where the protocol of a socket is not spelled out
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield listener
