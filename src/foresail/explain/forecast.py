@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -71,6 +71,11 @@ class WaitingForecast:
     misses: float | None
 
 
+_FOR_EVER: Final = Range(math.inf, math.inf, math.inf)
+_NEVER: Final = WaitingForecast(_FOR_EVER, _FOR_EVER, 1.0, None)
+"""Of a job that is held."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunningForecast:
     """What is to be expected of a job that runs.
@@ -108,7 +113,12 @@ def forecast_waiting(
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
     """
-    return _Drawn(outlook, scenarios, seed).forecasts() if outlook.waiting else {}
+    starting = [each for each in outlook.waiting if each.ready_seconds < math.inf]
+    forecasts = {each.pending.job.job_id: _NEVER for each in outlook.waiting}
+    if starting:
+        outlook = replace(outlook, waiting=tuple(starting))
+        forecasts |= _Drawn(outlook, scenarios, seed).forecasts()
+    return forecasts
 
 
 def forecast_running(running: RunningJob, now: float) -> RunningForecast:

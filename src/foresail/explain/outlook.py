@@ -153,12 +153,13 @@ def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
 
 def _queued(controller: Controller, pending: PendingJob) -> QueuedJob:
     job = pending.job
-    held = job.job_id in controller.state.held
+    if job.job_id in controller.state.held:
+        return QueuedJob(pending, "", math.inf, math.inf)
     return QueuedJob(
         pending,
         _partition(controller, job),
         _place(controller, pending),
-        math.inf if held else max(job.submit_seconds, controller.now),
+        max(job.submit_seconds, controller.now),
     )
 
 

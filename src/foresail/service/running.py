@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -52,6 +53,9 @@ _SHUTDOWN_SECONDS: Final = 5
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
 
+_TIDY_SECONDS: Final = 5.0
+"""Looking for garbage among all jobs there ever were would stop everybody: what is there stays."""
+
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 
@@ -80,7 +84,7 @@ class RunningService:
         self._folder = StateFolder(configuration.state.absolute())
         self._next: ServiceConfiguration | None = None
         self._remarks: tuple[str, ...] = ()
-        self._last_pass = time.monotonic()
+        self._last_pass = self._last_tidy = time.monotonic()
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
         self._gone = threading.Event()
@@ -95,6 +99,7 @@ class RunningService:
         """
         self._folder.make()
         sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.set_threshold(20_000, 20, 1_000)
         with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
             self._store = opened_store(self._configuration)
             try:
@@ -245,6 +250,10 @@ class RunningService:
     def _passed(self, controller: Controller) -> None:
         """Let there be a pass at least every so many seconds, while jobs wait."""
         now = time.monotonic()
+        if now - self._last_tidy >= _TIDY_SECONDS:
+            self._last_tidy = now
+            gc.collect()  # of what is new alone: all else is frozen
+            gc.freeze()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:
