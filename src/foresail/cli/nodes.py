@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from foresail.cli.tables import print_table
 
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from foresail.client.service_client import ServiceClient
+
 app = typer.Typer(rich_markup_mode=None)
+
+_LOOKS: Final = 30
+_BETWEEN_LOOKS_SECONDS: Final = 0.1
 
 
 @app.command()
@@ -27,10 +36,20 @@ def nodes(
     with connected() as client:
         if drain is not None:
             client.drain(drain)
+            _wait_until(client, drain, {"drained", "down"})
         if resume is not None:
             client.resume(resume)
+            _wait_until(client, resume, {"up", "down"})
         headings = ("node", "partition", "state", "cpus", "free", "memory", "free", "jobs")
         print_table(headings, [_row(node) for node in client.nodes()], right=5)
+
+
+def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> None:
+    """Give the service a moment to do what was asked."""
+    for _ in range(_LOOKS):
+        if any(node["name"] == name and node["state"] in states for node in client.nodes()):
+            return
+        time.sleep(_BETWEEN_LOOKS_SECONDS)
 
 
 def _row(node: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,8 @@ from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
 from foresail.service.picture import Gallery
 from foresail.service.store.protocol import ForecastRow, Store
+
+_LOG: Final = logging.getLogger("foresail.service")
 
 FRESH_SECONDS: Final = 2.0
 _FEWEST_SCENARIOS: Final = 30
@@ -60,17 +63,21 @@ class QueueForecaster:
         self._making: asyncio.Task[Forecasts] | None = None
         self._kept: set[str] = set()
 
-    async def latest(self) -> Forecasts | None:
+    async def latest(self, waiting: Collection[str] = ()) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
 
         Under a long queue they are made less often than every ``FRESH_SECONDS``; then the ones of
-        before are given. None: there are none in time.
+        before are given. They are waited for a while if some of these jobs are not among them.
+        None: there are none in time.
         """
         age = time.monotonic() - self._made_monotonic
-        if self._making is None and age > max(FRESH_SECONDS, 5.0 * self._cost_seconds):
+        latest = self._latest
+        lacks = latest is None or any(job_id not in latest.waiting for job_id in waiting)
+        least = 0.0 if lacks else FRESH_SECONDS
+        if self._making is None and age > max(least, 5.0 * self._cost_seconds):
             self._making = asyncio.create_task(self._make())
             self._making.add_done_callback(self._made)
-        if self._making is not None and age > 10.0 * FRESH_SECONDS:
+        if self._making is not None and (lacks or age > 10.0 * FRESH_SECONDS):
             await asyncio.wait({self._making}, timeout=_PATIENCE_SECONDS)
         return self._latest
 
@@ -97,7 +104,8 @@ class QueueForecaster:
     async def _make(self) -> Forecasts:
         begin = time.monotonic()
         made = await self.ahead(arrivals=False)
-        self._cost_seconds = time.monotonic() - begin
+        if self._latest is not None:  # the first one loads kernels as well
+            self._cost_seconds = time.monotonic() - begin
         first = [
             ForecastRow(
                 job_id, made.outlook.now, each.start.low, each.start.median, each.start.high
@@ -113,5 +121,10 @@ class QueueForecaster:
     def _made(self, task: asyncio.Task[Forecasts]) -> None:
         self._making = None
         self._made_monotonic = time.monotonic()
-        if not task.cancelled() and task.exception() is None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
             self._latest = task.result()
+        else:
+            _LOG.error("no forecast could be made", exc_info=error)

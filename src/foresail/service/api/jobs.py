@@ -126,9 +126,10 @@ async def list_jobs(
         users, tuple(state or ()), tuple(name or ()), before, after, limit, order == "oldest"
     )
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
-    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest()
+    waiting = [row["job_id"] for row in rows if _waits(row)]
+    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest(waiting)
     last = rows[-1]["number"] if len(rows) == limit else None
-    reasons = await parts.gallery.reasons([row["job_id"] for row in rows if _waits(row)])
+    reasons = await parts.gallery.reasons(waiting)
     told = [_job(row, picture, reasons, forecasts) for row in rows]
     return JobsAnswer(jobs=told, next=last)
 
@@ -137,8 +138,9 @@ async def list_jobs(
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest()
-    reasons = await parts.gallery.reasons([job_id] if _waits(row) else [])
+    waiting = [job_id] if _waits(row) else []
+    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest(waiting)
+    reasons = await parts.gallery.reasons(waiting)
     return _job(row, picture, reasons, forecasts)
 
 

@@ -21,6 +21,7 @@ from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
 from foresail.service.cluster_use import use_over_time
 from foresail.service.picture import Picture
+from foresail.service.store.protocol import JobsWanted
 
 router: Final = APIRouter(prefix="/v1", tags=["plan"])
 
@@ -34,7 +35,9 @@ async def plan(
 ) -> PlanAnswer:
     """What runs, and what is expected to start next, by the odds; other users' jobs nameless."""
     picture = await current_picture(parts)
-    forecasts = await parts.forecaster.latest()
+    soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
+    rows = await asyncio.to_thread(parts.store.jobs, soon)
+    forecasts = await parts.forecaster.latest([row["job_id"] for row in rows])
     running = [*_running(picture, time.time())]
     waiting: list[PlannedJobAnswer] = []
     if forecasts is not None:

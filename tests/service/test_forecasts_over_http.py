@@ -1,0 +1,124 @@
+"""What is to be expected, over HTTP: forecasts, what if, suggestions, the plan, the use."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from foresail.service.cluster_use import use_over_time
+from foresail.service.store.protocol import JobSpan
+from live_service import live_service
+
+POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=2,nodes=1)"'
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with live_service(tmp_path_factory.mktemp("service"), POLICY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def queue(service):
+    """One that runs for long, two that wait for all cpus, one that is held."""
+    with service.client(service.token("ann", "user")) as client:
+        long = {"command": "sleep 300", "cpus": 2, "requested_time": 600, "name": "long"}
+        jobs = [client.post("/v1/jobs", json=long).json()["jobs"][0]["job_id"] for _ in range(2)]
+        narrow = {**long, "cpus": 1, "deadline": 60}
+        jobs.append(client.post("/v1/jobs", json=narrow).json()["jobs"][0]["job_id"])
+        jobs.append(
+            client.post("/v1/jobs", json={**long, "held": True}).json()["jobs"][0]["job_id"]
+        )
+        until = time.monotonic() + 20
+        while client.get(f"/v1/jobs/{jobs[0]}").json()["state"] != "running":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield client, jobs
+        client.post("/v1/jobs/cancel", json={"job_ids": jobs})
+
+
+def test_a_waiting_a_running_and_a_held_job_are_forecast(queue):
+    client, (runs, waits, narrow, held) = queue
+    found = client.get(f"/v1/jobs/{waits}/forecast").json()
+    start = found["start"]
+    assert time.time() < start["p10"] <= start["p50"] <= start["p90"]
+    assert found["end"]["p50"] > start["p50"]
+    assert client.get(f"/v1/jobs/{narrow}/forecast").json()["misses"] == 1.0
+    assert client.get(f"/v1/jobs/{waits}/forecast?arrivals=true").status_code == 200
+    running = client.get(f"/v1/jobs/{runs}/forecast").json()
+    assert running["start"] is None
+    assert running["overruns"] is not None
+    never = client.get(f"/v1/jobs/{held}/forecast").json()
+    assert (never["never"], never["start"]["p50"]) == (1.0, None)
+    shown = client.get(f"/v1/jobs/{waits}").json()
+    assert shown["forecast"]["start"]["p50"] > time.time()
+    assert shown["belief"]["p50"] > 0
+
+
+def test_what_if_it_asked_for_less_came_later_or_were_submitted(queue):
+    client, (runs, waits, *_) = queue
+    both = client.post("/v1/what-if", json={"job_id": waits, "cpus": 1}).json()
+    assert both["now"]["job_id"] == both["then"]["job_id"] == waits
+    later = client.post("/v1/what-if", json={"job_id": waits, "submitted_in": 5000.0}).json()
+    assert later["then"]["start"]["p10"] > time.time() + 4000
+    new = {"job": {"command": "true", "requested_time": "1min"}}
+    assert client.post("/v1/what-if", json=new).json()["now"] is None
+    for wrong, status in (
+        ({}, 422),
+        ({"job_id": runs}, 409),
+        ({"job_id": waits, "cpus": 3}, 422),
+        ({"job_id": "999"}, 404),
+        ({"job": {"command": "true"}, "submitted_in": -1}, 422),
+    ):
+        assert client.post("/v1/what-if", json=wrong).status_code == status
+    assert client.get(f"/v1/jobs/{waits}").json()["cpus"] == 2
+
+
+def test_a_request_is_suggested(queue):
+    client, (runs, waits, *_) = queue
+    path = f"/v1/jobs/{waits}/suggested-request"
+    safe = client.get(path, params={"risk": 0.01}).json()
+    bold = client.get(path, params={"risk": 0.5}).json()
+    assert safe["requested_seconds"] >= bold["requested_seconds"]
+    assert safe["requested_now_seconds"] == 600.0
+    assert client.get(path, params={"risk": 0}).status_code == 422
+    assert client.get(f"/v1/jobs/{runs}/suggested-request").status_code == 409
+
+
+def test_the_plan_and_the_use_are_told_without_others_names(service, queue):
+    client, (runs, *_) = queue
+    plan = client.get("/v1/plan").json()
+    assert [each["job_id"] for each in plan["running"]] == [runs]
+    assert {each["name"] for each in plan["waiting"]} == {"long"}
+    with service.client(service.token("eve", "user")) as other:
+        seen = other.get("/v1/plan").json()
+    assert {each["job_id"] for each in [*seen["running"], *seen["waiting"]]} == {None}
+    use = client.get("/v1/usage", params={"hours": 1, "bins": 10}).json()
+    assert use["used_cpus"][-1] > 0
+    assert sum(use["started"]) >= 1
+    nodes = client.get("/v1/nodes").json()["nodes"]
+    assert [each["free_cpus"] for each in nodes] == [0.0]
+
+
+def test_how_good_it_was_is_told(queue):
+    client, _ = queue
+    told = client.get("/v1/predictions").json()
+    assert told["starts"]["stated"] == told["runtimes"]["stated"] == 0.8
+    assert told["starts"]["told"] >= 0
+
+
+def test_use_over_time_by_hand():
+    spans = [
+        JobSpan(2, 0.0, 5.0, 15.0),
+        JobSpan(1, 0.0, 12.0, None),
+        JobSpan(8, 0.0, None, None),
+    ]
+    use = use_over_time(spans, 0.0, 20.0, 2)
+    np.testing.assert_allclose(use.used_cpus, [1.0, 1.8])
+    assert use.started.tolist() == [1, 1]
+    assert use.wait_seconds.tolist() == [5.0, 12.0]
+    empty = use_over_time([], 0.0, 20.0, 2)
+    assert empty.used_cpus.tolist() == [0.0, 0.0]
+    assert np.isnan(empty.wait_seconds).all()
