@@ -65,6 +65,11 @@ class Inbox:
         """Readable when something was put in."""
         return self._descriptor
 
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """These jobs are done with: nobody will run their commands again."""
+        for job_id in job_ids:
+            self.commands.pop(job_id, None)
+
     def put(self, requests: Iterable[NumberedRequest]) -> None:
         """Pass on requests that are durable."""
         with self._lock:

@@ -106,6 +106,8 @@ class StoreLog:
         step = WholeStep(self._lines, self._inbox.taken, self._changes)
         end = self._store.commit_step(step)
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
+        done = [job_id for job_id, values in self._changes.items() if "end_seconds" in values]
+        self._inbox.forget(done)
         self._feed.committed(end - len(self._records) + 1, self._records)
         self._records, self._lines, self._changes = [], [], {}
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
