@@ -122,9 +122,9 @@ def test_jobs_are_listed_in_pages(store):
 
 def test_forecasts_are_judged_by_what_came_about(store):
     submit(store, [1, 2, 3])
-    rows = [ForecastRow(str(number), 0.0, 10.0, 20.0, 30.0) for number in (1, 2, 3)]
+    rows = [ForecastRow(str(number), 0.0, 10.0, 20.0, 30.0, 12.0, 25.0) for number in (1, 2, 3)]
     store.keep_forecasts(rows[:2])
-    store.keep_forecasts([ForecastRow("1", 5.0, 0.0, 0.0, 0.0), rows[2]])
+    store.keep_forecasts([ForecastRow("1", 5.0, 0.0, 0.0, 0.0, 0.0, 0.0), rows[2]])
     began = {"attempt": 1, "low_seconds": 5.0, "high_seconds": 9.0, "state": "completed"}
     store.commit_step(
         WholeStep(
@@ -140,6 +140,8 @@ def test_forecasts_are_judged_by_what_came_about(store):
     assert (starts.told, starts.within, starts.below) == (2, 1, 0)
     assert (runtimes.told, runtimes.within, runtimes.below) == (2, 1, 1)
     assert len(store.spans(20.0, 10)) == 2
+    assert store.started_forecasts(9) == [(rows[0], 12.0), (rows[1], 31.0)]
+    assert store.started_forecasts(1) == [(rows[1], 31.0)]
 
 
 def test_migrations_make_the_tables_as_they_are_declared(store):

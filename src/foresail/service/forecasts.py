@@ -6,12 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import SCENARIOS, WaitingForecast, forecast_waiting
+from foresail.explain.forecast import SCENARIOS, Range, WaitingForecast, forecast_waiting
 from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
 from foresail.service.picture import Gallery
@@ -25,6 +26,7 @@ _MOST_WORK: Final = SCENARIOS * 2_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
 _PATIENCE_SECONDS: Final = 1.0
+_CALIBRATION_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,15 @@ class Forecasts:
     ----------
     outlook
         How things stood.
+    drawn
+        What was expected of jobs that waited, by id, as it came out.
     waiting
-        What was expected of jobs that waited, by id.
+        The same, corrected by how earlier forecasts have held.
     """
 
     outlook: Outlook
-    waiting: Mapping[str, WaitingForecast] = field(default_factory=dict)
+    drawn: Mapping[str, WaitingForecast]
+    waiting: Mapping[str, WaitingForecast]
 
 
 class QueueForecaster:
@@ -62,6 +67,8 @@ class QueueForecaster:
         self._cost_seconds = 0.0
         self._making: asyncio.Task[Forecasts] | None = None
         self._kept: set[str] = set()
+        self._calibration = StartCalibration()
+        self._calibrated_monotonic = -float("inf")
 
     async def latest(self, waiting: Collection[str] = ()) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
@@ -98,8 +105,26 @@ class QueueForecaster:
 
     async def _of(self, outlook: Outlook) -> Forecasts:
         scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
-        waiting = await asyncio.to_thread(forecast_waiting, outlook, scenarios=scenarios)
-        return Forecasts(outlook, waiting)
+        drawn = await asyncio.to_thread(forecast_waiting, outlook, scenarios=scenarios)
+        calibration = await self._up_to_date()
+        waiting = {
+            job_id: calibration.corrected(outlook.now, each) for job_id, each in drawn.items()
+        }
+        return Forecasts(outlook, drawn, waiting)
+
+    async def _up_to_date(self) -> StartCalibration:
+        """What earlier forecasts teach, as of not long ago."""
+        now = time.monotonic()
+        if now - self._calibrated_monotonic > _CALIBRATION_SECONDS:
+            self._calibrated_monotonic = now
+            rows = await asyncio.to_thread(self._store.started_forecasts, MOST)
+            calibration = StartCalibration()
+            for row, start_seconds in rows:
+                low, high = row.drawn_low_seconds, row.drawn_high_seconds
+                drawn = Range(low, row.median_seconds, high)
+                calibration.observe(row.made_seconds, drawn, start_seconds)
+            self._calibration = calibration
+        return self._calibration
 
     async def _make(self) -> Forecasts:
         begin = time.monotonic()
@@ -108,7 +133,13 @@ class QueueForecaster:
             self._cost_seconds = time.monotonic() - begin
         first = [
             ForecastRow(
-                job_id, made.outlook.now, each.start.low, each.start.median, each.start.high
+                job_id,
+                made.outlook.now,
+                each.start.low,
+                each.start.median,
+                each.start.high,
+                made.drawn[job_id].start.low,
+                made.drawn[job_id].start.high,
             )
             for job_id, each in made.waiting.items()
             if job_id not in self._kept and each.never == 0.0

@@ -105,13 +105,18 @@ class JobSpan:
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """When a job was expected to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``."""
+    """When a job was told to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
+
+    ``drawn_low_seconds`` and ``drawn_high_seconds`` are the range before it was corrected.
+    """
 
     job_id: str
     made_seconds: float
     low_seconds: float
     median_seconds: float
     high_seconds: float
+    drawn_low_seconds: float
+    drawn_high_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +208,10 @@ class Store(Protocol):
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """Keep forecasts of starts; of a job that has one, the one before stays."""
+        ...
+
+    def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
+        """The forecasts of the jobs that started last, with when they did, in that order."""
         ...
 
     def judged_forecasts(self) -> Judged:

@@ -292,6 +292,16 @@ class SqlStore:
             if fresh:
                 connection.execute(insert(FORECASTS), fresh)
 
+    def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
+        """As the protocol has it."""
+        both = JOBS.join(FORECASTS, FORECASTS.c.job_id == JOBS.c.job_id)
+        wanted = select(FORECASTS, JOBS.c.start_seconds).select_from(both)
+        wanted = wanted.where(JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1))
+        wanted = wanted.order_by(JOBS.c.start_seconds.desc()).limit(limit)
+        with self._reading() as connection:
+            rows = [tuple(row) for row in connection.execute(wanted)]
+        return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
+
     def judged_forecasts(self) -> Judged:
         """As the protocol has it."""
         told = FORECASTS.c

@@ -29,6 +29,8 @@ def upgrade() -> None:
         sa.Column("low_seconds", sa.Float(), nullable=False),
         sa.Column("median_seconds", sa.Float(), nullable=False),
         sa.Column("high_seconds", sa.Float(), nullable=False),
+        sa.Column("drawn_low_seconds", sa.Float(), nullable=False),
+        sa.Column("drawn_high_seconds", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("job_id"),
     )
     op.create_table(
