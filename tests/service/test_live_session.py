@@ -13,8 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli import compare, db, replay
+from foresail.traces.folder import load_workload
+from foresail.traces.quantities import quantity
 from live_service import live_service
 
+SESSION = """
+policy = "easy,recent,incremental"
+cluster = "local(cpus=2,nodes=1,sample_seconds=0.1)"
+"""
 BROKEN = """
 from foresail.model.registry import register
 
@@ -46,7 +52,7 @@ def invoke(app, *words):
 
 
 def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp_path):
-    with live_service(tmp_path, 'policy = "easy,recent,incremental"') as service:
+    with live_service(tmp_path, SESSION) as service:
         with service.client() as client:
             for number in range(12):
                 job = {"command": f"sleep 0.{number % 4}", "name": "nap", "requested_time": 10}
@@ -61,6 +67,8 @@ def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp
     assert invoke(db.app, "check", service.state).output.startswith("well: 13 jobs")
     exported = tmp_path / "exported"
     told = invoke(db.app, "export", service.state, "--output", exported)
+    used = quantity(load_workload(exported / "workload"), "memory")
+    assert (used > 1e5).sum() >= 3
     assert told.output.startswith("12 jobs; 1 that did not run")
     again = invoke(replay.app, exported)
     assert (again.exit_code, again.output) == (0, "every decision is made again\n")

@@ -14,6 +14,7 @@ from foresail.model.errors import InputError
 from foresail.model.words import count
 
 if TYPE_CHECKING:
+    from foresail.live.cluster_plugin import UseSample
     from foresail.record.records import Record
     from foresail.service.store.sql_store import SqlStore
 
@@ -62,8 +63,10 @@ def export(
     """
     from foresail.record.log_text import parse_record, read_log, record_line
     from foresail.record.session_workload import workload_of
+    from foresail.service.measured_use import with_usage
     from foresail.traces.folder import write_folder
 
+    samples: list[UseSample] = []
     output.mkdir(parents=True, exist_ok=True)
     log = output / "events.jsonl"
     if (source / "events.jsonl").is_file():
@@ -79,11 +82,12 @@ def export(
             for number, line in store.records():
                 file.write(line)
                 parse_record(line, source, number)
+            samples = store.samples()
 
     def records() -> Iterator[Record]:
         yield from read_log(log)
 
-    workload = workload_of(records(), str(source.name))
+    workload = with_usage(workload_of(records(), str(source.name)), samples)
     if not len(workload):
         raise InputError("no job has run to its end", source=source)
     write_folder(workload, output / "workload")
