@@ -59,7 +59,11 @@ def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp
                 client.post("/v1/jobs", json={**job, "deadline": 60, "cpus": 1 + number % 2})
             client.post("/v1/jobs", json={"command": "sleep 60", "held": True})
             client.post("/v1/jobs/13/cancel")
+            wait_for(lambda: client.get("/v1/jobs/4").json()["state"] == "completed")
+            client.post("/v1/policy", json={"policy": "foresail"})
             wait_for(lambda: done(client))
+            client.post("/v1/policy", json={"policy": "fcfs,recent,incremental"})
+            wait_for(lambda: client.get("/v1/health").status_code == 200)
             metrics = client.get("/metrics").text
         assert "foresail_deadlines_met_total 12.0" in metrics
         assert 'foresail_jobs_ended_total{because="completed"} 12.0' in metrics

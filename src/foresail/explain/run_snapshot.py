@@ -30,6 +30,7 @@ from foresail.record.records import (
     EventTaken,
     Instructed,
     Manifest,
+    PolicyChanged,
     ReasonsChanged,
     Record,
     Solved,
@@ -212,6 +213,8 @@ class LogFold:
         match record:
             case Manifest(policy=policy):
                 self._begin(policy)
+            case PolicyChanged(policy=policy):
+                self._policy = policy
             case EventTaken(time=now, event=event):
                 self._happen(event, now)
             case ReasonsChanged(reasons=reasons, time=since):

@@ -11,14 +11,23 @@ loop depends on something that the log does not hold: a clock, an unseeded choic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from foresail.control.loop import Controller
 from foresail.live.adapters.recorded.adapter import RecordedAdapter
 from foresail.model.decision import Instruction
 from foresail.model.event import Ended, Event, NodeEvent
-from foresail.record.records import Drained, EventTaken, Instructed, Manifest, Record, Reopened
+from foresail.record.records import (
+    Drained,
+    EventTaken,
+    Instructed,
+    Manifest,
+    PolicyChanged,
+    Record,
+    Reopened,
+)
+from foresail.record.run_fold import RunFold
 from foresail.record.state import ImpossibleTransition
 
 
@@ -68,14 +77,23 @@ def differences(
         If the log's events cannot have happened, though all instructions before were the same.
     """
     for session, (manifest, cluster, steps) in enumerate(_sessions(records)):
-        yield from _differences_of(session, build(manifest), cluster, steps.values())
+        yield from _differences_of(session, build, manifest, cluster, steps.values())
 
 
 def _differences_of(
-    session: int, controller: Controller, cluster: RecordedAdapter, steps: Iterable[_Step]
+    session: int,
+    build: Callable[[Manifest], Controller],
+    manifest: Manifest,
+    cluster: RecordedAdapter,
+    steps: Iterable[_Step],
 ) -> Iterator[Difference]:
+    controller = build(manifest)
     differs = False
     for step in steps:
+        if step.changed is not None:
+            fold, policy = step.changed
+            controller = build(policy)
+            controller.take_over(fold)
         if step.drained:
             controller.drain()
         if step.reopened:
@@ -116,6 +134,7 @@ class _Step:
 
     number: int
     time: float = 0.0
+    changed: tuple[RunFold, Manifest] | None = None
     drained: bool = False
     reopened: bool = False
     events: list[Event] = field(default_factory=list)
@@ -128,13 +147,19 @@ _Session: TypeAlias = tuple[Manifest, RecordedAdapter, dict[int, _Step]]
 
 def _sessions(records: Iterable[Record]) -> list[_Session]:
     sessions: list[_Session] = []
+    so_far: list[Record] = []
     for record in records:
         if isinstance(record, Manifest):
             sessions.append((record, RecordedAdapter(record.cluster), {}))
+            so_far = [record]
             continue
-        _, cluster, steps = sessions[-1]
+        manifest, cluster, steps = sessions[-1]
         cluster.take(record)
+        so_far.append(record)
         match record:
+            case PolicyChanged(step=number, policy=policy):
+                then = replace(manifest, policy=policy, starts_tasks=record.starts_tasks)
+                _step(steps, number).changed = _folded(so_far), then
             case Drained(step=number):
                 _step(steps, number).drained = True
             case Reopened(step=number):
@@ -149,6 +174,14 @@ def _sessions(records: Iterable[Record]) -> list[_Session]:
             case _:
                 pass
     return sessions
+
+
+def _folded(records: Iterable[Record]) -> RunFold:
+    """Where a run stood after these records."""
+    fold = RunFold()
+    for record in records:
+        fold.take(record)
+    return fold
 
 
 def _step(steps: dict[int, _Step], number: int) -> _Step:

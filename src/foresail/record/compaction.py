@@ -41,6 +41,7 @@ from foresail.record.records import (
     EventTaken,
     Instructed,
     Manifest,
+    PolicyChanged,
     Predicted,
     Record,
     Remembered,
@@ -100,6 +101,9 @@ class Compaction:
                 self._put(_LAST_PASS, "")
             case Remembered():
                 self._put((Remembered,), line)
+            case PolicyChanged():
+                self._lines.pop((Remembered,), None)
+                self._put((PolicyChanged,), line)
             case ReservationAnswered(job_id=job_id):
                 self._put(("answer", job_id), line)
             case Drained() | Reopened():

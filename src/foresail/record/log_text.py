@@ -40,6 +40,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "correction": records.Corrected,
     "drained": records.Drained,
     "reopened": records.Reopened,
+    "policy": records.PolicyChanged,
     "committed": records.Committed,
     "counted": records.Counted,
 }
@@ -58,6 +59,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     Stage: {"together": True},
     Job: {"options": []},
     records.Manifest: {"starts_tasks": False},
+    records.PolicyChanged: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,
     records.Predicted: {"belief": []},
     AlikeReasons: {"numbers": {}, "by_job": {}},

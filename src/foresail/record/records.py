@@ -209,6 +209,18 @@ class Reopened:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """From this step on another policy decides, which knows what the one before had been told.
+
+    What that one kept and had promised is forgotten. ``starts_tasks`` is as in a manifest.
+    """
+
+    step: int
+    policy: str
+    starts_tasks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """All records since the last of these are there: the step was whole when it was written.
 
@@ -241,6 +253,7 @@ Record = (
     | Corrected
     | Drained
     | Reopened
+    | PolicyChanged
     | Committed
     | Counted
 )

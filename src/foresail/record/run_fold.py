@@ -56,6 +56,7 @@ from foresail.record.records import (
     EventTaken,
     Instructed,
     Manifest,
+    PolicyChanged,
     Predicted,
     Record,
     Remembered,
@@ -74,18 +75,19 @@ class RunFold:
     (``foresail.record.beliefs``), until a predictor is asked again. Reasons are not kept; the next
     step gives them anew.
 
-    To be read by others: ``jobs`` (what became of them), ``state``, ``plan``, ``counters``,
-    ``reservations`` (the answer to every job that asked for one), ``draining``, ``steps`` (how
-    many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs have ended since
-    the last pass), ``has_news`` (whether anything but time has happened since, or was decided by
-    it), ``memory`` (what the scheduler kept from it, if it told) and
-    ``remembered_on`` (the cluster as it was then).
+    To be read by others: ``policy`` (what decides, in short form), ``jobs`` (what became of
+    them), ``state``, ``plan``, ``counters``, ``reservations`` (the answer to every job that
+    asked for one), ``draining``, ``steps`` (how many there were), ``now`` (time of the last),
+    ``learned_of`` (users whose jobs have ended since the last pass), ``has_news`` (whether
+    anything but time has happened since, or was decided by it), ``memory`` (what the scheduler
+    kept from it, if it told) and ``remembered_on`` (the cluster as it was then).
     """
 
     def __init__(self) -> None:
-        self._begin(Cluster(()), starts_tasks=False)
+        self._begin(Cluster(()), "", starts_tasks=False)
 
-    def _begin(self, cluster: Cluster, *, starts_tasks: bool) -> None:
+    def _begin(self, cluster: Cluster, policy: str, *, starts_tasks: bool) -> None:
+        self.policy = policy
         self.jobs = JobsFold()
         self.plan = PlanFold()
         self.counters = Counters()
@@ -171,8 +173,11 @@ class RunFold:
         if not isinstance(record, ReservationAnswered):
             self._arrive()
         match record:
-            case Manifest(cluster=cluster):
-                self._begin(cluster, starts_tasks=record.starts_tasks)
+            case Manifest(cluster=cluster, policy=policy):
+                self._begin(cluster, policy, starts_tasks=record.starts_tasks)
+            case PolicyChanged(policy=policy):
+                self.policy, self.has_news, self.memory = policy, True, None
+                self._state.starts_tasks = record.starts_tasks
             case EventTaken(step=step, time=now, event=event):
                 self.steps, self.now = step + 1, now
                 self.has_news = self.has_news or not isinstance(event, Tick)

@@ -12,6 +12,8 @@ from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.observer import Observer
 from foresail.model.short_form import part_of
+from foresail.record.records import Manifest, PolicyChanged
+from foresail.record.run_fold import RunFold
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
@@ -104,10 +106,20 @@ def daemon_of(
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)
     engine_of(replace(scenario, place="processors"))
     known = recovered(store)
-    is_new = not len(known.compaction)
-    log = StoreLog(store, manifest_of(scenario) if is_new else None, known, inbox, feed, cycles)
+    is_new, manifest = not len(known.compaction), manifest_of(scenario)
+    log = StoreLog(store, manifest if is_new else None, known, inbox, feed, cycles)
     controller = controller_of(scenario, log)
     if not is_new:
+        _note_policy(known.run, manifest, log)
         controller.take_over(known.run)
     history = RunHistory(None, observer.note)
     return Daemon(controller, log, adapter, inbox, history, None, observer)
+
+
+def _note_policy(run: RunFold, manifest: Manifest, log: StoreLog) -> None:
+    """Write down that another policy decides from now on than the one that the log tells of."""
+    if run.policy != manifest.policy:
+        change = PolicyChanged(run.steps, manifest.policy, manifest.starts_tasks)
+        run.take(change)
+        log.append(change)
+        log.commit()
