@@ -1,6 +1,7 @@
 """Jobs files: what is accepted, and the words for what is not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines, read_jobs
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError, InputError
+from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.strl.own_requests import RequestPlaces
 from foresail.traces.durations import parse_duration
 
@@ -296,3 +299,65 @@ def test_a_wrong_request_is_told_with_its_line(tmp_path, places, words):
     with pytest.raises(InvalidJobs) as raised:
         read_jobs(path, 2, tmp_path, places)
     assert words in str(raised.value)
+
+
+def test_tasks_memory_deadlines_worth_and_preferences():
+    """As they are written, as schedulers know them, and as they are kept."""
+    reader = JobLines(8, Path("/"), "here")
+    record = {
+        "command": "true",
+        "cpus": 2,
+        "tasks": 3,
+        "memory": "2GiB",
+        "deadline": "1h",
+        "worth": 4,
+        "preferred": "partition:a,b",
+        "slowdown_elsewhere": 1.5,
+        "user": "ann",
+    }
+    job = reader.job(record, None)
+    known = job.specification(100.0)
+    assert (known.cpus, job.tasks, job.memory_bytes) == (6.0, 3, 6 * 2.0**30)
+    assert known.value == DeadlineValue(3700.0, 4.0)
+    assert known.preference == Preference(PreferenceKind.PARTITION, ("a", "b"), 1.5)
+    assert CommandJob.from_json(job.to_json()) == job
+    again = reader.job({**job.record(), "name": "again", "user": "ann"}, None)
+    assert replace(again, job_id=job.job_id, name=job.name) == job
+    fades = reader.job({"command": "true", "decay": 50, "worth": 2}, None)
+    assert fades.specification(100.0).value == DecayingValue(100.0, 150.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("memory", "much"),
+        ("memory", -1),
+        ("memory", "0"),
+        ("deadline", "soon"),
+        ("worth", -1),
+        ("worth", "nan"),
+        ("preferred", "rack"),
+        ("preferred", 3),
+        ("slowdown_elsewhere", 0.5),
+        ("tasks", 0),
+        ("tasks", 9),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(field, value):
+    with pytest.raises(InvalidJobs) as refused:
+        JobLines(8, Path("/"), "here").job({"command": "true", field: value}, 3)
+    assert field in str(refused.value)
+
+
+def test_a_deadline_and_a_decay_are_one_too_many():
+    with pytest.raises(InvalidJobs, match="decay"):
+        JobLines(8, Path("/"), "here").job({"command": "true", "deadline": 5, "decay": 5}, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("1024", 1024.0), ("2k", 2048.0), ("1.5 GiB", 1.5 * 2**30), ("500MB", 5e8), ("1T", 2.0**40)],
+)
+def test_sizes_as_people_write_them(text, amount):
+    job = JobLines(8, Path("/"), "here").job({"command": "true", "memory": text}, None)
+    assert job.memory_bytes == amount

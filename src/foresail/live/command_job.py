@@ -11,6 +11,7 @@ from typing import Any
 from foresail.live.job_fields import NAME
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job, Stage
+from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.strl.own_requests import RequestPlaces, own_options
@@ -40,6 +41,8 @@ class CommandJob:
         any more, falling evenly; not both.
     worth
         What it is worth by its deadline, or at first.
+    preferred, slowdown_elsewhere
+        Where it runs best (``Preference.text``), and how many times longer it runs anywhere else.
     requested_seconds
         It is ended when it has run for so long.
     after
@@ -62,6 +65,8 @@ class CommandJob:
     deadline_seconds: float | None = None
     decay_seconds: float | None = None
     worth: float = 1.0
+    preferred: str | None = None
+    slowdown_elsewhere: float = 1.0
     requested_seconds: float | None = None
     after: tuple[str, ...] = ()
     user: str = ""
@@ -95,6 +100,9 @@ class CommandJob:
             name=self.name,
             after=self.after,
             value=self._value(submit_seconds),
+            preference=None
+            if self.preferred is None
+            else Preference.parse(self.preferred, self.slowdown_elsewhere),
             options=()
             if self.strl is None
             else own_options(
@@ -122,6 +130,8 @@ class CommandJob:
             "deadline": self.deadline_seconds,
             "decay": self.decay_seconds,
             "worth": self.worth,
+            "preferred": self.preferred,
+            "slowdown_elsewhere": None if self.preferred is None else self.slowdown_elsewhere,
             "requested_time": self.requested_seconds,
             "environment": dict(self.environment),
             "directory": self.directory,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from foresail.model.errors import InputError
+from foresail.model.preference import Preference
 from foresail.traces.durations import DURATION_FORMS, parse_duration
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
@@ -67,16 +69,37 @@ def _memory(value: Any) -> float:
 
 
 def _worth(value: Any) -> float:
-    expected = "a number, 0 or more"
+    return _number(value, "a number, 0 or more")
+
+
+def _number(value: Any, expected: str) -> float:
+    """A number that is finite and not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(expected)
     try:
-        worth = float(value)
+        number = float(value)
     except ValueError as error:
         raise ValueError(expected) from error
-    if not 0.0 <= worth < math.inf:
+    if not 0.0 <= number < math.inf:
         raise ValueError(expected)
-    return worth
+    return number
+
+
+def _preferred(value: Any) -> str:
+    expected = "partition:NAME,... or attribute:NAME,... or same:NAME or spread:NAME"
+    if not isinstance(value, str):
+        raise ValueError(expected)
+    try:
+        return Preference.parse(value).text
+    except InputError as error:
+        raise ValueError(expected) from error
+
+
+def _slowdown(value: Any) -> float:
+    slowdown = _number(value, "a number, 1 or more")
+    if slowdown < 1.0:
+        raise ValueError("a number, 1 or more")
+    return slowdown
 
 
 def _duration(value: Any) -> float:
@@ -125,6 +148,8 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "deadline": _duration,
         "decay": _duration,
         "worth": _worth,
+        "preferred": _preferred,
+        "slowdown_elsewhere": _slowdown,
         "after": _after,
         "name": _name,
         "user": lambda value: _text(value, "a user name"),

@@ -160,6 +160,8 @@ class JobLines:
             deadline_seconds=found.get("deadline"),
             decay_seconds=found.get("decay"),
             worth=found.get("worth", 1.0),
+            preferred=found.get("preferred"),
+            slowdown_elsewhere=found.get("slowdown_elsewhere", 1.0),
             requested_seconds=found.get("requested_time"),
             after=found.get("after", ()),
             user=found.get("user") or getpass.getuser(),

@@ -80,6 +80,13 @@ class JobRequest(BaseModel):
     decay: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
         None, description="Instead of a deadline: when it is worth nothing any more."
     )
+    preferred: Short | None = Field(
+        None,
+        description="Where it runs best: `partition:a,b`, `attribute:x`, `same:x`, `spread:x`.",
+    )
+    slowdown_elsewhere: Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False)] | None = Field(
+        None, description="How many times longer it runs anywhere else; 1 unless told."
+    )
     strl: Text | None = Field(None, description="A request of its own, in STRL.")
     held: bool = Field(False, description="Whether it waits until it is released.")
     array: (
