@@ -25,7 +25,6 @@ _FEWEST_SCENARIOS: Final = 30
 _MOST_WORK: Final = SCENARIOS * 2_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
-_PATIENCE_SECONDS: Final = 1.0
 _CALIBRATION_SECONDS: Final = 10.0
 
 
@@ -70,7 +69,9 @@ class QueueForecaster:
         self._calibration = StartCalibration()
         self._calibrated_monotonic = -float("inf")
 
-    async def latest(self, waiting: Collection[str] = ()) -> Forecasts | None:
+    async def latest(
+        self, waiting: Collection[str] = (), patience_seconds: float = 1.0
+    ) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
 
         Under a long queue they are made less often than every ``FRESH_SECONDS``; then the ones of
@@ -85,7 +86,7 @@ class QueueForecaster:
             self._making = asyncio.create_task(self._make())
             self._making.add_done_callback(self._made)
         if self._making is not None and (lacks or age > 10.0 * FRESH_SECONDS):
-            await asyncio.wait({self._making}, timeout=_PATIENCE_SECONDS)
+            await asyncio.wait({self._making}, timeout=patience_seconds)
         return self._latest
 
     async def ahead(self, *, arrivals: bool) -> Forecasts:

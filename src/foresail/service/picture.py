@@ -26,7 +26,7 @@ FRESH_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
-_REASONS_PATIENCE_SECONDS: Final = 0.25
+_REASONS_PATIENCE_SECONDS: Final = 0.1
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 

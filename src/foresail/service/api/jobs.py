@@ -55,6 +55,7 @@ _WISHED_OF: Final = {
     JobWish.HOLD: ("pending", "held"),
     JobWish.RELEASE: ("held",),
 }
+_LIST_PATIENCE_SECONDS: Final = 0.05
 _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -127,7 +128,8 @@ async def list_jobs(
     )
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
     waiting = [row["job_id"] for row in rows if _waits(row)]
-    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest(waiting)
+    picture = await parts.gallery.look()
+    forecasts = await parts.forecaster.latest(waiting, _LIST_PATIENCE_SECONDS)
     last = rows[-1]["number"] if len(rows) == limit else None
     reasons = await parts.gallery.reasons(waiting)
     told = [_job(row, picture, reasons, forecasts) for row in rows]
