@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -100,7 +101,9 @@ def test_nodes_are_drained_and_resumed(typed, service):
 
 
 def test_the_cluster_at_a_glance(typed):
-    assert "cpus 0 of 2 in use" in typed("top")
+    until = time.monotonic() + 20.0
+    while "cpus 0 of 2 in use" not in typed("top"):
+        assert time.monotonic() < until
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -176,3 +178,36 @@ def test_what_the_service_says_is_json_where_that_is_wished(tmp_path):
     assert all(line["level"] in ("info", "warning", "error") for line in lines)
     secret = (state / "admin-token").read_text().strip()
     assert secret not in said
+
+
+def test_what_ended_long_ago_is_forgotten_and_can_still_be_read_about(tmp_path):
+    lines = f"{SESSION}remembered_jobs = 1000\ncycle_seconds = 0.5"
+    with live_service(tmp_path, lines) as service, service.client() as client:
+        for command in ("true", "false"):
+            client.post("/v1/jobs", json={"command": command}).raise_for_status()
+        wait_for(lambda: done(client))
+        held = [{"command": "true", "held": True}] * 2_500
+        client.post("/v1/jobs", json={"jobs": held}).raise_for_status()
+        waiting = {"job_ids": [str(number) for number in range(3, 2_503)]}
+        client.post("/v1/jobs/cancel", json=waiting).raise_for_status()
+        wait_for(lambda: '"kind":"forgotten"' in records(service.state))
+        assert "Started after" in str(client.get("/v1/jobs/1/story").json())
+        behind = client.post("/v1/jobs", json={"command": "true", "after": ["1"]})
+        assert behind.status_code == 201
+        refused = client.post("/v1/jobs", json={"command": "true", "after": ["2"]})
+        assert (refused.status_code, refused.json()["field"]) == (422, "after")
+        assert "job 2 is failed" in refused.json()["detail"]
+    with live_service(tmp_path, lines) as service, service.client() as client:
+        wait_for(lambda: client.get("/v1/jobs/2503").json()["state"] == "completed")
+        assert client.get("/v1/jobs/1").json()["state"] == "completed"
+    assert invoke(db.app, "check", service.state).output.startswith("well: 2,503 jobs")
+    exported = tmp_path / "exported"
+    told = invoke(db.app, "export", service.state, "--output", exported)
+    assert told.output.startswith("3 jobs; 2500 that did not run")
+    assert invoke(replay.app, exported).output == "every decision is made again\n"
+
+
+def records(state):
+    with closing(sqlite3.connect(f"file:{state}/foresail.db?mode=ro", uri=True)) as connection:
+        latest = connection.execute("SELECT line FROM records ORDER BY number DESC LIMIT 5")
+        return "".join(line for (line,) in latest)

@@ -71,7 +71,7 @@ def test_a_wrong_token_opens_nothing_and_says_so(page):
     page.fill("#token", "foresail_wrong")
     page.click("#enter button")
     says(page, "#refused", "token")
-    assert "opens nothing" in page.text_content("#refused")
+    says(page, "#refused", "opens nothing")
     assert page.is_hidden("#inside")
 
 
@@ -86,7 +86,7 @@ def test_a_job_is_submitted_watched_and_read(page, service):
     page.wait_for_selector("#jobs .completed", timeout=20_000)
     page.click("#jobs button.link")
     says(page, "#output", "42")
-    assert "Started after" in page.text_content("#story")
+    says(page, "#story", "Started after")
     assert page.is_disabled("#cancel")
     page.keyboard.press("Escape")
     assert page.is_hidden("#one")
@@ -101,16 +101,16 @@ def test_one_waits_says_why_and_is_cancelled_as_is_the_one_that_runs(page, servi
     page.wait_for_selector("#jobs .running")
     page.wait_for_selector("#jobs .pending")
     page.wait_for_selector("#jobs svg .likely")
-    assert "needs 2 cpus" in page.text_content("#jobs")
-    assert page.locator("#plan .runs").count() == 1
+    says(page, "#jobs", "needs 2 cpus")
     page.wait_for_selector("#plan .waits")
+    assert page.locator("#plan .runs").count() == 1
     for job_id in reversed(jobs):
         page.click(f"[data-job='{job_id}']")
         page.wait_for_selector("#cancel:enabled")
         page.click("#cancel")
         says(page, "#facts", "cancelled")
     rows(page, 0)
-    assert "Cancelled while it ran" in page.text_content("#story")
+    says(page, "#story", "Cancelled while it ran")
     assert page.said == []
 
 
@@ -120,7 +120,7 @@ def test_a_job_is_held_and_released(page, service):
     enter(page, service.token("eve", "user"))
     page.click("#jobs button.link")
     page.wait_for_selector("#release:enabled")
-    assert "held until it is released" in page.text_content("#facts")
+    says(page, "#facts", "held until it is released")
     page.click("#release")
     says(page, "#output", "free")
 
@@ -188,4 +188,4 @@ def test_it_says_that_the_service_is_away_and_goes_on_when_the_token_is_revoked(
         enter(page, brief["secret"])
         admin.delete(f"/v1/tokens/{brief['token_id']}")
     page.wait_for_selector("#enter:not([hidden])", timeout=20_000)
-    assert "not open this any more" in page.text_content("#refused")
+    says(page, "#refused", "not open this any more")

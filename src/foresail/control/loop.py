@@ -248,6 +248,21 @@ class Controller:
         if self._recording:
             self._log.append(records.Reopened(self._steps))
 
+    def forget_ended(self, latest: int) -> None:
+        """Know nothing more of jobs that ended long ago, but for so many of the latest.
+
+        Jobs that others wait for are kept. What predictors and schedulers have learned, they keep.
+        """
+        job_ids = self._state.long_ended(latest)
+        if not job_ids:
+            return
+        self._state.forget(job_ids)
+        for job_id in job_ids:
+            self._reservations.pop(job_id, None)
+        if self._recording:
+            self._log.append(records.Forgotten(self._steps, job_ids))
+            self._log.commit()
+
     def take_over(self, run: RunFold) -> None:
         """Go on from where a run stood, as its records tell; nothing is decided anew.
 

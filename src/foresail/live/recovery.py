@@ -22,7 +22,7 @@ from foresail.model.event import Submitted
 from foresail.record.compaction import Compaction
 from foresail.record.log import COMMITTED_LINE, EventLog
 from foresail.record.log_text import parse_record
-from foresail.record.records import EventTaken, Manifest, Predicted
+from foresail.record.records import EventTaken, Forgotten, Manifest, Predicted
 from foresail.record.run_fold import RunFold
 from foresail.record.state import ImpossibleTransition
 
@@ -93,6 +93,8 @@ class KnownRun:
         try:
             self.run.take(record)
             self.compaction.take(record, line)
+            if isinstance(record, Forgotten):
+                self.run.forget(record.job_ids)
         except (ImpossibleTransition, KeyError) as error:
             raise InputError(
                 f"does not fit what comes before: {error}",

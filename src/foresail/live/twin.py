@@ -21,6 +21,7 @@ from foresail.model.event import Ended, Event, NodeEvent
 from foresail.record.records import (
     Drained,
     EventTaken,
+    Forgotten,
     Instructed,
     Manifest,
     PolicyChanged,
@@ -181,6 +182,8 @@ def _folded(records: Iterable[Record]) -> RunFold:
     fold = RunFold()
     for record in records:
         fold.take(record)
+        if isinstance(record, Forgotten):
+            fold.forget(record.job_ids)
     return fold
 
 

@@ -41,6 +41,11 @@ Unit: TypeAlias = str | Part
 """What starts, runs and ends as one: a whole job, which is known by its id, or a part of one."""
 
 
+def job_of(unit: Unit) -> str:
+    """Of which job something is."""
+    return unit if isinstance(unit, str) else unit.job_id
+
+
 class OfUnit(Protocol):
     """A record that tells, or asks, something of a whole job or of a part of one."""
 

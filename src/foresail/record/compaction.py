@@ -1,17 +1,18 @@
 """The records of a run that its state still follows from, of all that were ever written.
 
 Reasons, expired estimates and their corrections but the last, and passes but the last, leave no
-trace in the state. What is left grows with jobs and nodes alone, folds to the same state
+trace in the state, nor do jobs that are forgotten. What is left grows with jobs and nodes alone,
+folds to the same state
 (``foresail.record.run_fold``) and is read as any log is, by later versions too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, replace
-from typing import Final
+from typing import Any, Final
 
-from foresail.model.allocation import Unit, unit_of
+from foresail.model.allocation import Unit, job_of, unit_of
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
@@ -30,6 +31,7 @@ from foresail.model.event import (
     Released,
     Submitted,
 )
+from foresail.model.job import Job
 from foresail.record.counters import Counters
 from foresail.record.log_text import record_line
 from foresail.record.plan_fold import PlanFold
@@ -39,6 +41,7 @@ from foresail.record.records import (
     Decided,
     Drained,
     EventTaken,
+    Forgotten,
     Instructed,
     Manifest,
     PolicyChanged,
@@ -51,6 +54,11 @@ from foresail.record.records import (
 
 _LAST_EVENT: Final = ("event",)
 _LAST_PASS: Final = ("pass",)
+_OF_NO_JOB: Final = frozenset(
+    {*_LAST_EVENT, *_LAST_PASS, "history", "nodes", "drain", "node"}
+    | {Manifest, Remembered, PolicyChanged, Drained, Reopened}
+)
+"""What keys begin with whose lines are of no job; of all others, the job or a part is next."""
 
 
 class Compaction:
@@ -63,8 +71,9 @@ class Compaction:
         self._begin()
 
     def _begin(self) -> None:
-        self._lines: dict[tuple[object, ...], str] = {}
+        self._lines: dict[tuple[Any, ...], str] = {}
         self._attempts: dict[Unit, int] = {}
+        self._dependent: dict[str, tuple[EventTaken, Job]] = {}  # submitted after other jobs
         self._recalled = 0
         self._holds = 0
         self._node_changes = 0
@@ -87,6 +96,8 @@ class Compaction:
         match record:
             case EventTaken(event=event):
                 self._happen(event, line)
+                if isinstance(event, Submitted) and event.job.after:
+                    self._dependent[event.job.job_id] = record, event.job
             case Instructed(instruction=instruction):
                 self._obey(instruction, line)
             case Predicted(job_id=job_id):
@@ -108,16 +119,39 @@ class Compaction:
                 self._put(("answer", job_id), line)
             case Drained() | Reopened():
                 self._put((type(record),), line)
+            case Forgotten(job_ids=job_ids):
+                self._forget(set(job_ids))
             case Manifest():
                 self._begin()
                 self._put((Manifest,), line)
         self._counted.take(record)
         self._plan.take(record)
 
-    def _put(self, key: tuple[object, ...], line: str) -> None:
+    def _put(self, key: tuple[Any, ...], line: str) -> None:
         """Keep a line in place of the one before, at the end."""
         self._lines.pop(key, None)
         self._lines[key] = line
+
+    def _forget(self, gone: Container[str]) -> None:
+        """Keep nothing of these jobs."""
+        self._lines = {
+            key: line
+            for key, line in self._lines.items()
+            if key[0] in _OF_NO_JOB or job_of(key[1]) not in gone
+        }
+        for unit in [unit for unit in self._attempts if job_of(unit) in gone]:
+            del self._attempts[unit]
+        for job_id, (record, job) in tuple(self._dependent.items()):
+            if job_id in gone:
+                del self._dependent[job_id]
+            elif any(
+                each in gone for each in job.after
+            ):  # it had them to wait for, and has no more
+                after = tuple(each for each in job.after if each not in gone)
+                event = Submitted(record.event.time, replace(job, after=after))
+                known = replace(record, event=event)
+                self._dependent[job_id] = known, event.job
+                self._lines["submission", job_id] = record_line(known)
 
     def _happen(self, event: Event, line: str) -> None:
         match event:
@@ -131,9 +165,11 @@ class Compaction:
                 self._put(("end", unit, attempt), line)
             case Cancelled(job_id=job_id):
                 self._lines.setdefault(("cancellation", job_id), line)  # any other came too late
-            case Held() | Released():  # which job is the first in line follows from it
+            case (
+                Held(job_id=job_id) | Released(job_id=job_id)
+            ):  # which job is the first in line follows from it
                 self._holds += 1
-                self._put(("hold", self._holds), line)
+                self._put(("hold", job_id, self._holds), line)
             case NodeDrained(node=node) | NodeResumed(node=node):
                 self._put(("drain", node), line)
             case HistoryOutcome():

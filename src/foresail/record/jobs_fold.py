@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from foresail.model.allocation import Part, Unit, unit_of
+from foresail.model.allocation import Part, Unit, job_of, unit_of
 from foresail.model.decision import (
     Instruction,
     Placement,
@@ -107,6 +109,7 @@ class JobsFold:
         self._running: dict[Unit, _Running] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._numbers: dict[str, int] = {}
+        self._arrivals = 0
         self.waiting: dict[str, float] = {}
         self.held: set[str] = set()
         self.cancelled: set[str] = set()
@@ -138,6 +141,27 @@ class JobsFold:
             case Manifest():
                 self._begin()
 
+    def forget(self, job_ids: Collection[str]) -> None:
+        """Know nothing more of jobs that are done with."""
+        gone = set(job_ids)
+        by_id: tuple[dict[str, Any], ...] = (
+            self.submitted,
+            self.ended,
+            self.withdrawn,
+            self.first_beliefs,
+            self.beliefs,
+            self._answers,
+            self._numbers,
+        )
+        for each in by_id:
+            for job_id in gone:
+                each.pop(job_id, None)
+        for unit in [unit for unit in self.attempts if job_of(unit) in gone]:
+            del self.attempts[unit]
+        self.past[:] = [each for each in self.past if each.job.job_id not in gone]
+        self._line = [(self._numbers[job_id], job_id) for job_id in self.waiting]
+        heapq.heapify(self._line)
+
     def runs(self, job_id: str) -> bool:
         """Whether a job, or a part of it, runs."""
         parts = self._in_parts.get(job_id)
@@ -154,7 +178,8 @@ class JobsFold:
             self.ticks = {job_id: time for job_id, time in self.ticks.items() if time > now}
         match event:
             case Submitted(job=job):
-                self._numbers[job.job_id] = len(self.submitted)
+                self._numbers[job.job_id] = self._arrivals
+                self._arrivals += 1
                 self.submitted[job.job_id] = job
                 self._wait(job.job_id, event.time)
             case Ended(outcome=outcome):

@@ -41,6 +41,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "drained": records.Drained,
     "reopened": records.Reopened,
     "policy": records.PolicyChanged,
+    "forgotten": records.Forgotten,
     "committed": records.Committed,
     "counted": records.Counted,
 }

@@ -221,6 +221,17 @@ class PolicyChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """From this step on a run that goes on knows nothing more of these jobs, which have ended.
+
+    The log still tells of them: whoever reads it to know what happened passes over this record.
+    """
+
+    step: int
+    job_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """All records since the last of these are there: the step was whole when it was written.
 
@@ -254,6 +265,7 @@ Record = (
     | Drained
     | Reopened
     | PolicyChanged
+    | Forgotten
     | Committed
     | Counted
 )

@@ -6,7 +6,7 @@ the records, the state is the one that their run was in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -204,6 +204,20 @@ class RunFold:
         self.counters.take(record)
         self.jobs.take(record)
         self.plan.take(record)
+
+    def forget(self, job_ids: Collection[str]) -> None:
+        """Know nothing more of jobs that have ended, nor what could be learned of them."""
+        gone = set(job_ids)
+        self.jobs.forget(gone)
+        self._state.forget(gone)
+        self._believed -= gone
+        for job_id in gone:
+            self.reservations.pop(job_id, None)
+        self._lessons = {
+            key: lesson
+            for key, lesson in self._lessons.items()
+            if key[0] == "recalled" or lesson.job.job_id not in gone
+        }
 
     def _happen(self, event: Event, now: float) -> None:
         state = self._state

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import copy
 import heapq
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final, Literal, TypeVar
 
-from foresail.model.allocation import Part, Unit
+from foresail.model.allocation import Part, Unit, job_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
@@ -157,6 +158,21 @@ class State:
         self._starts = 0
         self._went_back: dict[Unit, int] = {}
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
+
+    def long_ended(self, latest: int) -> tuple[str, ...]:
+        """Jobs that have ended, but for so many of the latest, and that no job waits for."""
+        waited_for = set(chain.from_iterable(each.job.after for each in self.waiting_for.values()))
+        oldest = islice(self.ended, max(0, len(self.ended) - latest))
+        return tuple(job_id for job_id in oldest if job_id not in waited_for)
+
+    def forget(self, job_ids: Collection[str]) -> None:
+        """Know nothing more of jobs that have ended: as if they had never been submitted."""
+        gone = set(job_ids)
+        for job_id in gone:
+            del self.ended[job_id]
+        for unit in [unit for unit in self._went_back if job_of(unit) in gone]:
+            del self._went_back[unit]
+        self._line_up()
 
     def copy(self) -> State:
         """Another state, in which all is now as it is here."""
@@ -511,9 +527,13 @@ class State:
             if could_hold(pending):
                 self.too_wide_roster.take(pending.job.job_id)
                 self.startable_roster.put(pending.job.job_id, pending)
+        self._line_up()
+
+    def _line_up(self) -> None:
+        """Only jobs that wait stand in line."""
         behind = [each for each in self.waiting_for.values() if each.job.job_id not in self.held]
         waiting = [*self.startable.values(), *behind]
-        self._line = [(each.arrival, each.job.job_id) for each in waiting if could_hold(each)]
+        self._line = [(each.arrival, each.job.job_id) for each in waiting if self._could_hold(each)]
         heapq.heapify(self._line)
 
     def _could_hold(self, pending: PendingJob) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from foresail.kernels.grains import whole_grain
 from foresail.kernels.signatures import Shares
+from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.due import Due
 from foresail.model.view import PendingJob
@@ -80,9 +81,11 @@ class _PartitionReference:
         cpus = whole_grain(job.cpus)
         if cpus > self._cpus:
             return False
+        if len(self._job_ids) == len(self._at.jobs):
+            self._drop_over()
+            if 2 * len(self._job_ids) > len(self._at.jobs):
+                self._grow()
         number = len(self._job_ids)
-        if number == len(self._at.jobs):
-            self._grow()
         self._job_ids.append(job.job_id)
         self._number_of[job.job_id] = number
         requested = job.requested_seconds
@@ -138,6 +141,26 @@ class _PartitionReference:
             self._at = at = at._replace(passages=longer)
         at.passages[: len(left)] = left
         at.counters[tables.TAKEN], at.counters[tables.PASSAGES] = 0, len(left)
+
+    def _drop_over(self) -> None:
+        """Drop the rows of jobs that are over here and in the run; the others keep their order."""
+        at = self._at
+        passages = at.passages[at.counters[tables.TAKEN] : at.counters[tables.PASSAGES]]
+        queue = at.queue[: at.counters[tables.WAITING]]
+        ends = at.ends[: at.counters[tables.RUNNING]]
+        holders = at.releases[: at.counters[tables.RUNNING], HOLDER]
+        found = at.found[: at.counters[tables.FOUND]]
+        used = np.isnan(at.jobs[: len(self._job_ids), tables.RUNTIME])
+        for numbers in (passages[:, tables.NUMBER], queue, ends, found):
+            used[numbers.astype(np.int64)] = True
+        kept = np.flatnonzero(used)
+        new = np.cumsum(used) - 1
+        for numbers in (passages[:, tables.NUMBER], queue, ends, holders, found):
+            numbers[:] = new[numbers.astype(np.int64)]
+        at.jobs[: len(kept)] = at.jobs[kept]
+        at.jobs[len(kept) :] = math.nan
+        self._job_ids = [self._job_ids[number] for number in kept.tolist()]
+        self._number_of = {job_id: number for number, job_id in enumerate(self._job_ids)}
 
     def _grow(self) -> None:
         """Twice the rows."""

@@ -82,6 +82,8 @@ class ServiceConfiguration(_Section):
         fails, gives way to EASY until another is asked for.
     log_format
         Of what the service says of itself: text, or a JSON object a line.
+    remembered_jobs
+        So many of the jobs that have ended last are kept in mind; all are in the database.
     open_metrics
         Whether metrics take no token.
     listen, limits
@@ -95,6 +97,7 @@ class ServiceConfiguration(_Section):
     plugins: tuple[Path, ...] = ()
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
+    remembered_jobs: Annotated[int, Field(ge=1000)] = 20_000
     open_metrics: bool = False
     log_format: Literal["text", "json"] = "text"
     listen: Listening = Listening()

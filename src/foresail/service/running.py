@@ -56,6 +56,9 @@ _SWITCH_SECONDS: Final = 0.0005
 _TIDY_SECONDS: Final = 5.0
 """Looking for garbage among all jobs there ever were would stop everybody: what is there stays."""
 
+_AT_ONCE: Final = 1_000
+"""Jobs that ended long ago are forgotten at least so many at a time."""
+
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 
@@ -134,6 +137,7 @@ class RunningService:
             reload=self._reload,
             condition=self._condition,
         )
+        before = signal.signal(signal.SIGHUP, self._hang_up)
         server = _Server(configuration.listen, parts)
         thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
         thread.start()
@@ -141,7 +145,6 @@ class RunningService:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         self._say(f"listening on {scheme}://{shown}:{port}")
-        before = signal.signal(signal.SIGHUP, self._hang_up)
         try:
             self._sessions()
         finally:
@@ -252,6 +255,8 @@ class RunningService:
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
+            if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
+                controller.forget_ended(self._configuration.remembered_jobs)
             gc.collect()  # of what is new alone: all else is frozen
             gc.freeze()
         if now - self._last_pass >= self._configuration.cycle_seconds:

@@ -11,7 +11,14 @@ from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Held, Released
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import record_line
-from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
+from foresail.record.records import (
+    EventTaken,
+    Forgotten,
+    Instructed,
+    Manifest,
+    Predicted,
+    Record,
+)
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
@@ -93,6 +100,8 @@ class StoreLog:
         self._lines.append(line)
         if not isinstance(record, TELL_ONLY):
             self.jobs.take(record)
+            if isinstance(record, Forgotten):
+                self.jobs.forget(record.job_ids)
             self._compaction.take(record, line)
             self._since_snapshot += 1
             self._note(record)

@@ -16,6 +16,8 @@ from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
 from foresail.live.command_job import CommandJob
+from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
 from foresail.record.log_text import parse_record
 from foresail.record.records import Record
@@ -79,7 +81,7 @@ async def submit(
             caller.user,
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
-            lambda job_id: tuple(each["job_id"] for each in jobs_meant(parts, caller, job_id)),
+            lambda job_id: _waited_for(job_id, jobs_meant(parts, caller, job_id)),
         )
         most = parts.configuration.limits.pending_jobs
         waiting = parts.counts.reserve(caller.user, submission.jobs, most)
@@ -103,6 +105,26 @@ async def submit(
         if isinstance(each.request, Submit)
     ]
     return SubmittedAnswer(jobs=jobs)
+
+
+def _waited_for(job_id: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
+    """Of the jobs that an id means, those that have not completed; None if it means none.
+
+    Raises
+    ------
+    InputError
+        If one has ended in another way: what waits for it can never run.
+    """
+    for row in rows:
+        if row["end_seconds"] is not None and row["state"] != EndedBecause.COMPLETED:
+            raise InputError(
+                f"can never run: job {row['job_id']} is {row['state']}",
+                field="after",
+                value=job_id,
+                expected="jobs that have completed or may yet",
+            )
+    meant = tuple(row["job_id"] for row in rows if row["state"] != EndedBecause.COMPLETED)
+    return meant if rows else None
 
 
 @router.get("/jobs")

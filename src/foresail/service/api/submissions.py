@@ -178,7 +178,7 @@ def checked_submission(
     user: str,
     cluster: Cluster,
     places: RequestPlaces | None,
-    ids_meant: Callable[[str], tuple[str, ...]],
+    waited_for: Callable[[str], tuple[str, ...] | None],
 ) -> Submission:
     """A submission that can be accepted.
 
@@ -192,9 +192,9 @@ def checked_submission(
         What there is to run on.
     places
         What requests in STRL may name; None where the scheduler takes none.
-    ids_meant
-        The jobs that an id means which is not of this call: one, or all of an array; none if
-        there is none that the user may see.
+    waited_for
+        The jobs to wait for that an id means which is not of this call: one, or those of an array;
+        none if all have completed. None if there is none that the user may see. It may refuse.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def checked_submission(
         If a job is wrong, or can never run; names the field.
     """
     drafts = tuple(_draft(each, user, cluster, places) for each in asked)
-    submission = Submission(drafts, _known(drafts, ids_meant))
+    submission = Submission(drafts, _known(drafts, waited_for))
     if submission.jobs > MOST_JOBS:
         raise InputError(
             "too many jobs in one call",
@@ -262,7 +262,7 @@ def _indices(text: str) -> tuple[int, ...]:
 
 
 def _known(
-    drafts: Sequence[_Draft], ids_meant: Callable[[str], tuple[str, ...]]
+    drafts: Sequence[_Draft], waited_for: Callable[[str], tuple[str, ...] | None]
 ) -> dict[str, tuple[str, ...]]:
     """The ids that jobs wait for which are not of this call, and whom they mean."""
     names = [draft.name for draft in drafts if draft.name is not None]
@@ -274,14 +274,15 @@ def _known(
             raise InputError("several jobs have this name", field="after", value=each)
         if count:
             continue
-        known[each] = ids_meant(each) if _ID.fullmatch(each) else ()
-        if not known[each]:
+        meant = waited_for(each) if _ID.fullmatch(each) else None
+        if meant is None:
             raise InputError(
                 "no such job",
                 field="after",
                 value=each,
                 expected="the id of a job, or the name of one in the same call",
             )
+        known[each] = meant
     graph = {
         draft.name: [each for each in draft.after if each not in known]
         for draft in drafts

@@ -26,6 +26,9 @@ from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.event import Ended, HistoryOutcome
 from foresail.model.outcome import EndedBecause, Outcome
 
+_STARTS_KNOWN: Final = 10_000
+"""Starts of so many jobs are not heeded twice; those of earlier ones are found on disk."""
+
 _OURS: Final = "FORESAIL_"
 """What variables begin with that are Foresail's: a token is none of a job's business."""
 
@@ -193,6 +196,8 @@ class LocalAdapter:
     def _watch(self, start: Start, now: float) -> _Watched:
         """Note an attempt that is to be reported; no start of it is heeded again."""
         self._latest[start.job_id] = start.attempt
+        if len(self._latest) > _STARTS_KNOWN:
+            del self._latest[next(iter(self._latest))]
         attempt = Attempt(start.job_id, start.attempt, self._run.attempts)
         watched = self._watched[start.job_id] = _Watched(attempt, now)
         return watched
