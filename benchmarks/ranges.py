@@ -26,16 +26,19 @@ _SLACK: Final = 1.5
 
 
 def departures(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """A sentence for each ratio outside its range, and for each without one."""
+    """A sentence for each ratio above its range, and for each without one.
+
+    One below it is no fault: the reference may suffer more from what else the machine does.
+    """
     ranges = tomllib.loads(RANGES.read_text())
     for each in measurements:
         allowed = ranges.get(each.name)
         if allowed is None:
             yield f"{each.name}: no range in {RANGES.name}"
-        elif not allowed["low"] <= each.ratio <= allowed["high"]:
+        elif not each.ratio <= allowed["high"]:
             yield (
                 f"{each.name}: {each.ratio:.3g} x {each.reference}, "
-                f"expected {allowed['low']} to {allowed['high']}"
+                f"expected at most {allowed['high']}"
             )
 
 
