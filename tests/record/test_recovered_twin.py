@@ -147,7 +147,7 @@ class Mortal:
         return instructions
 
     def _recover(self):
-        run = RunFold()
+        run = RunFold(self.controller.compares_with)
         whole = self._kills.random() < 0.5
         for number, line in enumerate(self._log.lines if whole else self._log.compaction.lines()):
             run.take(parse_record(line, "log", number))

@@ -51,6 +51,7 @@ from foresail.model.protocols import (
     Correction,
     OrdersQueue,
     Predictor,
+    ReferenceSchedule,
     Scheduler,
     capabilities_of_predictor,
     capabilities_of_scheduler,
@@ -155,16 +156,17 @@ class Controller:
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
         self._starts_tasks = can.starts_tasks
-        self._reference = (
-            None if can.compares_with is None else can.compares_with.reference(cluster)
-        )
         self._watches_starts = learner.watches_starts
         self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
-        self._state = State(cluster, starts_tasks=can.starts_tasks)
-        self._state.passages = None if self._reference is None else []
+        self.compares_with = can.compares_with
+        self._state = State(
+            cluster,
+            starts_tasks=can.starts_tasks,
+            reference=None if can.compares_with is None else can.compares_with.reference(cluster),
+        )
         self._log = NullLog() if log is None else log
         self._recording = not isinstance(self._log, NullLog)
         self._draining = False
@@ -177,6 +179,11 @@ class Controller:
         self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
+
+    @property
+    def _reference(self) -> ReferenceSchedule | None:
+        """The schedule that the scheduler compares with, if it does."""
+        return self._state.reference
 
     @property
     def cluster(self) -> Cluster:
@@ -268,23 +275,24 @@ class Controller:
 
         The predictor, which is to know what was known when the run began, is asked and told again
         what was asked and told since; the scheduler is handed what it kept and had promised. What
-        it compares with is told again what became of the jobs.
+        it compares with has been told by the fold, which is to be made with ``compares_with``.
 
         Raises
         ------
         InputError
             If jobs live in parts, and the scheduler does not start these.
+        ValueError
+            If only one of the two, scheduler or fold, compares with another schedule.
         """
         self._require_fit(run.state)
+        if (run.state.reference is None) is not (self.compares_with is None):
+            raise ValueError("the fold was made for a scheduler that compares otherwise")
         run.teach(self.predictor)
         run.tell_parts(self.scheduler)
         self._state = run.state
-        if self._reference is None:
-            self._state.passages = None
-        else:
-            self._state.tell_passages(self._reference)
-            for job_id, due in self._reference.found(run.plan.made_at):
-                self._state.falls_due(job_id, due)
+        if run.state.reference is not None:
+            for job_id, due in run.state.reference.found(run.plan.made_at):
+                run.state.falls_due(job_id, due)
         self._to_tell = ReasonsToTell(run.state)
         self._has_news = run.has_news
         self.counters = run.counters
@@ -318,8 +326,9 @@ class Controller:
         """
         twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
         twin._require_fit(self._state)
+        reference = twin._reference_after(self)
         twin._state = self._state.copy()
-        twin._take_over_reference(self)
+        twin._state.reference = reference
         twin.counters = replace(self.counters)
         twin._reservations = dict(self._reservations)
         twin._draining = self._draining
@@ -340,21 +349,20 @@ class Controller:
             twin._takes_reservations.take_over(promised, self.cluster)
         return twin
 
-    def _take_over_reference(self, other: Controller) -> None:
-        """Compare with what the other does if it is the same, else with a schedule from now on."""
-        if self._reference is None:
-            self._state.passages = None
-            return
+    def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
+        """What the other compares with if it is the same, else a schedule from now on."""
+        reference = self._reference
+        if reference is None:
+            return None
         if other._reference is not None and type(self.scheduler) is type(other.scheduler):
-            self._reference = other._reference.copy()
-            return
-        state = self._state
-        state.passages = []
+            return other._reference.copy()
+        state = other._state
         running = [each.job.job_id for each in state.running_roster.in_order()]
         for job_id in [*running, *state.startable]:
-            self._reference.entered(state.submitted_job(job_id), other.now)
+            reference.entered(state.submitted_job(job_id), other.now)
         for job_id in running:
-            self._reference.started(job_id, other.now)
+            reference.started(job_id, other.now)
+        return reference
 
     def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
@@ -719,10 +727,10 @@ class Controller:
 
     def _tell_dues(self) -> None:
         """Note what the scheduler compares with has said of jobs, and be there when one is due."""
-        if self._reference is None:
+        reference = self._state.reference
+        if reference is None:
             return
-        self._state.tell_passages(self._reference)
-        for job_id, due in self._reference.found(self._now):
+        for job_id, due in reference.found(self._now):
             if self._state.falls_due(job_id, due) and due.due_seconds > self._now:
                 self._instructions.append(TickAt(job_id, due.due_seconds))
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import (
+    ComparesWith,
     Correction,
     Predictor,
     Scheduler,
@@ -155,6 +156,11 @@ class Policy:
     def starts_tasks(self) -> bool:
         """Whether its scheduler starts stages and tasks of a job by themselves."""
         return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
+
+    @property
+    def compares_with(self) -> ComparesWith | None:
+        """What its scheduler compares with, if it does with anything."""
+        return capabilities_of_scheduler(self.scheduler.build()).compares_with
 
     def in_cycles(self, cycle_seconds: float) -> Policy:
         """The same with scheduler and correction told how long a cycle is, if they ask for that."""

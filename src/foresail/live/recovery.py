@@ -19,6 +19,7 @@ from foresail.live.run_log import RunLog
 from foresail.live.snapshot import read_snapshot, snapshot_path
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted
+from foresail.model.protocols import ComparesWith
 from foresail.record.compaction import Compaction
 from foresail.record.log import COMMITTED_LINE, EventLog
 from foresail.record.log_text import parse_record
@@ -32,7 +33,10 @@ _TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
 
 
 def recover(
-    path: Path, manifest: Manifest, build: Callable[[EventLog], Controller]
+    path: Path,
+    manifest: Manifest,
+    build: Callable[[EventLog], Controller],
+    compares_with: ComparesWith | None = None,
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
@@ -48,6 +52,8 @@ def recover(
         What a new log begins with.
     build
         Makes the run's controller, fresh, writing to a log.
+    compares_with
+        What that controller's scheduler compares with, if it does with anything.
 
     Raises
     ------
@@ -56,7 +62,7 @@ def recover(
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)
-    known = _known(content[:end], path)
+    known = _known(content[:end], path, compares_with)
     _end_with_whole_step(path, content, end)
     first = manifest if end == 0 else None
     log = RunLog(path, first, known.run.jobs, known.compaction, known.since_snapshot)
@@ -146,16 +152,16 @@ def _end_without_marks(content: bytes, path: Path) -> int:
     return len(content) if submitted <= predicted else len(content) - size
 
 
-def _known(content: bytes, path: Path) -> KnownRun:
+def _known(content: bytes, path: Path, compares_with: ComparesWith | None) -> KnownRun:
     """What the records of whole steps lead to: those of a snapshot first, and what follows it."""
     snapshot = read_snapshot(snapshot_path(path), content)
-    known, begin = KnownRun(), 0
+    known, begin = KnownRun(RunFold(compares_with)), 0
     if snapshot is not None:
         try:
             _fold(known, snapshot.lines, 0, path)
             known.since_snapshot, begin = 0, snapshot.end
         except InputError:  # it is not what this version would have written: do without
-            known = KnownRun()
+            known = KnownRun(RunFold(compares_with))
     _fold(known, content, begin, path)
     return known
 

@@ -10,7 +10,7 @@ loop depends on something that the log does not hold: a clock, an unseeded choic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from foresail.control.loop import Controller
 from foresail.live.adapters.recorded.adapter import RecordedAdapter
 from foresail.model.decision import Instruction
 from foresail.model.event import Ended, Event, NodeEvent
+from foresail.model.protocols import ComparesWith
 from foresail.record.records import (
     Drained,
     EventTaken,
@@ -92,9 +93,9 @@ def _differences_of(
     differs = False
     for step in steps:
         if step.changed is not None:
-            fold, policy = step.changed
+            so_far, policy = step.changed
             controller = build(policy)
-            controller.take_over(fold)
+            controller.take_over(_folded(so_far, controller.compares_with))
         if step.drained:
             controller.drain()
         if step.reopened:
@@ -135,7 +136,7 @@ class _Step:
 
     number: int
     time: float = 0.0
-    changed: tuple[RunFold, Manifest] | None = None
+    changed: tuple[Sequence[Record], Manifest] | None = None
     drained: bool = False
     reopened: bool = False
     events: list[Event] = field(default_factory=list)
@@ -160,7 +161,7 @@ def _sessions(records: Iterable[Record]) -> list[_Session]:
         match record:
             case PolicyChanged(step=number, policy=policy):
                 then = replace(manifest, policy=policy, starts_tasks=record.starts_tasks)
-                _step(steps, number).changed = _folded(so_far), then
+                _step(steps, number).changed = tuple(so_far), then
             case Drained(step=number):
                 _step(steps, number).drained = True
             case Reopened(step=number):
@@ -177,9 +178,9 @@ def _sessions(records: Iterable[Record]) -> list[_Session]:
     return sessions
 
 
-def _folded(records: Iterable[Record]) -> RunFold:
+def _folded(records: Iterable[Record], compares_with: ComparesWith | None) -> RunFold:
     """Where a run stood after these records."""
-    fold = RunFold()
+    fold = RunFold(compares_with)
     for record in records:
         fold.take(record)
         if isinstance(record, Forgotten):

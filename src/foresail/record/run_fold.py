@@ -33,7 +33,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
-from foresail.model.protocols import Predictor, Scheduler, capabilities_of_scheduler
+from foresail.model.protocols import ComparesWith, Predictor, Scheduler, capabilities_of_scheduler
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import PendingJob
 from foresail.record.beliefs import belief_of, is_told
@@ -81,9 +81,16 @@ class RunFold:
     ``learned_of`` (users whose jobs have ended since the last pass), ``has_news`` (whether
     anything but time has happened since, or was decided by it), ``memory`` (what the scheduler
     kept from it, if it told) and ``remembered_on`` (the cluster as it was then).
+
+    Parameters
+    ----------
+    compares_with
+        Makes what is to be told of each passage of a job: the scheduler that will go on, if it
+        compares with another schedule. None: nothing is told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, compares_with: ComparesWith | None = None) -> None:
+        self._compares_with = compares_with
         self._begin(Cluster(()), "", starts_tasks=False)
 
     def _begin(self, cluster: Cluster, policy: str, *, starts_tasks: bool) -> None:
@@ -101,8 +108,9 @@ class RunFold:
         self.remembered_on = cluster
         self._lessons: dict[tuple[object, ...], Lesson] = {}
         self._recalled = 0
-        self._state = State(cluster, starts_tasks=starts_tasks)
-        self._state.passages = []
+        compared = self._compares_with
+        reference = None if compared is None else compared.reference(cluster)
+        self._state = State(cluster, starts_tasks=starts_tasks, reference=reference)
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._believed: set[str] = set()  # of whom the state does not have the latest belief

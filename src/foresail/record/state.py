@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from foresail.model.allocation import Part, Unit, job_of
 from foresail.model.changing_nodes import changed
@@ -98,15 +98,6 @@ class Withdrawn:
     predecessor_ended: EndedBecause
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What has become of a job, as a ``ReferenceSchedule`` is to be told of it."""
-
-    pending: PendingJob
-    what: Literal["entered", "started", "went_back", "left"]
-    now: float
-
-
 class State:
     """Everything that is true now. Only the methods named after transitions change it.
 
@@ -118,8 +109,7 @@ class State:
     run and are to end), ``stopping`` (what runs and was told to stop), ``estimates`` (current
     estimate of the runtime of what runs), ``ended``, ``capacity``, ``down`` and ``drained`` (names
     of nodes on which nothing starts), ``submissions`` (how many jobs there have been: the next
-    one's arrival number), ``passages`` (what has become of jobs since a reference schedule was
-    told; None: nothing is kept for one).
+    one's arrival number), ``reference`` (what is told of each passage of a job, if anything is).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
     and wait at once, and waits as what of it may start now.
@@ -130,11 +120,20 @@ class State:
         What there is to run on.
     starts_tasks
         Whether jobs whose stages or tasks may start apart do; else each starts as a whole.
+    reference
+        A schedule, before its first job, that the one of this state is compared with.
     """
 
-    def __init__(self, cluster: Cluster, *, starts_tasks: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        starts_tasks: bool = False,
+        reference: ReferenceSchedule | None = None,
+    ) -> None:
         self.cluster = cluster
         self.starts_tasks = starts_tasks
+        self.reference = reference
         self.capacity = FreeResources(cluster)
         self._slowdowns = Slowdowns(cluster)
         self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
@@ -153,7 +152,6 @@ class State:
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._dependents: dict[str, list[str]] = {}
-        self.passages: list[Passage] | None = None
         self.submissions = 0
         self._starts = 0
         self._went_back: dict[Unit, int] = {}
@@ -175,8 +173,9 @@ class State:
         self._line_up()
 
     def copy(self) -> State:
-        """Another state, in which all is now as it is here."""
+        """Another state, in which all is now as it is here; it is compared with nothing."""
         twin = copy.copy(self)
+        twin.reference = None
         twin.capacity = self.capacity.copy()
         twin.startable_roster = _twin(self.startable_roster, _by_arrival)
         twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
@@ -194,7 +193,6 @@ class State:
         twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
-        twin.passages = None if self.passages is None else list(self.passages)
         return twin
 
     def _show_rosters(self) -> None:
@@ -284,21 +282,6 @@ class State:
         self._queue(pending, now)
         return []
 
-    def tell_passages(self, reference: ReferenceSchedule) -> None:
-        """Tell all that has become of jobs and was not told before."""
-        for passage in self.passages or ():
-            job_id = passage.pending.job.job_id
-            match passage.what:
-                case "entered":
-                    reference.entered(passage.pending, passage.now)
-                case "started":
-                    reference.started(job_id, passage.now)
-                case "went_back":
-                    reference.went_back(job_id, passage.now)
-                case "left":
-                    reference.left(job_id, passage.now)
-        self.passages = []
-
     def falls_due(self, job_id: str, due: Due) -> bool:
         """Note when a job is due; whether it waits and may start."""
         if job_id in self._living:
@@ -367,7 +350,8 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
-        self._pass(pending, "started", now)
+        if self.reference is not None:
+            self.reference.started(job_id, now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -399,7 +383,8 @@ class State:
         self._release(job_id)
         self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
         self._put(self._living[job_id])
-        self._pass(self._living[job_id], "went_back", now)
+        if self.reference is not None:
+            self.reference.went_back(job_id, now)
 
     def end(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
         """Running to ended; returns the jobs that will never run because of it."""
@@ -453,8 +438,8 @@ class State:
         if job_id in self.waiting_for:
             self.waiting_for_roster.put(job_id, pending)  # its reason is another
             return
-        if job_id in self.startable:
-            self._pass(pending, "left", now)
+        if job_id in self.startable and self.reference is not None:
+            self.reference.left(job_id, now)
         self._leave(job_id)
         self.held_roster.put(job_id, pending)
 
@@ -559,20 +544,11 @@ class State:
             belief = first.prediction if parts.belief is None else parts.belief
             self._put(replace(first, prediction=belief, startable=startable))
 
-    def _pass(
-        self,
-        pending: PendingJob,
-        what: Literal["entered", "started", "went_back", "left"],
-        now: float,
-    ) -> None:
-        if self.passages is not None:
-            self.passages.append(Passage(pending, what, now))
-
     def _queue(self, pending: PendingJob, now: float) -> None:
         """Let a job wait that has not before."""
         self._put(pending)
-        if pending.job.job_id in self.startable:
-            self._pass(pending, "entered", now)
+        if pending.job.job_id in self.startable and self.reference is not None:
+            self.reference.entered(pending, now)
 
     def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
@@ -605,7 +581,9 @@ class State:
                 roster.take(job_id)
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
-        self._pass(self._living.pop(job_id), "left", now)
+        del self._living[job_id]
+        if self.reference is not None:
+            self.reference.left(job_id, now)
         self._in_parts.pop(job_id, None)
         self.held.discard(job_id)
         self.cancelled.discard(job_id)

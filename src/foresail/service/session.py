@@ -105,7 +105,7 @@ def daemon_of(
     adapter = cluster.connect(context)
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)
     engine_of(replace(scenario, place="processors"))
-    known = recovered(store)
+    known = recovered(store, scenario.policy_in_force.compares_with)
     is_new, manifest = not len(known.compaction), manifest_of(scenario)
     log = StoreLog(store, manifest if is_new else None, known, inbox, feed, cycles)
     controller = controller_of(scenario, log)

@@ -10,6 +10,7 @@ from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Held, Released
 from foresail.model.outcome import GOES_BACK
+from foresail.model.protocols import ComparesWith
 from foresail.record.log_text import record_line
 from foresail.record.records import (
     EventTaken,
@@ -19,6 +20,7 @@ from foresail.record.records import (
     Predicted,
     Record,
 )
+from foresail.record.run_fold import RunFold
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
@@ -28,15 +30,17 @@ _BEING_CANCELLED: Final = "cancelled by its user"
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
-def recovered(store: Store) -> KnownRun:
+def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownRun:
     """What the store's event log leads to: its snapshot first, and what follows that.
+
+    ``compares_with`` is what the scheduler that will go on compares with, if it does with anything.
 
     Raises
     ------
     InputError
         If the log cannot be what a run left.
     """
-    known, end = KnownRun(), 0
+    known, end = KnownRun(RunFold(compares_with)), 0
     snapshot = store.snapshot()
     if snapshot is not None:
         end, lines = snapshot
