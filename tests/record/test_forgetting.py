@@ -9,15 +9,21 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.distributions.point import Point
 from foresail.live.recovery import KnownRun
+from foresail.model.allocation import Part
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import STANDARD
+from foresail.model.decision import Placement
 from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
-from foresail.model.job import Job
+from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.model.view import PendingJob
 from foresail.record.log import NullLog
 from foresail.record.log_text import record_line
 from foresail.record.records import Forgotten, Manifest
+from foresail.record.state import State
 
 CLUSTER = Cluster.of_processors(8)
 KEPT = 10
@@ -146,3 +152,76 @@ def test_of_jobs_that_are_read_about_nothing_is_forgotten():
     assert jobs.ended == {"1": outcome}
     jobs.forget(["1"])
     assert (jobs.submitted, jobs.ended, jobs.past) == ({}, {}, [])
+
+
+ALL = Placement.whole("all", 1)
+IN_PARTS = (
+    Stage(2, Resources(1.0), "map", together=False),
+    Stage(1, Resources(1.0), "reduce", after=("map",)),
+)
+
+
+def holding(thing):
+    """Names of all that something keeps and that has anything in it."""
+    return {name for name, kept in vars(thing).items() if hasattr(kept, "__len__") and len(kept)}
+
+
+def submit(state, job_id, now, **options):
+    job = replace(Job.gang(job_id, now, 1, 60.0), **options)
+    assert state.submit(PendingJob(job, state.submissions, Point(60.0), 60.0), now) == []
+
+
+def test_of_a_job_that_has_ended_the_state_knows_how_alone():
+    """However it lived: lost and begun again, in parts, held, cancelled, after what has ended."""
+    state = State(CLUSTER, starts_tasks=True)
+    nothing = holding(state)
+    submit(state, "whole", 0.0)
+    state.start("whole", ALL, 0.0)
+    state.requeue("whole", 1.0)
+    assert state.start("whole", ALL, 2.0).attempt == 2
+    state.end("whole", EndedBecause.COMPLETED, 3.0)
+    submit(state, "after", 4.0, after=("whole",))
+    state.start("after", ALL, 4.0)
+    state.cancel("after", 5.0)
+    state.end("after", EndedBecause.CANCELLED, 5.0)
+    submit(state, "parts", 6.0, stages=IN_PARTS)
+    first, second, last = (
+        Part("parts", "map", (0,)),
+        Part("parts", "map", (1,)),
+        Part("parts", "reduce"),
+    )
+    state.start(first, ALL, 6.0)
+    state.end_part(first, EndedBecause.LOST, 7.0)
+    assert state.start(first, ALL, 8.0).attempt == 2
+    assert state.start(second, ALL, 8.0).attempt == 1
+    for part in (first, second):
+        state.end_part(part, EndedBecause.COMPLETED, 9.0)
+    state.start(last, ALL, 9.0)
+    state.end_part(last, EndedBecause.COMPLETED, 10.0)
+    submit(state, "held", 11.0)
+    state.hold("held", 11.0)
+    state.cancel("held", 12.0)
+    assert set(state.ended) == {"whole", "after", "parts", "held"}
+    assert holding(state) == nothing | {"ended", "_line"}
+    state.forget(list(state.ended))
+    assert holding(state) == nothing
+
+
+def test_folds_know_of_ended_jobs_what_their_attempts_tell_and_of_forgotten_ones_nothing():
+    log = Log()
+    _, controller = run(begun("easy,requested,requested", log), 0, lambda controller: controller)
+    waiting = [Cancelled(30_000.0, each.job.job_id) for each in controller.pending]
+    ends = [
+        Ended(30_000.0, Outcome(job_id, 0.0, 30_000.0, attempt=each.attempt))
+        for job_id, each in controller.running.items()
+    ]
+    controller.step(30_000.0, [*waiting, *ends])
+    known = log.known.run
+    assert len(known.jobs.past) > 200
+    assert holding(known.jobs) == {"submitted", "attempts", "past", "ended", "withdrawn", "_line"}
+    assert holding(known.state) == holding(controller.state)
+    controller.forget_ended(0)
+    assert holding(known.jobs) == set()
+    assert holding(known) == {"policy", "learned_of"}
+    assert holding(known.state) == holding(State(CLUSTER))
+    assert len(list(log.known.compaction.lines())) < 5

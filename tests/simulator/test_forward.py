@@ -73,12 +73,12 @@ def lived(made, cluster, build, conventions=STANDARD, conditions=IDEAL, **option
 
 def refolded(log, told, build, conventions, truth):
     """A fresh controller that goes on from what the first records lead to."""
-    fold = RunFold()
-    for record in log.records[:told]:
-        fold.take(record)
     controller = Controller(log.controller.cluster, *build(), conventions)
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(truth)
+    fold = RunFold(controller.compares_with)
+    for record in log.records[:told]:
+        fold.take(record)
     controller.take_over(fold)
     return controller
 

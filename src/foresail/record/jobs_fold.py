@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from foresail.model.allocation import Part, Unit, job_of, unit_of
 from foresail.model.decision import (
@@ -85,10 +84,10 @@ class JobsFold:
     estimate of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting``
     (since when, of jobs that wait), ``held`` (jobs that are not to start), ``cancelled`` (jobs
     that were when they ran, and have not ended), ``moved`` (the job that the last event or
-    instruction let wait, or wait no more), ``first_beliefs`` and ``beliefs`` (of a job at its
-    submission and since), ``past`` (attempts in order of ending), ``ended`` (the last outcome
-    of jobs that are done with; of one that ran in parts, that of the whole), ``withdrawn`` (why
-    a job will never run).
+    instruction let wait, or wait no more), ``first_beliefs`` and ``beliefs`` (of a job that waits
+    or runs, at its submission and since), ``past`` (attempts in order of ending), ``ended`` (the
+    last outcome of jobs that are done with; of one that ran in parts, that of the whole),
+    ``withdrawn`` (why a job will never run).
     """
 
     def __init__(self) -> None:
@@ -144,18 +143,10 @@ class JobsFold:
     def forget(self, job_ids: Collection[str]) -> None:
         """Know nothing more of jobs that are done with."""
         gone = set(job_ids)
-        by_id: tuple[dict[str, Any], ...] = (
-            self.submitted,
-            self.ended,
-            self.withdrawn,
-            self.first_beliefs,
-            self.beliefs,
-            self._answers,
-            self._numbers,
-        )
-        for each in by_id:
-            for job_id in gone:
-                each.pop(job_id, None)
+        for job_id in gone:
+            del self.submitted[job_id]
+            self.ended.pop(job_id, None)
+            self.withdrawn.pop(job_id, None)
         for unit in [unit for unit in self.attempts if job_of(unit) in gone]:
             del self.attempts[unit]
         self.past[:] = [each for each in self.past if each.job.job_id not in gone]
@@ -217,8 +208,7 @@ class JobsFold:
         self._wait_no_more(job_id)
         self.withdrawn[job_id] = because
         self._in_parts.pop(job_id, None)
-        self.held.discard(job_id)
-        self.ticks.pop(job_id, None)
+        self._is_over(job_id)
 
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
@@ -294,6 +284,14 @@ class JobsFold:
 
     def _done(self, job_id: str, outcome: Outcome) -> None:
         self.ended[job_id] = outcome
-        self.ticks.pop(job_id, None)
-        self.held.discard(job_id)
         self.cancelled.discard(job_id)
+        self._is_over(job_id)
+
+    def _is_over(self, job_id: str) -> None:
+        """A job neither waits nor runs any more, nor will; its attempts know what led to them."""
+        self.held.discard(job_id)
+        self.ticks.pop(job_id, None)
+        self.first_beliefs.pop(job_id, None)
+        self.beliefs.pop(job_id, None)
+        self._answers.pop(job_id, None)
+        self._numbers.pop(job_id, None)

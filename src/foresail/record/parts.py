@@ -23,8 +23,9 @@ class PartsOfJob:
 
     To be read by others: ``job``, ``startable`` (what may start, by stage), ``running`` (parts, in
     order of start), ``begun_seconds`` (when the first part started), ``first_start`` (the number
-    of that start), ``because`` (why it has failed), ``belief`` (what is believed of its runtime
-    since it was submitted, if that is something else).
+    of that start), ``went_back`` (how often a part did, of those that have), ``because`` (why it
+    has failed), ``belief`` (what is believed of its runtime since it was submitted, if that is
+    something else).
 
     Raises
     ------
@@ -37,6 +38,7 @@ class PartsOfJob:
         self.running: dict[Part, None] = {}
         self.begun_seconds: float | None = None
         self.first_start: int | None = None
+        self.went_back: dict[Part, int] = {}
         self.because: EndedBecause | None = None
         self.belief: Distribution | None = None
         self._stages = {stage.name: stage for stage in job.stages}
@@ -62,6 +64,7 @@ class PartsOfJob:
         twin = object.__new__(PartsOfJob)
         twin.__dict__.update(self.__dict__)
         twin.running = dict(self.running)
+        twin.went_back = dict(self.went_back)
         twin._left = dict(self._left)
         twin._to_complete = dict(self._to_complete)
         return twin
@@ -112,6 +115,7 @@ class PartsOfJob:
         tasks = self._tasks(part)
         if because in GOES_BACK:
             self._left[part.stage] = self._left[part.stage].including(tasks)
+            self.went_back[part] = 1 + self.went_back.get(part, 0)
         elif because is not EndedBecause.COMPLETED:
             self.because = self.because or because
         else:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from foresail.model.allocation import Part, Unit, job_of
+from foresail.model.allocation import Part, Unit
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
@@ -32,7 +32,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
@@ -154,7 +154,7 @@ class State:
         self._dependents: dict[str, list[str]] = {}
         self.submissions = 0
         self._starts = 0
-        self._went_back: dict[Unit, int] = {}
+        self._went_back: dict[str, int] = {}  # of whole jobs; each part's job knows its own
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
     def long_ended(self, latest: int) -> tuple[str, ...]:
@@ -165,11 +165,8 @@ class State:
 
     def forget(self, job_ids: Collection[str]) -> None:
         """Know nothing more of jobs that have ended: as if they had never been submitted."""
-        gone = set(job_ids)
-        for job_id in gone:
+        for job_id in job_ids:
             del self.ended[job_id]
-        for unit in [unit for unit in self._went_back if job_of(unit) in gone]:
-            del self._went_back[unit]
         self._line_up()
 
     def copy(self) -> State:
@@ -273,7 +270,8 @@ class State:
         self.submissions += 1
         self._living[job.job_id] = pending
         for predecessor in job.after:
-            self._dependents.setdefault(predecessor, []).append(job.job_id)
+            if predecessor not in self.ended:
+                self._dependents.setdefault(predecessor, []).append(job.job_id)
         if job.after and self.unmet(job) is not None:
             self.waiting_for_roster.put(job.job_id, pending)
             if self._could_hold(pending):
@@ -326,8 +324,10 @@ class State:
         pending = self.startable[job_id]
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
+            went_back = self._went_back.get(job_id, 0)
         else:
             parts = self._in_parts[job_id]
+            went_back = parts.went_back.get(unit, 0)
             parts.start(unit, now, self._starts)
             self._show(parts)
         slowdown = self._slowdowns.of(pending.job, placement)
@@ -341,7 +341,7 @@ class State:
             expected_end_seconds=now + estimate,
             slowdown=slowdown,
             reservation=pending.reservation,
-            attempt=1 + self._went_back.get(unit, 0),
+            attempt=1 + went_back,
             overtook=overtook,
             stage=stage,
             tasks=tasks,
@@ -404,8 +404,6 @@ class State:
         self._release(part)
         parts = self._in_parts[part.job_id]
         parts.end(part, because)
-        if because in GOES_BACK:
-            self._went_back[part] = 1 + self._went_back.get(part, 0)
         self._show(parts)
         ended_because = parts.ended_because
         return [] if ended_because is None else self._finish(part.job_id, ended_because, now)
@@ -585,6 +583,7 @@ class State:
         if self.reference is not None:
             self.reference.left(job_id, now)
         self._in_parts.pop(job_id, None)
+        self._went_back.pop(job_id, None)
         self.held.discard(job_id)
         self.cancelled.discard(job_id)
         self.ended[job_id] = EndedJob(now, because)
