@@ -20,13 +20,8 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
-    NodeAdded,
-    NodeChanged,
-    NodeDown,
-    NodeDrained,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
+    NodeEvent,
+    OperatorEvent,
     Released,
     Submitted,
     Tick,
@@ -244,9 +239,9 @@ class RunFold:
             case HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
                 self._lessons["recalled", self._recalled] = Observed(job, outcome)
-            case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
+            case _ if isinstance(event, NodeEvent):
                 state.change_nodes(event)
-            case NodeDrained() | NodeResumed():
+            case _ if isinstance(event, OperatorEvent):
                 state.operate(event)
 
     def _end(self, outcome: Outcome, now: float) -> None:
