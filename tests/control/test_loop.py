@@ -28,6 +28,8 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
 from foresail.model.resources import Resources
+from foresail.record.records import Manifest
+from foresail.record.run_fold import RunFold
 from foresail.record.state import TRANSITIONS, ImpossibleTransition, JobState, State
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce, Requested, Scripted
 
@@ -408,3 +410,18 @@ def test_nothing_new_starts_on_a_drained_node_and_coming_up_does_not_change_that
         assert dict(loop.running) == {}
     loop.step(3, [NodeResumed(3, "b")])
     assert [*loop.running] == ["1"]
+
+
+def test_who_compares_takes_over_only_what_has_told_its_reference():
+    """Else a job would be due later than in the run that was interrupted, and nobody would know."""
+    cluster = Cluster.of_processors(4)
+    loop = Controller(cluster, *parse_policy("guarded,requested,requested").build())
+    run, alone = RunFold(loop.compares_with), RunFold()
+    for fold in (run, alone):
+        fold.take(Manifest("guarded,requested,requested", cluster))
+    with pytest.raises(ValueError, match="compares otherwise"):
+        loop.take_over(alone)
+    loop.take_over(run)
+    plain = Controller(cluster, *parse_policy("easy,requested,requested").build())
+    with pytest.raises(ValueError, match="compares otherwise"):
+        plain.take_over(run)
