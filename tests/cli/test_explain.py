@@ -104,7 +104,7 @@ def test_a_moment_is_drawn(folder, tmp_path):
 def test_the_report_of_a_simulation_has_the_plan(folder):
     """With an event log: the busiest moment, who waited then, and why jobs waited at all."""
     page = (folder / "report" / "report.html").read_text("utf-8")
-    for part in ("section-plan", "section-waiting-by-reason", "id='waiting'", "id='solver'"):
+    for part in ("section-plan", "section-waiting-by-reason", "id='waiting-table'", "id='solver'"):
         assert part in page
     for name in ("plan.csv", "waiting.csv", "waiting-by-reason.csv"):
         assert pl.read_csv(folder / "report" / name).height > 0

@@ -62,7 +62,7 @@ def test_page_and_files(tmp_path):
     assert "<h1>Title &lt;of&gt; it</h1>" in text
     assert text.index("One.") < text.index("a&lt;b") < text.index("id='curves'")
     assert "3\\u00a0min" in text or "3\u00a0min" in text
-    assert text.count("<ul class='key'>") == 1
+    assert text.count("<ul class='key'") == 1
     assert "Too little data." in text
     assert "run &lt;it&gt;" in text
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [

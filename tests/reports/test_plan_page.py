@@ -112,7 +112,7 @@ def test_words_say_what_the_picture_shows(busy):
     assert "aria-labelledby='plan-finding'" in page
     assert "<ul class='finding' id='plan-finding'>" in page
     assert "Made by <code>foresail explain run</code>" in page
-    table = page[page.index("id='waiting'") : page.index("id='solver'")]
+    table = page[page.index("id='waiting-table'") : page.index("id='solver'")]
     assert "&lt;b&gt;lost" in table
     assert "<b>lost" not in page
     assert re.findall(r"<th scope='row'>([^<]*)<", table) == ["next", "&lt;b&gt;lost&lt;/b&gt;"]

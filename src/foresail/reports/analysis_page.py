@@ -10,8 +10,18 @@ from foresail.analysis.analysing import Analysed
 from foresail.analysis.characteristics import STUDIED, Cell, Characteristic, compared
 from foresail.analysis.finding import Unavailable
 from foresail.model.words import count, duration
-from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.document import as_html, document, section
 from foresail.reports.figure import Figure
+from foresail.reports.html_parts import (
+    footer,
+    key,
+    leading,
+    note,
+    numbers_section,
+    row,
+    swatch,
+    table,
+)
 from foresail.reports.log_style import LogStyle
 
 MARKS: Final[Mapping[str, str]] = {"yes": "✓", "no": "✗", "unknown": "?"}
@@ -19,13 +29,10 @@ MARKS: Final[Mapping[str, str]] = {"yes": "✓", "no": "✗", "unknown": "?"}
 _BRIEF: Final = 120
 """A longer command is printed at the table and at the end of the page, not under every figure."""
 
-_STROKES: Final = {
-    "solid": "none",
-    "dash": "8 4",
-    "dot": "3 3",
-    "dashdot": "9 3 3 3",
-    "longdash": "14 4",
-}
+_MADE: Final = (
+    "All numbers of all analyses: <a href='scalars.csv'>scalars.csv</a>. Logarithmic axes of "
+    "durations begin at 1 s: what is shorter lies on their left edge."
+)
 
 
 def analysis_page(
@@ -61,7 +68,7 @@ def analysis_page(
         "</div>",
         _missing(logs),
         "</main>",
-        _footer(command),
+        footer([_MADE], command),
     ]
     return document(title, "".join(body), figures)
 
@@ -94,11 +101,7 @@ def sentences(logs: Sequence[Analysed]) -> list[str]:
 
 def _words(told: Sequence[str]) -> str:
     lead = f"<p class='lead'>{as_html(told[0])}</p>"
-    if len(told) == 1:
-        return lead
-    return (
-        lead + f"<ul class='lead'>{''.join(f'<li>{as_html(text)}</li>' for text in told[1:])}</ul>"
-    )
+    return lead if len(told) == 1 else lead + leading(told[1:])
 
 
 def _title(logs: Sequence[Analysed]) -> str:
@@ -116,33 +119,36 @@ def _comparison(
     styles: Sequence[LogStyle],
     command: str | None,
 ) -> str:
-    head = "".join(
-        f"<th scope='col'>{_swatch(style.colour, style.dash) if len(styles) > 1 else ''}"
-        f"{as_html(style.log)}</th>"
+    logs = [
+        f"{swatch(style.colour, style.dash) if len(styles) > 1 else ''}{as_html(style.log)}"
         for style in styles
-    ) + "".join(f"<th scope='col'>{escape(platform)}</th>" for platform in STUDIED)
-    body = "".join(
-        f"<tr><th scope='row'>{as_html(row.name)}<br><small>yes: {as_html(row.yes_if)}</small></th>"
-        + "".join(_cell(cell) for cell in cells)
-        + "".join(f"<td class='unknown verdict'>{_mark(said)}</td>" for said in row.studied)
-        + "</tr>"
-        for row, cells in rows
+    ]
+    headings = ["characteristic", *logs, *map(escape, STUDIED)]
+    told = [
+        row(
+            [
+                f"{as_html(each.name)}<br><small>yes: {as_html(each.yes_if)}</small>",
+                *map(_cell, cells),
+                *((_mark(said), "unknown verdict") for said in each.studied),
+            ],
+            words=len(headings),
+        )
+        for each, cells in rows
+    ]
+    said = note(
+        "Grey columns: the verdicts of the study (Park, “Distribution-based cluster scheduling”, "
+        "2019, table 3.1). It gives no thresholds; the ones here separate what it says of its "
+        "platforms."
     )
-    return (
-        "<section id='characteristics'><h2>Is it like the studied platforms?</h2>"
-        "<div class='wide' tabindex='0' role='region' aria-label='Characteristics'><table>"
-        f"<thead><tr><th scope='col'>characteristic</th>{head}</tr></thead><tbody>{body}</tbody>"
-        "</table></div><p class='note'>Grey columns: the verdicts of the study (Park, "
-        "“Distribution-based cluster scheduling”, 2019, table 3.1). It gives no thresholds; the "
-        "ones here separate what it says of its platforms.</p>"
-        f"{behind('characteristics', command)}</section>"
-    )
+    verdicts = table("Characteristics", headings, told, words=len(headings))
+    title = "Is it like the studied platforms?"
+    return numbers_section("characteristics", title, verdicts + said, command)
 
 
-def _cell(cell: Cell) -> str:
-    kind = " unknown" if cell.verdict == "unknown" else ""
+def _cell(cell: Cell) -> tuple[str, str]:
     value = f"<br><small>{as_html(cell.said)}</small>" if cell.value is not None else ""
-    return f"<td class='verdict{kind}'>{_mark(cell.verdict)}{value}</td>"
+    kinds = "verdict unknown" if cell.verdict == "unknown" else "verdict"
+    return f"{_mark(cell.verdict)}{value}", kinds
 
 
 def _mark(said: str) -> str:
@@ -158,19 +164,16 @@ def _missing(logs: Sequence[Analysed]) -> str:
     ]
     if not lacking:
         return ""
-    several = len(logs) > 1
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(title)}</th>"
-        + (f"<td>{as_html(log)}</td>" if several else "")
-        + f"<td>{as_html(_sentence(reason))}</td></tr>"
-        for title, log, reason in sorted(lacking)
-    )
-    head = "<th scope='col'>question</th>" + ("<th scope='col'>log</th>" if several else "")
-    return (
-        "<section id='missing'><h2>What could not be answered</h2><div class='wide' tabindex='0' "
-        f"role='region' aria-label='Missing'><table><thead><tr>{head}<th scope='col'>what lacks"
-        f"</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
-    )
+    logs_named = ["log"] if len(logs) > 1 else []
+    headings = ["question", *logs_named, "what lacks"]
+    rows = [
+        row([as_html(text) for text in (title, log, _sentence(reason)) if text], words=3)
+        for title, log, reason in sorted(
+            (title, log if logs_named else "", reason) for title, log, reason in lacking
+        )
+    ]
+    lacks = table("Missing", headings, rows, words=3)
+    return f"<section id='missing'><h2>What could not be answered</h2>{lacks}</section>"
 
 
 def _sentence(reason: str) -> str:
@@ -185,13 +188,11 @@ def _key(figure: Figure) -> str:
     if len(named) < 2:
         return ""
     if len(logs) < 2 or len(series) < 2:
-        entries = [f"{_swatch(*_stroke(trace))}{trace['name']}" for trace in named]
-    else:
-        entries = [f"{_swatch(_stroke(trace)[0])}{name}" for name, trace in logs.items()] + [
-            f"{_swatch('@ink', *_stroke(trace)[1:])}{name}" for name, trace in series.items()
-        ]
-    items = "".join(f"<li>{entry}</li>" for entry in entries)
-    return f"<ul class='key' aria-label='Key'>{items}</ul>"
+        return key(f"{swatch(*_stroke(trace))}{trace['name']}" for trace in named)
+    return key(
+        [f"{swatch(_stroke(trace)[0])}{name}" for name, trace in logs.items()]
+        + [f"{swatch('@ink', *_stroke(trace)[1:])}{name}" for name, trace in series.items()]
+    )
 
 
 def _first_by(field: str, traces: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -209,21 +210,3 @@ def _stroke(trace: Mapping[str, Any]) -> tuple[str, str, float]:
     if "line" in trace:
         return trace["line"]["color"], trace["line"]["dash"], 1.0
     return trace["marker"]["color"], "solid", 1.0
-
-
-def _swatch(colour: str, dash: str = "solid", opacity: float = 1.0) -> str:
-    return (
-        "<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'><line x1='0' y1='6' x2='22' "
-        f"y2='6' stroke='var(--{colour[1:]})' stroke-width='4' stroke-opacity='{opacity}' "
-        f"stroke-dasharray='{_STROKES[dash]}'/></svg>"
-    )
-
-
-def _footer(command: str | None) -> str:
-    made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
-    return (
-        f"<footer>{made}<p>All numbers of all analyses: <a href='scalars.csv'>scalars.csv</a>. "
-        "Logarithmic axes of durations begin at 1 s: what is shorter lies on their left edge.</p>"
-        "<p id='keys'>Keys in a figure: + and − zoom along the axis, ← and → move, 0 shows the "
-        "whole range, S saves a PNG.</p></footer>"
-    )

@@ -8,9 +8,10 @@ import polars as pl
 
 from foresail.evaluation.coverage import STATED
 from foresail.model.words import percent
-from foresail.reports.document import as_html, behind
+from foresail.reports.document import as_html
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.html_parts import note, numbers_section, row, table, user_name
 from foresail.reports.style import PolicyStyle, axis, layout, line_of
 
 _FEWEST_STRETCHES: Final = 3
@@ -103,30 +104,29 @@ def coverage_users_section(view: EvaluationView, command: str | None) -> str:
         f"{_users_table(view.styles[i], view.details[i]['coverage_by_user'])}"
         for i in sorted(shown)
     ]
-    return (
-        "<section id='coverage-by-user-table'><h2>Do the ranges hold for every user?</h2>"
-        f"{''.join(blocks)}<p class='note'>The users with most jobs: the share of their truths "
-        "inside each stated range, and the median width of their 80 % range over their median "
-        f"estimate.</p>{behind('coverage-by-user', command)}</section>"
+    said = note(
+        "The users with most jobs: the share of their truths inside each stated range, and the "
+        "median width of their 80 % range over their median estimate."
     )
+    name, title = "coverage-by-user", "Do the ranges hold for every user?"
+    tables = "".join(blocks) + said
+    return numbers_section(name, title, tables, command)
 
 
 def _users_table(style: PolicyStyle, users: pl.DataFrame) -> str:
-    columns = [f"covered_{stated}" for stated in STATED]
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(str(row['user']))}</th>"
-        f"<td class='number'>{row['jobs']:,}</td>"
-        + "".join(f"<td class='number'>{percent(row[name])}</td>" for name in columns)
-        + f"<td class='number'>{_width(row['relative_width_80'])}</td></tr>"
-        for row in users.iter_rows(named=True)
-    )
-    headings = ("jobs", *(f"in {stated} %" for stated in STATED), "80 % width")
-    head = "".join(f"<th scope='col' class='number'>{heading}</th>" for heading in headings)
-    return (
-        f"<div class='wide' tabindex='0' role='region' aria-label='Ranges of "
-        f"{as_html(style.label)} by user'><table><thead><tr><th scope='col'>user</th>{head}</tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
+    rows = [
+        row(
+            [
+                user_name(each["user"]),
+                f"{each['jobs']:,}",
+                *(percent(each[f"covered_{stated}"]) for stated in STATED),
+                _width(each["relative_width_80"]),
+            ]
+        )
+        for each in users.iter_rows(named=True)
+    ]
+    headings = ("user", "jobs", *(f"in {stated} %" for stated in STATED), "80 % width")
+    return table(f"Ranges of {style.label} by user", headings, rows)
 
 
 def _width(value: float | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 import polars as pl
@@ -13,7 +12,7 @@ from foresail.evaluation.derived import Derived
 from foresail.evaluation.scores import Scores
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.coverage_figures import coverage_users_section
-from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.evaluation_table import (
     COLUMNS,
     Column,
@@ -25,16 +24,22 @@ from foresail.reports.evaluation_table import (
 )
 from foresail.reports.evaluation_view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.html_parts import (
+    footer,
+    key,
+    leading,
+    note,
+    numbers_section,
+    policy_name,
+    row,
+    starred,
+    swatch,
+    table,
+    user_name,
+)
 from foresail.reports.style import PolicyStyle
 
 _MOST_USER_TABLES: Final = 3
-_STROKES: Final = {
-    "dash": "8 4",
-    "dot": "3 3",
-    "dashdot": "9 3 3 3",
-    "longdash": "14 4",
-    "longdashdot": "12 3 3 3",
-}
 
 
 def _state(told: Scores) -> float:
@@ -86,8 +91,7 @@ def page(
     title = f"{view.first.source}: can the predictions be trusted?"
     body = [
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(_situation(view))}</p>",
-        "<ul class='lead'>" + "".join(f"<li>{as_html(s)}</li>" for s in sentences(view)) + "</ul>",
-        "</header><main id='numbers'>",
+        f"{leading(sentences(view))}</header><main id='numbers'>",
         _scores_section(view, command),
         *(section(part, _key(part, view.styles), command) for part in parts),
         coverage_users_section(view, command),
@@ -155,32 +159,22 @@ def _situation(view: EvaluationView) -> str:
 
 def _scores_section(view: EvaluationView, command: str | None) -> str:
     columns = (*COLUMNS, *_MORE)
-    body = "".join(
-        f"<tr><th scope='row'>{_name(style)}</th>"
-        + "".join(
-            f"<td class='number{' best' if best else ''}'>{as_html(text)}"
-            f"{'<span class=mark title=best> ★</span>' if best else ''}</td>"
-            for text, best in row
-        )
-        + "</tr>"
-        for style, row in zip(view.styles, score_rows(view.told, columns), strict=True)
-    )
-    head = "".join(
-        f"<th scope='col' class='number'>{as_html(column.heading.replace(chr(10), ' '))}</th>"
-        for column in columns
-    )
+    told = score_rows(view.told, columns)
+    rows = [
+        row([policy_name(style), *(starred(text, best) for text, best in cells)])
+        for style, cells in zip(view.styles, told, strict=True)
+    ]
+    headings = [as_html(column.heading.replace("\n", " ")) for column in columns]
     star = "★ best of its column. " if len(view.told) > 1 else ""
-    return (
-        "<section id='summary'><h2>The numbers</h2><div class='wide' tabindex='0' role='region' "
-        "aria-label='Scores'><table><thead><tr><th scope='col'>predictor</th>"
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        f"<p class='note'>{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute "
-        "error, and over the mean truth. Median error: in per cent of the truth. 80 % holds, "
-        "width: share of the truths in the range from the 10 % to the 90 % quantile, and its "
-        "median width over the median estimate. µs: all that a predictor does for a job, in the "
-        "median and the 99.9 % quantile.</p>"
-        f"{behind('scores', command)}</section>"
+    said = note(
+        f"{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute error, and over "
+        "the mean truth. Median error: in per cent of the truth. 80 % holds, width: share of the "
+        "truths in the range from the 10 % to the 90 % quantile, and its median width over the "
+        "median estimate. µs: all that a predictor does for a job, in the median and the 99.9 % "
+        "quantile."
     )
+    scores = table("Scores", ["predictor", *headings], rows)
+    return numbers_section("scores", "The numbers", scores + said, command)
 
 
 def _derived_section(
@@ -188,27 +182,31 @@ def _derived_section(
 ) -> str:
     if not derived:
         return ""
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(predictor)}</th><td>{_way(each)}</td>"
-        f"<td class='number'>{percent(each.shares.within_factor_two)}</td>"
-        f"<td class='number'>{percent(each.shares.under)}</td>"
-        f"<td class='number'>{percent(each.shares.under_by_half)}</td>"
-        f"<td class='number'>{percent(each.shares.tail)}</td>"
-        f"<td class='number'>{each.shares.jobs:,}</td></tr>"
+    rows = [
+        row(
+            [
+                as_html(predictor),
+                _way(each),
+                percent(each.shares.within_factor_two),
+                percent(each.shares.under),
+                percent(each.shares.under_by_half),
+                percent(each.shares.tail),
+                f"{each.shares.jobs:,}",
+            ],
+            words=2,
+        )
         for predictor, ways in derived
         for each in ways
+    ]
+    shares = ("within 2×", "too short", "by more than half", "over by more than 95 %", "jobs")
+    headings = ("predictor", "runtime estimated from", *shares)
+    said = note(
+        "Only jobs that all ways can estimate. A predictor that limits its estimates to the "
+        "requested time is no good for work."
     )
-    headings = ("within 2×", "too short", "by more than half", "over by more than 95 %", "jobs")
-    head = "".join(f"<th scope='col' class='number'>{heading}</th>" for heading in headings)
-    return (
-        "<section id='derived-table'><h2>Is the work easier to predict than the runtime?</h2>"
-        "<div class='wide' tabindex='0' role='region' aria-label='Derived runtimes'><table>"
-        "<thead><tr><th scope='col'>predictor</th><th scope='col'>runtime estimated from</th>"
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        "<p class='note'>Only jobs that all ways can estimate. A predictor that limits its "
-        "estimates to the requested time is no good for work.</p>"
-        f"{behind('derived', command)}</section>"
-    )
+    ways_table = table("Derived runtimes", headings, rows, words=2)
+    title = "Is the work easier to predict than the runtime?"
+    return numbers_section("derived", title, ways_table + said, command)
 
 
 def _way(each: Derived) -> str:
@@ -216,31 +214,22 @@ def _way(each: Derived) -> str:
 
 
 def _users_section(view: EvaluationView, command: str | None) -> str:
+    title = "Whose jobs are predicted worst?"
     tables = [
         (style, details["worst_users"])
         for style, details in zip(view.styles, view.details, strict=True)
     ]
-    if all(table["user"].is_null().all() for _, table in tables):
-        return (
-            "<section class='missing'><h2>Whose jobs are predicted worst?</h2><p><strong>The log "
-            "does not name users.</strong></p></section>"
-        )
+    if all(users["user"].is_null().all() for _, users in tables):
+        return missing(title, "The log does not name users.")
     order = sorted(range(len(tables)), key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
     blocks = [
-        f"<h3>{_name(tables[i][0])}</h3>{_users_table(tables[i][1], view.first.unit)}"
+        f"<h3>{policy_name(tables[i][0])}</h3>{_users_table(tables[i][1], view.first.unit)}"
         for i in sorted(order)
     ]
     left_out = len(tables) - len(blocks)
-    more = (
-        f"<p class='note'>The {count(len(blocks), 'predictor')} with the least CRPS; "
-        f"{count(left_out, 'further one')} in the CSV.</p>"
-        if left_out
-        else ""
-    )
-    return (
-        "<section id='worst-users-table'><h2>Whose jobs are predicted worst?</h2>"
-        f"{''.join(blocks)}{more}{behind('worst-users', command)}</section>"
-    )
+    least = f"The {count(len(blocks), 'predictor')} with the least CRPS; "
+    more = note(f"{least}{count(left_out, 'further one')} in the CSV.") if left_out else ""
+    return numbers_section("worst-users", title, "".join(blocks) + more, command)
 
 
 def _crps(told: Scores) -> float:
@@ -248,62 +237,37 @@ def _crps(told: Scores) -> float:
 
 
 def _users_table(users: pl.DataFrame, unit: str) -> str:
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(str(row['user'] if row['user'] is not None else '–'))}</th>"
-        f"<td class='number'>{row['jobs']:,}</td>"
-        f"<td class='number'>{percent(row['share_of_error'])}</td>"
-        f"<td class='number'>{percent(row['within_factor_two'])}</td>"
-        f"<td class='number'>{percent(row['under'])}</td>"
-        f"<td class='number'>{as_html(amount(unit, row['median_actual']))}</td>"
-        f"<td class='number'>{as_html(amount(unit, row['median_predicted']))}</td></tr>"
-        for row in users.iter_rows(named=True)
-    )
-    headings = (
-        "jobs",
-        "of all error",
-        "within 2×",
-        "too low",
-        "median truth",
-        "median estimate",
-    )
-    head = "".join(f"<th scope='col' class='number'>{heading}</th>" for heading in headings)
-    return (
-        "<div class='wide' tabindex='0' role='region' aria-label='Worst predicted users'><table>"
-        f"<thead><tr><th scope='col'>user</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        "</div>"
-    )
-
-
-def _name(style: PolicyStyle) -> str:
-    full = (
-        f" <code class='full'>{escape(style.policy)}</code>" if style.label != style.policy else ""
-    )
-    swatch = _swatch(style.colour, style.dash)
-    return f"<span class='policy'>{swatch}{as_html(style.label)}</span>{full}"
+    rows = [
+        row(
+            [
+                user_name(each["user"]),
+                f"{each['jobs']:,}",
+                percent(each["share_of_error"]),
+                percent(each["within_factor_two"]),
+                percent(each["under"]),
+                as_html(amount(unit, each["median_actual"])),
+                as_html(amount(unit, each["median_predicted"])),
+            ]
+        )
+        for each in users.iter_rows(named=True)
+    ]
+    shares = ("of all error", "within 2×", "too low")
+    headings = ("user", "jobs", *shares, "median truth", "median estimate")
+    return table("Worst predicted users", headings, rows)
 
 
 def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:
     """What the lines mean."""
     if isinstance(part, MissingFigure) or len(styles) == 1:
         return ""
-    entries = "".join(
-        f"<li>{_swatch(style.colour, style.dash)} {as_html(style.label)}</li>"
+    return key(
+        f"{swatch(style.colour, style.dash)} {as_html(style.label)}"
         for style in styles
         if style.drawn in part.legend
-    )
-    return f"<ul class='key'>{entries}</ul>"
-
-
-def _swatch(colour: str, dash: str) -> str:
-    return (
-        "<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'><line x1='0' y1='6' x2='22' "
-        f"y2='6' stroke='var(--{colour[1:]})' stroke-width='4' "
-        f"stroke-dasharray='{_STROKES.get(dash, 'none')}'/></svg>"
     )
 
 
 def _footer(view: EvaluationView, command: str | None) -> str:
-    made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
     blocks = view.first.blocks
     intervals = (
         f"Intervals are 95 % ranges over draws of {blocks} blocks of "
@@ -311,9 +275,8 @@ def _footer(view: EvaluationView, command: str | None) -> str:
         if blocks
         else "The log is too short for intervals."
     )
-    return (
-        f"<footer>{made}<p>{intervals} “Too low”, “under-estimated”: below the truth. CRPS: twice "
-        "the pinball loss, averaged over all quantiles; for a single number the absolute error."
-        "</p><p id='keys'>Keys in a figure: + and − zoom along the axis, ← and → move, 0 shows the "
-        "whole range, S saves a PNG.</p></footer>"
+    words = (
+        f"{intervals} “Too low”, “under-estimated”: below the truth. CRPS: twice the pinball loss, "
+        "averaged over all quantiles; for a single number the absolute error."
     )
+    return footer([words], command)

@@ -11,8 +11,22 @@ import polars as pl
 from foresail.metrics.comparison import movers
 from foresail.metrics.prediction import worst_predicted_users
 from foresail.model.words import count, duration, number, percent, signed
-from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.html_parts import (
+    footer,
+    further,
+    key,
+    leading,
+    note,
+    numbers_section,
+    policy_name,
+    row,
+    starred,
+    swatch,
+    table,
+    user_name,
+)
 from foresail.reports.plan_page import RunCourse
 from foresail.reports.prediction_figures import coverage
 from foresail.reports.recorded_words import how_near
@@ -29,14 +43,6 @@ from foresail.reports.view import ReportView
 
 _MOST_MOVER_TABLES: Final = 3
 _MOST_WORST_TABLES: Final = 3
-
-_STROKES: Final = {
-    "dash": "8 4",
-    "dot": "3 3",
-    "dashdot": "9 3 3 3",
-    "longdash": "14 4",
-    "longdashdot": "12 3 3 3",
-}
 
 
 def page(
@@ -87,13 +93,6 @@ def _subject(view: ReportView) -> str:
     return f"{len(names)} policies compared"
 
 
-def _name(style: PolicyStyle) -> str:
-    full = (
-        f" <code class='full'>{escape(style.policy)}</code>" if style.label != style.policy else ""
-    )
-    return f"<span class='policy'>{_swatch(style.colour)}{as_html(style.label)}</span>{full}"
-
-
 def _full(style: PolicyStyle) -> str:
     """Nothing cut: after the letter that it goes by, if it has one."""
     if not style.is_cut:
@@ -103,14 +102,6 @@ def _full(style: PolicyStyle) -> str:
     return f"{as_html(letter)}: <code>{policy}</code>"
 
 
-def _swatch(colour: str, dash: str = "solid") -> str:
-    return (
-        "<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'><line x1='0' y1='6' x2='22' "
-        f"y2='6' stroke='var(--{colour[1:]})' stroke-width='4' "
-        f"stroke-dasharray='{_STROKES.get(dash, 'none')}'/></svg>"
-    )
-
-
 def _words(view: ReportView) -> str:
     if not view.comparisons:
         return _paragraphs([*deadlines_alone(view.baseline), *alone(view.baseline)])
@@ -118,12 +109,12 @@ def _words(view: ReportView) -> str:
     for style, other, comparison, pair in zip(
         view.styles[1:], view.summaries[1:], view.comparisons, view.pairs, strict=True
     ):
-        versus = f"{_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
+        versus = f"{policy_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
         sentences = [
             *deadlines_against(view.baseline, other),
             *against_baseline(comparison, pair),
         ]
-        blocks.append(f"<h2 class='versus'>{versus}</h2>{_list(sentences)}")
+        blocks.append(f"<h2 class='versus'>{versus}</h2>{leading(sentences)}")
     return "".join(blocks)
 
 
@@ -131,34 +122,20 @@ def _paragraphs(sentences: Sequence[str]) -> str:
     return f"<p class='lead'>{as_html(' '.join(sentences))}</p>"
 
 
-def _list(sentences: Sequence[str]) -> str:
-    return "<ul class='lead'>" + "".join(f"<li>{as_html(s)}</li>" for s in sentences) + "</ul>"
-
-
 def _summary_section(view: ReportView, command: str | None) -> str:
-    headings, rows = policy_rows(view.summaries)
-    body = "".join(
-        f"<tr><th scope='row'>{_name(style)}</th>"
-        + "".join(
-            f"<td class='number{' best' if best else ''}'>{as_html(text)}"
-            f"{'<span class=mark title=best> ★</span>' if best else ''}</td>"
-            for text, best in row
-        )
-        + "</tr>"
-        for style, row in zip(view.styles, rows, strict=True)
-    )
-    head = "".join(f"<th scope='col' class='number'>{as_html(text)}</th>" for text in headings)
-    star = "<p class='note'>★ best of its column.</p>" if len(rows) > 1 else ""
+    headings, told = policy_rows(view.summaries)
+    rows = [
+        row([policy_name(style), *(starred(text, best) for text, best in cells)])
+        for style, cells in zip(view.styles, told, strict=True)
+    ]
     against = held_up_words(view.summaries)
-    held_up = f"<p class='note'>{as_html(against)}.</p>" if against else ""
-    near = how_near(view.summaries)
-    recorded = f"<p class='note'>{as_html(near)}</p>" if near else ""
-    return (
-        "<section id='summary'><h2>The numbers</h2><div class='wide' tabindex='0' role='region' "
-        "aria-label='Summary table'><table><thead><tr><th scope='col'>policy</th>"
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div>{star}{held_up}{recorded}"
-        f"{behind('summary', command)}</section>"
-    )
+    numbers = [
+        table("Summary table", ["policy", *map(as_html, headings)], rows),
+        note("★ best of its column." if len(rows) > 1 else ""),
+        note(f"{against}." if against else ""),
+        note(how_near(view.summaries)),
+    ]
+    return numbers_section("summary", "The numbers", "".join(numbers), command)
 
 
 def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
@@ -170,50 +147,35 @@ def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
     named = {trace["name"] for trace in figure.traces if trace.get("showlegend")}
     if len(styles) == 1:
         return ""
-    entries = "".join(
-        f"<li title='{escape(style.policy)}'>{_swatch(style.colour, dashes[style.drawn])}"
-        f"{_full(style)}</li>"
+    return key(
+        f"<span title='{escape(style.policy)}'>{swatch(style.colour, dashes[style.drawn])}"
+        f"{_full(style)}</span>"
         for style in styles
         if style.drawn in named or (style.is_cut and style.drawn in dashes)
     )
-    return f"<ul class='key' aria-label='Key'>{entries}</ul>" if entries else ""
 
 
 def _part(part: Figure | MissingFigure, styles: Sequence[PolicyStyle], command: str | None) -> str:
-    key = _key(part, styles) if isinstance(part, Figure) else ""
-    return section(part, key, command)
+    return section(part, _key(part, styles) if isinstance(part, Figure) else "", command)
 
 
 def _coverage_section(view: ReportView) -> str:
-    table = coverage(view)
-    title = "<h2>Do stated ranges keep their word?</h2>"
-    if not table.height:
-        return (
-            f"<section class='missing'>{title}<p><strong>No prediction came with a range.</strong> "
+    covered = coverage(view)
+    title = "Do stated ranges keep their word?"
+    if not covered.height:
+        remedy = (
             "Predictors that keep the whole distribution state one; single numbers cannot be "
-            "checked this way.</p></section>"
+            "checked this way."
         )
+        return missing(title, "No prediction came with a range.", remedy)
     looks = {style.policy: style for style in view.styles}
-    rows = "".join(
-        f"<tr><th scope='row'>{_name(looks[row['policy']])}</th>"
-        f"<td class='number'>{row['jobs']:,}</td>"
-        + "".join(
-            f"<td class='number'>{percent(row[part])}</td>" for part in ("below", "inside", "above")
-        )
-        + "</tr>"
-        for row in table.iter_rows(named=True)
-    )
-    return (
-        f"<section id='coverage'>{title}<div class='wide' tabindex='0' role='region' "
-        "aria-label='Coverage table'><table><thead><tr><th scope='col'>policy</th>"
-        "<th scope='col' class='number'>jobs</th>"
-        "<th scope='col' class='number'>shorter than the 10 % quantile</th>"
-        "<th scope='col' class='number'>within the range</th>"
-        "<th scope='col' class='number'>longer than the 90 % quantile</th></tr></thead><tbody>"
-        "<tr class='stated'><th scope='row'>as stated</th><td class='number'></td>"
-        "<td class='number'>10 %</td><td class='number'>80 %</td><td class='number'>10 %</td></tr>"
-        f"{rows}</tbody></table></div></section>"
-    )
+    rows = [row(["as stated", "", "10 %", "80 %", "10 %"], kind="stated")]
+    for each in covered.iter_rows(named=True):
+        shares = [percent(each[part]) for part in ("below", "inside", "above")]
+        rows.append(row([policy_name(looks[each["policy"]]), f"{each['jobs']:,}", *shares]))
+    parts = ("shorter than the 10 % quantile", "within the range", "longer than the 90 % quantile")
+    shown = table("Coverage table", ["policy", "jobs", *parts], rows)
+    return f"<section id='coverage'><h2>{title}</h2>{shown}</section>"
 
 
 def _worst_predicted_section(view: ReportView, command: str | None) -> str:
@@ -226,46 +188,32 @@ def _worst_predicted_section(view: ReportView, command: str | None) -> str:
             continue
         shown.append(table)
         if len(shown) <= _MOST_WORST_TABLES:
-            blocks.append(f"<h3>{_name(style)}</h3>{_worst_predicted_table(table)}")
+            blocks.append(f"<h3>{policy_name(style)}</h3>{_worst_predicted_table(table)}")
     if not shown:
         return ""
-    left_out = len(shown) - len(blocks)
-    more = (
-        f"<p class='note'>{count(left_out, 'further policy', 'further policies')} in the CSV.</p>"
-        if left_out
-        else ""
-    )
-    return (
-        "<section id='worst-predicted'><h2>Whose jobs are predicted worst?</h2>"
-        f"{''.join(blocks)}{more}{behind('worst-predicted-users', command)}</section>"
-    )
+    more = further(len(shown) - len(blocks), "further policy", "further policies")
+    title, tables = "Whose jobs are predicted worst?", "".join(blocks) + more
+    return numbers_section("worst-predicted-users", title, tables, command)
 
 
 def _worst_predicted_table(users: pl.DataFrame) -> str:
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(str(row['user'] if row['user'] is not None else '–'))}</th>"
-        f"<td class='number'>{row['jobs']:,}</td>"
-        f"<td class='number'>{duration(row['absolute_error_seconds'])}</td>"
-        f"<td class='number'>{percent(row['share_of_error'])}</td>"
-        f"<td class='number'>{percent(row['too_short'])}</td>"
-        f"<td class='number'>{duration(row['median_runtime_seconds'])}</td>"
-        f"<td class='number'>{duration(row['median_prediction_seconds'])}</td></tr>"
-        for row in users.iter_rows(named=True)
-    )
-    headings = (
-        "jobs",
-        "summed error",
-        "of all error",
-        "predicted too short",
-        "median runtime",
-        "median prediction",
-    )
-    head = "".join(f"<th scope='col' class='number'>{heading}</th>" for heading in headings)
-    return (
-        "<div class='wide' tabindex='0' role='region' aria-label='Worst predicted users'><table>"
-        f"<thead><tr><th scope='col'>user</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        "</div>"
-    )
+    rows = [
+        row(
+            [
+                user_name(each["user"]),
+                f"{each['jobs']:,}",
+                duration(each["absolute_error_seconds"]),
+                percent(each["share_of_error"]),
+                percent(each["too_short"]),
+                duration(each["median_runtime_seconds"]),
+                duration(each["median_prediction_seconds"]),
+            ]
+        )
+        for each in users.iter_rows(named=True)
+    ]
+    errors = ("summed error", "of all error", "predicted too short")
+    headings = ("user", "jobs", *errors, "median runtime", "median prediction")
+    return table("Worst predicted users", headings, rows)
 
 
 def _movers_section(view: ReportView) -> str:
@@ -275,17 +223,13 @@ def _movers_section(view: ReportView) -> str:
     for style, pair in list(zip(view.styles[1:], view.pairs, strict=True))[:_MOST_MOVER_TABLES]:
         gained, lost = movers(pair)
         blocks.append(
-            f"<h3>{_name(style)}</h3><div class='pair'>"
+            f"<h3>{policy_name(style)}</h3><div class='pair'>"
             + _movers_table("gained", gained, view)
             + _movers_table("lost", lost, view)
             + "</div>"
         )
     left_out = len(view.pairs) - len(blocks)
-    more = (
-        f"<p class='note'>{count(left_out, 'further policy', 'further policies')} not shown.</p>"
-        if left_out
-        else ""
-    )
+    more = further(left_out, "further policy", "further policies", where="not shown")
     return (
         "<section id='movers'><h2>Which jobs gained and lost most?</h2>"
         f"{''.join(blocks)}{more}</section>"
@@ -296,39 +240,34 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
     if not jobs.height:
         return f"<p class='none'>No job {what} anything.</p>"
     begin = view.window.begin_seconds
-    rows = "".join(
-        f"<tr><th scope='row'>{as_html(str(job['job_id']))}</th>"
-        f"<td>{as_html(str(job['user'] if job['user'] is not None else '–'))}</td>"
-        f"<td class='number'>{int((job['submit_seconds'] - begin) // 86400) + 1:,}</td>"
-        f"<td class='number'>{number(job['cpus'])}</td>"
-        f"<td class='number'>{duration(job['runtime_seconds'])}</td>"
-        f"<td class='number'>{duration(job['wait_seconds'])}</td>"
-        f"<td class='number'>{duration(job['wait_seconds_other'])}</td>"
-        f"<td class='number'>{signed(duration(job['difference_seconds']))}</td></tr>"
+    rows = [
+        row(
+            [
+                as_html(str(job["job_id"])),
+                user_name(job["user"]),
+                f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}",
+                number(job["cpus"]),
+                duration(job["runtime_seconds"]),
+                duration(job["wait_seconds"]),
+                duration(job["wait_seconds_other"]),
+                signed(duration(job["difference_seconds"])),
+            ],
+            words=2,
+        )
         for job in jobs.iter_rows(named=True)
-    )
+    ]
+    times = ("runtime", "wait before", "wait now", "change")
+    headings = ("job", "user", "day", "processors", *times)
     caption = f"{count(jobs.height, 'job')} that {what} most"
-    return (
-        f"<div class='wide' tabindex='0' role='region' aria-label='{caption}'><table>"
-        f"<caption>{caption}</caption><thead><tr><th scope='col'>job</th><th scope='col'>user</th>"
-        "<th scope='col' class='number'>day</th><th scope='col' class='number'>processors</th>"
-        "<th scope='col' class='number'>runtime</th>"
-        "<th scope='col' class='number'>wait before</th>"
-        "<th scope='col' class='number'>wait now</th>"
-        "<th scope='col' class='number'>change</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    return table(caption, headings, rows, words=2, caption=caption)
 
 
 def _footer(view: ReportView, command: str | None) -> str:
-    made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
     conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
     engines = ", ".join(sorted({s.meta.engine or "real run" for s in view.schedules}))
-    return (
-        f"<footer>{made}<p>Carried out by: {as_html(engines)}. "
-        f"Conventions of the replay: {as_html(conventions)}. “Overtaken”: a job "
+    made = (
+        f"Carried out by: {engines}. Conventions of the replay: {conventions}. “Overtaken”: a job "
         "submitted later started first; “would have fitted”: into the processors free at that "
-        "instant. Times count from the first submission; day 1 is its first 24 hours.</p>"
-        "<p id='keys'>Keys in a figure: + and − zoom in time or along the axis, ← and → move, "
-        "0 shows the whole range, S saves a PNG.</p></footer>"
+        "instant. Times count from the first submission; day 1 is its first 24 hours."
     )
+    return footer([as_html(made)], command)

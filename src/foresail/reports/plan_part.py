@@ -11,9 +11,18 @@ import polars as pl
 
 from foresail.explain.reason_words import in_words, waiting_words
 from foresail.explain.run_snapshot import WaitingJob
-from foresail.model.words import count, duration, number
-from foresail.reports.document import as_html, behind
+from foresail.model.words import duration, number
+from foresail.reports.document import as_html, missing
 from foresail.reports.figure import Figure
+from foresail.reports.html_parts import (
+    Cell,
+    further,
+    key,
+    note,
+    numbers_section,
+    row,
+    table,
+)
 from foresail.reports.plan_view import PlanView
 from foresail.reports.plan_words import chance_words, solver_words
 
@@ -49,10 +58,10 @@ def plan_key(figure: Figure) -> str:
             marker = trace["marker"]
             shape = _SHAPES[marker["symbol"]].format(colour=f"var(--{marker['color'][1:]})")
             entries.append(
-                f"<li><svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{shape}</svg>"
-                f"{as_html(trace['name'])}</li>"
+                f"<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{shape}</svg>"
+                f"{as_html(trace['name'])}"
             )
-    return f"<ul class='key' aria-label='Key'>{''.join(entries)}</ul>"
+    return key(entries)
 
 
 def waiting_table(view: PlanView) -> pl.DataFrame:
@@ -124,36 +133,24 @@ def solver_section(view: PlanView) -> str:
 
 def _waiting_section(view: PlanView, command: str | None) -> str:
     moment = view.moment
-    title = "<h2>Which jobs wait, and why?</h2>"
+    title = "Which jobs wait, and why?"
     if not moment.waiting:
-        return (
-            f"<section class='missing' id='waiting'>{title}<p><strong>No job waits at this moment."
-            "</strong> Choose another with --at to see who does.</p></section>"
-        )
-    free = f"<p class='note'>{as_html(f'{moment.idle_cpus:g} cpus')} stand idle.</p>"
+        remedy = "Choose another with --at to see which do."
+        return missing(title, "No job waits at this moment.", remedy)
+    free = note(f"{moment.idle_cpus:g} cpus stand idle.")
     ordered = in_order(view)
-    columns = waiting_columns(view, ordered[:_MOST_ROWS])
-    head = "".join(
-        f"<th scope='col'{' class=number' if is_number else ''}>{name}</th>"
-        for name, is_number, _ in columns
-    )
-    risky = [_is_risky(view, each) for each in ordered[:_MOST_ROWS]]
-    rows = "".join(
-        "<tr>"
-        + "".join(_cell(name, is_number, cells[at], at_risk) for name, is_number, cells in columns)
-        + "</tr>"
-        for at, at_risk in enumerate(risky)
-    )
-    more = (
-        f"<p class='note'>{count(len(ordered) - _MOST_ROWS, 'further job')} in the CSV.</p>"
-        if len(ordered) > _MOST_ROWS
-        else ""
-    )
-    return (
-        f"<section id='waiting'>{title}{free}<div class='wide' tabindex='0' role='region' "
-        f"aria-label='Waiting jobs'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-        f"</table></div>{more}{behind('waiting', command)}</section>"
-    )
+    shown = ordered[:_MOST_ROWS]
+    columns = waiting_columns(view, shown)
+    headings: list[Cell] = [
+        (name, "number" if of_numbers else "") for name, of_numbers, _ in columns
+    ]
+    rows = [
+        row([_cell(column, at, _is_risky(view, each)) for column in columns], words=len(columns))
+        for at, each in enumerate(shown)
+    ]
+    jobs = table("Waiting jobs", headings, rows, words=len(columns))
+    more = further(len(ordered) - len(shown), "further job")
+    return numbers_section("waiting", title, free + jobs + more, command)
 
 
 def _is_risky(view: PlanView, waiting: WaitingJob) -> bool:
@@ -161,11 +158,11 @@ def _is_risky(view: PlanView, waiting: WaitingJob) -> bool:
     return chance is not None and chance < 0.5
 
 
-def _cell(name: str, is_number: bool, text: str, at_risk: bool) -> str:
-    if name == "job":
-        return f"<th scope='row'>{escape(text)}</th>"
+def _cell(column: tuple[str, bool, list[str]], at: int, at_risk: bool) -> Cell:
+    name, is_number, texts = column
     mark = "<span class='risk'>✕ </span>" if at_risk and name == "chance of it" else ""
-    return f"<td{' class=number' if is_number else ''}>{mark}{as_html(text)}</td>"
+    text = escape(texts[at]) if name == "job" else f"{mark}{as_html(texts[at])}"
+    return text, "number" if is_number else ""
 
 
 def waiting_columns(

@@ -80,7 +80,7 @@ def test_report_and_record(log, tmp_path):
     for name in ("compared", "frontier", "demand", "mix", "sensitivity"):
         rows = list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
         assert rows
-        assert f"section-{name}" in page
+        assert f"id='section-{name}'" in page or f"id='{name}-table'" in page
     applied = record["apply"]
     tried = list(csv.DictReader((out / "frontier.csv").read_text().splitlines()))
     policy = applied["waiting_policy"]
