@@ -22,6 +22,7 @@ from foresail.reports.comparison.table import as_csv, as_json, terminal_tables
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import policy_styles
 from made_schedules import list_schedule, made_schedule, random_workload, waits_schedule
+from reading_pages import page_faults
 
 COLUMNS = {"submit_seconds": [0.0], "start_seconds": [0.0], "end_seconds": [100.0]}
 
@@ -64,6 +65,7 @@ def test_files(written):
 def test_nothing_is_loaded_from_anywhere(written):
     """No attribute, style or import of the page names another place, and its policy forbids it."""
     page = (written[0] / "report.html").read_text("utf-8")
+    assert not page_faults(page, written[0])
     assert "Content-Security-Policy" in page
     assert "default-src 'none'" in page
     ours = re.sub(r"<script type='text/plain' id='plotly'>.*?</script>", "", page, flags=re.DOTALL)
@@ -76,6 +78,7 @@ def test_nothing_is_loaded_from_anywhere(written):
 def test_page_escapes(written):
     """What users wrote is text, never markup."""
     page = (written[0] / "report.html").read_text("utf-8")
+    assert not page_faults(page, written[0])
     assert "--with &#x27;&lt;fcfs&gt;&#x27;" in page
 
 
@@ -92,6 +95,7 @@ def test_figures_are_small_and_named(written):
 def test_words_come_first(written, schedules):
     """The page says in words what fell, by how much, how surely, and who pays."""
     page = (written[0] / "report.html").read_text("utf-8").replace("\u00a0", " ")
+    assert not page_faults(page, written[0])
     before = page.split("<main")[0]
     told = summary(schedules[0]), summary(schedules[1])
     assert told[1].mean_wait_seconds < told[0].mean_wait_seconds

@@ -19,6 +19,7 @@ from foresail.reports.evaluation.table import amount, microseconds, score_rows
 from foresail.reports.evaluation.view import evaluation_view
 from foresail.reports.figure import Figure, MissingFigure
 from made_evaluations import as_part, made_workload, random_jobs
+from reading_pages import page_faults
 from toys import Constant
 
 NAMES = ["requested", "recent", "quantile_regression", "similar"]
@@ -73,6 +74,7 @@ def test_files(written):
 def test_nothing_is_loaded_from_anywhere(written):
     """No attribute, style or import of the page names another place; links lead to its files."""
     page = (written[0] / "report.html").read_text("utf-8")
+    assert not page_faults(page, written[0])
     ours = re.sub(r"<script type='text/plain' id='plotly'>.*?</script>", "", page, flags=re.DOTALL)
     assert not re.findall(r"https?:|@import|url\(|\bsrc=", ours)
     links = set(re.findall(r"href='([^']*)'", ours))
@@ -83,6 +85,7 @@ def test_nothing_is_loaded_from_anywhere(written):
 def test_words_come_first(written):
     """Before any table the page says who is closest, how often estimates hold, and ranges."""
     page = (written[0] / "report.html").read_text("utf-8").replace("\u00a0", " ")
+    assert not page_faults(page, written[0])
     before = page.split("<main")[0]
     best = min(written[1].told, key=lambda told: told.relative_crps.value)
     assert f"Closest to what happened is {best.predictor}" in before
@@ -122,6 +125,7 @@ def test_coverage_is_told_by_week_and_by_user(written):
     assert users.height == 10
     assert users["jobs"].is_sorted(descending=True)
     page = (folder / "report.html").read_text("utf-8")
+    assert not page_faults(page, folder)
     assert "Do the ranges hold for every user?" in page
     assert "in 95 %" in page.replace("\u00a0", " ")
 
@@ -159,6 +163,7 @@ def test_one_job(tmp_path):
     missing = [part.title for part in figures(view) if isinstance(part, MissingFigure)]
     assert len(missing) == 4
     page = (tmp_path / "report.html").read_text("utf-8")
+    assert not page_faults(page, tmp_path)
     assert "does not name users" in page
     assert "too short for intervals" in page
     assert not (tmp_path / "derived.csv").exists()

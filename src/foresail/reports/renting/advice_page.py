@@ -74,7 +74,7 @@ def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
         "compared",
         "What does it come to?",
         (
-            "",
+            "what is chosen",
             "nodes",
             f"{prices.currency} a month",
             "90 % range",
