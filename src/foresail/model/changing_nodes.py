@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from foresail.model.cluster import Cluster, Node, Partition
@@ -44,6 +44,15 @@ def changed(cluster: Cluster, change: NodeChange) -> Cluster:
         case NodeRemoved(node=name):
             home = _require_home(cluster, name)
             return _with(cluster, home, tuple(each for each in home.nodes if each.name != name))
+
+
+def without(cluster: Cluster, nodes: Collection[str]) -> Cluster:
+    """The cluster as if it had not these nodes; itself if there are none of them."""
+    for partition in cluster.partitions:
+        left = tuple(each for each in partition.nodes if each.name not in nodes)
+        if len(left) < len(partition.nodes):
+            cluster = _with(cluster, partition, left)
+    return cluster
 
 
 def changes_between(before: Cluster, after: Cluster, now: float) -> Iterator[NodeChange]:
