@@ -33,9 +33,7 @@ def earliest_begin(
             pending = state.submitted_job(job_id)
             before = _unended(pending.job, state)
             unknown = [each for each in before if each not in ends]
-            if (
-                unknown and job_id not in asked
-            ):  # else they wait for each other
+            if unknown and job_id not in asked:  # else they wait for each other
                 asked.add(job_id)
                 stack += unknown
                 continue
