@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
+from foresail.model.errors import ForesailError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason
@@ -93,6 +94,13 @@ def picture_of(controller: Controller) -> Picture:
 Answer = TypeVar("Answer")
 
 
+class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
+    """The daemon has not come by for some seconds: a pass takes long, or there is no daemon now."""
+
+    def __init__(self) -> None:
+        super().__init__("the service is busy with a pass")
+
+
 class Gallery:
     """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
 
@@ -135,13 +143,16 @@ class Gallery:
 
         Raises
         ------
-        TimeoutError
+        DaemonBusy
             If it does not come by for some seconds.
         """
         answer: Future[Answer] = Future()
         self._questions.append(lambda *seen: _answer(answer, question, *seen))
         self._wake()
-        return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise DaemonBusy from error
 
     async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
         """Why some jobs wait, of those that do; none are told while the daemon is too busy."""
