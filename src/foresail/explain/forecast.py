@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -113,10 +113,8 @@ def forecast_waiting(
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
     """
-    starting = [each for each in outlook.waiting if each.ready_seconds < math.inf]
-    forecasts = {each.pending.job.job_id: _NEVER for each in outlook.waiting}
-    if starting:
-        outlook = replace(outlook, waiting=tuple(starting))
+    forecasts = dict.fromkeys(outlook.held, _NEVER)
+    if outlook.waiting:
         forecasts |= _Drawn(outlook, scenarios, seed).forecasts()
     return forecasts
 

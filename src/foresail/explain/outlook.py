@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,6 +11,7 @@ from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import EndedAttempt, JobsFold
+from foresail.record.state import State
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
@@ -30,7 +30,7 @@ class QueuedJob:
     place
         Jobs of lower numbers are tried first.
     ready_seconds
-        When it may start at the earliest; infinite for one that is held.
+        When it may start at the earliest.
     """
 
     pending: PendingJob
@@ -69,7 +69,9 @@ class Outlook:
     backfills
         Whether jobs may overtake if the first that waits is not delayed.
     running, waiting
-        All jobs, in order of start and of arrival.
+        All jobs but those that are held, in order of start and of arrival.
+    held
+        Ids of those, which start never as things stand.
     recent
         Jobs of which arrivals are drawn, in order of submission.
     """
@@ -80,11 +82,12 @@ class Outlook:
     backfills: bool
     running: tuple[RunningJob, ...]
     waiting: tuple[QueuedJob, ...]
+    held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
 
     @property
     def waiting_jobs(self) -> dict[str, QueuedJob]:
-        """Jobs that wait, by id."""
+        """Jobs that wait and are not held, by id."""
         return {each.pending.job.job_id: each for each in self.waiting}
 
 
@@ -107,9 +110,10 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     for each in running:
         for name, _ in each.placement.tasks_by_partition[:1]:
             cpus[name] += each.held.cpus
-    instead = {job.job_id: job for job in others}
+    held = frozenset(state.held)
+    instead = {job.job_id: job for job in others if job.job_id not in held}
     waiting = []
-    for pending in controller.pending:
+    for pending in _not_held(state):
         job_id = pending.job.job_id
         if job_id in instead:
             asked = controller.as_if_submitted(instead.pop(job_id))
@@ -120,7 +124,18 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
-    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting))
+    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting), held)
+
+
+def _not_held(state: State) -> list[PendingJob]:
+    """Jobs that wait, by arrival; however many others are held."""
+    rosters = state.startable, state.waiting_for, state.too_wide
+    jobs = [each for by_id in rosters for each in by_id.values()]
+    return sorted((each for each in jobs if each.job.job_id not in state.held), key=_by_arrival)
+
+
+def _by_arrival(pending: PendingJob) -> int:
+    return pending.arrival
 
 
 def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobsFold) -> Outlook:
@@ -153,8 +168,6 @@ def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
 
 def _queued(controller: Controller, pending: PendingJob) -> QueuedJob:
     job = pending.job
-    if job.job_id in controller.state.held:
-        return QueuedJob(pending, "", math.inf, math.inf)
     return QueuedJob(
         pending,
         _partition(controller, job),

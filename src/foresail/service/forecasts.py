@@ -70,7 +70,7 @@ class QueueForecaster:
         self._calibrated_monotonic = -float("inf")
 
     async def latest(
-        self, waiting: Collection[str] = (), patience_seconds: float = 1.0
+        self, waiting: Collection[str], patience_seconds: float = 1.0
     ) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
 

@@ -27,7 +27,7 @@ FRESH_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
-_REASONS_PATIENCE_SECONDS: Final = 0.1
+_REASONS_PATIENCE_SECONDS: Final = 0.03
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 
@@ -164,14 +164,14 @@ class Gallery:
         except TimeoutError:
             return {}
 
-    async def look(self) -> Picture | None:
+    async def look(self, fresh_seconds: float = FRESH_SECONDS) -> Picture | None:
         """The latest picture; None if there is none in time.
 
         One that is older than it may be is taken anew, if that can be done soon.
         """
         latest = self._latest
         age = time.monotonic() - self._taken_monotonic
-        if latest is not None and (not self._is_stale or age < FRESH_SECONDS):
+        if latest is not None and (not self._is_stale or age < fresh_seconds):
             return latest
         coming = self._next
         if coming is None:

@@ -53,8 +53,12 @@ _SHUTDOWN_SECONDS: Final = 5
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
 
-_TIDY_SECONDS: Final = 5.0
+_TIDY_SECONDS: Final = 0.5
 """Looking for garbage among all jobs there ever were would stop everybody: what is there stays."""
+
+_LONGEST_REST_SECONDS: Final = 0.02
+"""After a step the daemon leaves interpreter and disk to others for as long as that took, or so
+long: what arrives meanwhile shares the next one."""
 
 _AT_ONCE: Final = 1_000
 """Jobs that ended long ago are forgotten at least so many at a time."""
@@ -192,7 +196,9 @@ class RunningService:
             self._inbox.begin_again()
 
     def _daemon(self) -> Daemon:
-        cycles = CycleWatch(self._metrics, self._configuration.decision_seconds, self._too_slow)
+        self._cycles = CycleWatch(
+            self._metrics, self._configuration.decision_seconds, self._too_slow
+        )
         return daemon_of(
             self._configuration,
             self._folder,
@@ -200,7 +206,7 @@ class RunningService:
             self._inbox,
             self._gallery,
             self._feed,
-            cycles,
+            self._cycles,
         )
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
@@ -251,7 +257,7 @@ class RunningService:
             _LOG.error("%s; all stays as it was", self._remarks[0])
 
     def _passed(self, controller: Controller) -> None:
-        """Let there be a pass at least every so many seconds, while jobs wait."""
+        """Tidy up, let there be a pass every so many seconds while jobs wait, and rest."""
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
@@ -263,6 +269,7 @@ class RunningService:
             self._last_pass = now
             if controller.state.startable:
                 self._inbox.ask_for_pass()
+        time.sleep(min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds()))
 
     def _condition(self) -> Condition:
         if self._problem is not None:
