@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -31,12 +32,18 @@ class QueuedJob:
         Jobs of lower numbers are tried first.
     ready_seconds
         When it may start at the earliest.
+    likely_seconds
+        Runtime that it is tried with behind another that does not fit.
+    due_seconds
+        From when on it goes before all others; infinite for never.
     """
 
     pending: PendingJob
     partition: str
     place: float
     ready_seconds: float
+    likely_seconds: float
+    due_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class RecentJob:
     partition: str
     runtime_seconds: float
     planned_seconds: float
+    likely_seconds: float
     place: float
 
 
@@ -111,16 +119,19 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
         for name, _ in each.placement.tasks_by_partition[:1]:
             cpus[name] += each.held.cpus
     held = frozenset(state.held)
+    dues = controller.dues_ahead()
     instead = {job.job_id: job for job in others if job.job_id not in held}
     waiting = []
     for pending in _not_held(state):
         job_id = pending.job.job_id
         if job_id in instead:
             asked = controller.as_if_submitted(instead.pop(job_id))
-            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival)))
+            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival), dues))
         else:
-            waiting.append(_queued(controller, pending))
-    waiting += [_queued(controller, controller.as_if_submitted(job)) for job in instead.values()]
+            waiting.append(_queued(controller, pending, dues))
+    waiting += [
+        _queued(controller, controller.as_if_submitted(job), dues) for job in instead.values()
+    ]
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
@@ -162,17 +173,22 @@ def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
         partition=_partition(controller, job),
         runtime_seconds=attempt.outcome.runtime_seconds,
         planned_seconds=planned,
+        likely_seconds=planned,
         place=_place(controller, pending),
     )
 
 
-def _queued(controller: Controller, pending: PendingJob) -> QueuedJob:
+def _queued(
+    controller: Controller, pending: PendingJob, dues: Mapping[str, float] | None
+) -> QueuedJob:
     job = pending.job
     return QueuedJob(
         pending,
         _partition(controller, job),
         _place(controller, pending),
         max(job.submit_seconds, controller.now),
+        pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
+        math.inf if dues is None else dues.get(job.job_id, math.inf),
     )
 
 
