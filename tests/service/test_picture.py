@@ -14,7 +14,7 @@ from foresail.service.picture import DaemonBusy, Gallery
 
 def gallery():
     """One of a daemon that never comes by."""
-    return Gallery(lambda: None, lambda sentence: None, 30.0, lambda controller: None)
+    return Gallery(lambda: None, lambda sentence: None, 30.0, lambda controller: 0.0)
 
 
 def test_a_question_that_the_daemon_has_no_time_for_is_answered_as_busy(monkeypatch):

@@ -256,8 +256,8 @@ class RunningService:
             self._remarks = (f"the configuration was refused: {error}",)
             _LOG.error("%s; all stays as it was", self._remarks[0])
 
-    def _passed(self, controller: Controller) -> None:
-        """Tidy up, let there be a pass every so many seconds while jobs wait, and rest."""
+    def _passed(self, controller: Controller) -> float:
+        """Tidy up, let there be a pass now and then while jobs wait; how long one may rest."""
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
@@ -269,7 +269,7 @@ class RunningService:
             self._last_pass = now
             if controller.state.startable:
                 self._inbox.ask_for_pass()
-        time.sleep(min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds()))
+        return min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds())
 
     def _condition(self) -> Condition:
         if self._problem is not None:
