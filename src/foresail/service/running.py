@@ -54,7 +54,9 @@ _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
 
 _TIDY_SECONDS: Final = 0.5
-"""Looking for garbage among all jobs there ever were would stop everybody: what is there stays."""
+_TIDY_ALL_SECONDS: Final = 600.0
+"""Looking for garbage among all jobs that are known stops everybody for a moment: that is done
+seldom, and among what is new often."""
 
 _LONGEST_REST_SECONDS: Final = 0.02
 """After a step the daemon leaves interpreter and disk to others for as long as that took, or so
@@ -91,7 +93,7 @@ class RunningService:
         self._folder = StateFolder(configuration.state.absolute())
         self._next: ServiceConfiguration | None = None
         self._remarks: tuple[str, ...] = ()
-        self._last_pass = self._last_tidy = time.monotonic()
+        self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
         self._gone = threading.Event()
@@ -263,7 +265,10 @@ class RunningService:
             self._last_tidy = now
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)
-            gc.collect()  # of what is new alone: all else is frozen
+            if now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS:
+                self._last_tidy_of_all = now
+                gc.unfreeze()
+            gc.collect()
             gc.freeze()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
