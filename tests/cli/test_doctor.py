@@ -7,6 +7,8 @@ import socket
 from typer.testing import CliRunner
 
 from foresail.cli import doctor
+from foresail.live.adapters.local.job_cgroups import JobCgroups
+from foresail.service import doctor as examination
 from foresail.service.store.sql_store import SqlStore
 
 
@@ -21,6 +23,19 @@ def test_all_is_well_before_the_first_start(tmp_path):
     assert result.exit_code == 0
     assert "not well" not in result.output
     assert not (tmp_path / "state").exists()
+
+
+def test_it_says_what_cgroups_jobs_get(tmp_path, monkeypatch):
+    found = JobCgroups(tmp_path, frozenset({"memory", "cpu"}))
+    for permitted, says in (
+        (None, "none are permitted: jobs are process groups"),
+        (found, f"one for each job below {tmp_path}; cpu, memory"),
+        (JobCgroups(tmp_path), f"one for each job below {tmp_path}; no controller to limit them"),
+    ):
+        monkeypatch.setattr(examination, "permitted_cgroups", lambda each=permitted: each)
+        result = examined(tmp_path)
+        assert says in " ".join(result.output.split())
+        assert result.exit_code == 0
 
 
 def test_a_folder_that_others_see_a_port_that_is_taken_and_a_damaged_store(tmp_path):

@@ -58,6 +58,9 @@ def test_directives_end_with_the_first_command():
     ("directive", "words"),
     [
         ("#SBATCH --gres=gpu:1", "there is no such option"),
+        ("#SBATCH --output=%x-%j.out", "foresail logs"),
+        ("#SBATCH -N 2", "--cpus-per-task say how much"),
+        ("#SBATCH --mail-type=END", "nobody is sent mail"),
         ("#SBATCH -n four", "a whole number"),
         ("#SBATCH -n", "a value"),
         ("#SBATCH -t soon", "a time as sbatch takes it"),

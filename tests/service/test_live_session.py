@@ -122,8 +122,14 @@ def test_a_configuration_read_anew_changes_the_policy_or_is_refused(tmp_path):
         wait_for(lambda: client.get("/v1/cluster").json()["policy"].startswith("fcfs"))
         path.write_text(text.replace("easy,recent", "none such"))
         service.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: client.get("/v1/health").json()["remarks"])
-        assert "none such" in client.get("/v1/health").json()["remarks"][0]
+        remarks = []
+
+        def is_told():  # once there is a daemon of the policy before: until then it answers 503
+            remarks[:] = client.get("/v1/health").json().get("remarks", [])
+            return remarks
+
+        wait_for(is_told)
+        assert "none such" in remarks[0]
 
 
 @pytest.mark.parametrize(

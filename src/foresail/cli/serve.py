@@ -22,6 +22,7 @@ def serve(
 
     SIGHUP reads the policy of the configuration file anew.
     """
+    stop_showing()  # what is on standard error is the log's
     from foresail.live.session import require_linux
     from foresail.service.configuration import read_configuration
     from foresail.service.logs import log_to_standard_error
@@ -29,6 +30,5 @@ def serve(
 
     require_linux()
     chosen = read_configuration(configuration)
-    stop_showing()
     log_to_standard_error(chosen.log_format)
     RunningService(chosen, configuration, typer.echo).work()

@@ -110,7 +110,7 @@ def _of_words(words: list[str], family: str, number: int, source: object) -> Ite
                 source=source,
                 line=number,
                 value=name,
-                expected="one of " + ", ".join(sorted(known)),
+                expected=_INSTEAD.get(name, "one of " + ", ".join(sorted(known))),
             )
         if name in _ALONE:
             yield number, name, None, known[name]
@@ -221,3 +221,14 @@ _SLURM: Final[Mapping[str, _Field]] = MappingProxyType(
     }
 )
 _ALONE: Final = frozenset({"--hold", "-H"})
+_KEPT: Final = "none: what a job writes is kept, and told by `foresail logs JOB`"
+_ONE_MACHINE: Final = "none: --ntasks and --cpus-per-task say how much a job needs"
+_NO_ACCOUNTS: Final = "none: there are no accounts, and nobody is sent mail"
+_INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("-o", "--output", "-e", "--error", "--open-mode"), _KEPT),
+        **dict.fromkeys(("-N", "--nodes", "--ntasks-per-node", "--exclusive"), _ONE_MACHINE),
+        **dict.fromkeys(("-A", "--account", "--mail-type", "--mail-user", "--qos"), _NO_ACCOUNTS),
+    }
+)
+"""Of options that many scripts have: what to do about their line."""

@@ -413,6 +413,20 @@ class Controller:
         self._steps += 1
         return self._instructions
 
+    def dues_ahead(self) -> Mapping[str, float] | None:
+        """From when on jobs that wait go first (seconds), as far as can be foreseen, by id.
+
+        None: under this scheduler none ever does.
+        """
+        if self._reference is None:
+            return None
+        foreseen = dict(self._reference.copy().found(math.inf))
+        dues = (
+            (job_id, each.due or foreseen.get(job_id))
+            for job_id, each in self._state.startable.items()
+        )
+        return {job_id: due.due_seconds for job_id, due in dues if due is not None}
+
     def reasons(self) -> dict[str, Reason]:
         """Why each pending job waits, by job id in order of arrival."""
         return {

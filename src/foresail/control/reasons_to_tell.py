@@ -13,12 +13,13 @@ class ReasonsToTell:
 
     def __init__(self, state: State) -> None:
         self._rosters = state.pending_rosters
+        self._startable = state.startable
         self._versions = [0] * len(self._rosters)
         self._mark: object = None
         self._passes: list[Sequence[AlikeReasons]] | None = None
 
     def any_may_differ(self) -> None:
-        """Something has changed that tells on all waiting jobs."""
+        """Something has changed that tells on all jobs that may start."""
         self._passes = None
 
     def take(self, reasons: Mapping[str, Reason]) -> None:
@@ -41,8 +42,10 @@ class ReasonsToTell:
         """
         passes, self._passes = self._passes, []
         moved = self._moved()
-        if passes is None or moved is None:
+        if moved is None:
             return (), None
+        if passes is None:  # of no others has a scheduler anything to say
+            return (), moved.union(self._startable)
         if len(passes) == 1:
             for reasons in passes[0]:
                 moved.difference_update(reasons.job_ids)

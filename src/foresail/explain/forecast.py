@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -113,10 +113,8 @@ def forecast_waiting(
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
     """
-    starting = [each for each in outlook.waiting if each.ready_seconds < math.inf]
-    forecasts = {each.pending.job.job_id: _NEVER for each in outlook.waiting}
-    if starting:
-        outlook = replace(outlook, waiting=tuple(starting))
+    forecasts = dict.fromkeys(outlook.held, _NEVER)
+    if outlook.waiting:
         forecasts |= _Drawn(outlook, scenarios, seed).forecasts()
     return forecasts
 
@@ -220,9 +218,12 @@ class _Drawn:
         columns[_HOME, :, :known] = [self._number[each.partition] for each in waiting]
         columns[_WIDTH, :, :known] = [each.pending.job.cpus for each in waiting]
         columns[_PLANNED, :, :known] = [each.pending.planned_seconds for each in waiting]
+        columns[_LIKELY, :, :known] = [each.likely_seconds for each in waiting]
         columns[_READY, :, :known] = [each.ready_seconds for each in waiting]
         columns[_PLACE, :, :known] = [each.place for each in waiting]
         columns[_RUNTIME, :, :known] = self._lasting
+        due = np.full(known + most, math.inf)  # those to come go first never
+        due[:known] = [each.due_seconds for each in waiting]
         for future, each in enumerate(of_arrivals):
             columns[:, future, known : known + len(each)] = each.T
         return Futures(
@@ -232,6 +233,7 @@ class _Drawn:
             home=columns[_HOME],
             widths=columns[_WIDTH],
             planned=columns[_PLANNED],
+            likely=columns[_LIKELY],
             ready=columns[_READY],
             runtimes=columns[_RUNTIME],
             order=np.argsort(columns[_PLACE], axis=1, kind="stable"),
@@ -244,6 +246,8 @@ class _Drawn:
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
             running_ends=self._running_ends(),
+            due=due,
+            by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             **_predecessors(waiting, running, known + most),
         )
 
@@ -270,8 +274,8 @@ class _Drawn:
         return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * work / cpus)
 
 
-_COLUMNS: Final = ("home", "width", "planned", "ready", "place", "runtime")
-_HOME, _WIDTH, _PLANNED, _READY, _PLACE, _RUNTIME = range(len(_COLUMNS))
+_COLUMNS: Final = ("home", "width", "planned", "likely", "ready", "place", "runtime")
+_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME = range(len(_COLUMNS))
 
 
 class _Arrivals:
@@ -327,6 +331,7 @@ def _arrivals(outlook: Outlook, number_of: Mapping[str, int], horizon_seconds: f
                     number_of[each.partition],
                     each.cpus,
                     each.planned_seconds,
+                    each.likely_seconds,
                     since,
                     each.place,
                     each.runtime_seconds,

@@ -12,6 +12,7 @@ from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import EndedAttempt, JobsFold
+from foresail.record.state import State
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
@@ -30,13 +31,19 @@ class QueuedJob:
     place
         Jobs of lower numbers are tried first.
     ready_seconds
-        When it may start at the earliest; infinite for one that is held.
+        When it may start at the earliest.
+    likely_seconds
+        Runtime that it is tried with behind another that does not fit.
+    due_seconds
+        From when on it goes before all others; infinite for never.
     """
 
     pending: PendingJob
     partition: str
     place: float
     ready_seconds: float
+    likely_seconds: float
+    due_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class RecentJob:
     partition: str
     runtime_seconds: float
     planned_seconds: float
+    likely_seconds: float
     place: float
 
 
@@ -69,7 +77,9 @@ class Outlook:
     backfills
         Whether jobs may overtake if the first that waits is not delayed.
     running, waiting
-        All jobs, in order of start and of arrival.
+        All jobs but those that are held, in order of start and of arrival.
+    held
+        Ids of those, which start never as things stand.
     recent
         Jobs of which arrivals are drawn, in order of submission.
     """
@@ -80,11 +90,12 @@ class Outlook:
     backfills: bool
     running: tuple[RunningJob, ...]
     waiting: tuple[QueuedJob, ...]
+    held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
 
     @property
     def waiting_jobs(self) -> dict[str, QueuedJob]:
-        """Jobs that wait, by id."""
+        """Jobs that wait and are not held, by id."""
         return {each.pending.job.job_id: each for each in self.waiting}
 
 
@@ -107,20 +118,35 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     for each in running:
         for name, _ in each.placement.tasks_by_partition[:1]:
             cpus[name] += each.held.cpus
-    instead = {job.job_id: job for job in others}
+    held = frozenset(state.held)
+    dues = controller.dues_ahead()
+    instead = {job.job_id: job for job in others if job.job_id not in held}
     waiting = []
-    for pending in controller.pending:
+    for pending in _not_held(state):
         job_id = pending.job.job_id
         if job_id in instead:
             asked = controller.as_if_submitted(instead.pop(job_id))
-            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival)))
+            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival), dues))
         else:
-            waiting.append(_queued(controller, pending))
-    waiting += [_queued(controller, controller.as_if_submitted(job)) for job in instead.values()]
+            waiting.append(_queued(controller, pending, dues))
+    waiting += [
+        _queued(controller, controller.as_if_submitted(job), dues) for job in instead.values()
+    ]
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
-    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting))
+    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting), held)
+
+
+def _not_held(state: State) -> list[PendingJob]:
+    """Jobs that wait, by arrival; however many others are held."""
+    rosters = state.startable, state.waiting_for, state.too_wide
+    jobs = [each for by_id in rosters for each in by_id.values()]
+    return sorted((each for each in jobs if each.job.job_id not in state.held), key=_by_arrival)
+
+
+def _by_arrival(pending: PendingJob) -> int:
+    return pending.arrival
 
 
 def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobsFold) -> Outlook:
@@ -147,19 +173,22 @@ def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
         partition=_partition(controller, job),
         runtime_seconds=attempt.outcome.runtime_seconds,
         planned_seconds=planned,
+        likely_seconds=planned,
         place=_place(controller, pending),
     )
 
 
-def _queued(controller: Controller, pending: PendingJob) -> QueuedJob:
+def _queued(
+    controller: Controller, pending: PendingJob, dues: Mapping[str, float] | None
+) -> QueuedJob:
     job = pending.job
-    if job.job_id in controller.state.held:
-        return QueuedJob(pending, "", math.inf, math.inf)
     return QueuedJob(
         pending,
         _partition(controller, job),
         _place(controller, pending),
         max(job.submit_seconds, controller.now),
+        pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
+        math.inf if dues is None else dues.get(job.job_id, math.inf),
     )
 
 

@@ -36,6 +36,7 @@ class CycleWatch:
         self._budget_seconds = budget_seconds
         self._exhausted = exhausted
         self._beyond = 0
+        self._worked_seconds = 0.0
 
     def take(self, record: Record, jobs: JobsFold) -> None:
         """A record has been made, and the fold has taken it."""
@@ -45,7 +46,13 @@ class CycleWatch:
         """A step has been decided and written down."""
         self._metrics.cycle_seconds.observe(deciding_seconds)
         self._metrics.commit_seconds.observe(writing_seconds)
+        self._worked_seconds += deciding_seconds + writing_seconds
         self._beyond = self._beyond + 1 if deciding_seconds > self._budget_seconds else 0
         if self._beyond >= TOO_OFTEN:
             self._beyond = 0
             self._exhausted(deciding_seconds)
+
+    def worked_seconds(self) -> float:
+        """How long steps have taken since this was asked."""
+        worked, self._worked_seconds = self._worked_seconds, 0.0
+        return worked

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
@@ -57,6 +58,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     yield _clock()
     yield _room(folder.path)
     yield _kernel()
+    yield _cgroups()
 
 
 def _policy(configuration: ServiceConfiguration) -> Found:
@@ -128,3 +130,12 @@ def _kernel() -> Found:
     if not hasattr(os, "pidfd_open"):
         return Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
     return Found("kernel", os.uname().release)
+
+
+def _cgroups() -> Found:
+    """What the cgroups of jobs can do here; a machine that permits none is no fault."""
+    cgroups = permitted_cgroups()
+    if cgroups is None:
+        return Found("cgroups", "none are permitted: jobs are process groups")
+    limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"
+    return Found("cgroups", f"one for each job below {cgroups.parent}; {limits}")

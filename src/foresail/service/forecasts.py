@@ -70,13 +70,13 @@ class QueueForecaster:
         self._calibrated_monotonic = -float("inf")
 
     async def latest(
-        self, waiting: Collection[str] = (), patience_seconds: float = 1.0
+        self, waiting: Collection[str], patience_seconds: float = 1.0
     ) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
 
         Under a long queue they are made less often than every ``FRESH_SECONDS``; then the ones of
-        before are given. They are waited for a while if some of these jobs are not among them.
-        None: there are none in time.
+        before are given. They are waited for a while if some of these jobs are not among them,
+        and the last ones were made in so short a time. None: there are none in time.
         """
         age = time.monotonic() - self._made_monotonic
         latest = self._latest
@@ -85,7 +85,8 @@ class QueueForecaster:
         if self._making is None and age > max(least, 5.0 * self._cost_seconds):
             self._making = asyncio.create_task(self._make())
             self._making.add_done_callback(self._made)
-        if self._making is not None and (lacks or age > 10.0 * FRESH_SECONDS):
+        hopeless = latest is not None and self._cost_seconds > patience_seconds
+        if self._making is not None and (lacks or age > 10.0 * FRESH_SECONDS) and not hopeless:
             await asyncio.wait({self._making}, timeout=patience_seconds)
         return self._latest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -12,6 +13,7 @@ from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
+from foresail.model.errors import ForesailError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason
@@ -26,7 +28,7 @@ FRESH_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
-_REASONS_PATIENCE_SECONDS: Final = 0.1
+_REASONS_PATIENCE_SECONDS: Final = 0.02
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 
@@ -93,6 +95,13 @@ def picture_of(controller: Controller) -> Picture:
 Answer = TypeVar("Answer")
 
 
+class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
+    """The daemon has not come by for some seconds: a pass takes long, or there is no daemon now."""
+
+    def __init__(self) -> None:
+        super().__init__("the service is busy with a pass")
+
+
 class Gallery:
     """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
 
@@ -108,7 +117,8 @@ class Gallery:
     refresh_seconds
         The daemon comes by at least so often.
     passed
-        Is called whenever it has come by.
+        Is called whenever it has come by, and says how long it may rest then (seconds); it goes on
+        answering meanwhile.
     """
 
     def __init__(
@@ -116,7 +126,7 @@ class Gallery:
         wake: Callable[[], None],
         note: Callable[[str], None],
         refresh_seconds: float,
-        passed: Callable[[Controller], None],
+        passed: Callable[[Controller], float],
     ) -> None:
         self.refresh_seconds = refresh_seconds
         self.seen_monotonic: float | None = None
@@ -129,19 +139,23 @@ class Gallery:
         self._taken_monotonic = -float("inf")
         self._next: Future[Picture] | None = None
         self._questions: deque[Callable[[Controller, JobsFold], None]] = deque()
+        self._is_asked = threading.Event()
 
     async def ask(self, question: Callable[[Controller, JobsFold], Answer]) -> Answer:
         """Have a short question answered in the daemon's thread, when it next comes by.
 
         Raises
         ------
-        TimeoutError
+        DaemonBusy
             If it does not come by for some seconds.
         """
         answer: Future[Answer] = Future()
         self._questions.append(lambda *seen: _answer(answer, question, *seen))
-        self._wake()
-        return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
+        self._call()
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise DaemonBusy from error
 
     async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
         """Why some jobs wait, of those that do; none are told while the daemon is too busy."""
@@ -153,30 +167,41 @@ class Gallery:
         except TimeoutError:
             return {}
 
-    async def look(self) -> Picture | None:
+    async def look(self, fresh_seconds: float = FRESH_SECONDS) -> Picture | None:
         """The latest picture; None if there is none in time.
 
         One that is older than it may be is taken anew, if that can be done soon.
         """
         latest = self._latest
         age = time.monotonic() - self._taken_monotonic
-        if latest is not None and (not self._is_stale or age < FRESH_SECONDS):
+        if latest is not None and (not self._is_stale or age < fresh_seconds):
             return latest
         coming = self._next
         if coming is None:
             coming = self._next = Future()
-        self._wake()
+        self._call()
         patience = _FIRST_PATIENCE_SECONDS if latest is None else _PATIENCE_SECONDS
         await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
         return self._latest
 
     def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
-        """Answer questions, and take a picture if someone waits for it."""
+        """Answer questions, and take a picture if someone waits for it; then rest if one may."""
         self.seen_monotonic = time.monotonic()
+        self._is_stale = True
+        self._answer_all(controller, jobs)
+        until = time.monotonic() + self._passed(controller)
+        while (left := until - time.monotonic()) > 0.0 and self._is_asked.wait(left):
+            self._answer_all(controller, jobs)
+
+    def _call(self) -> None:
+        """Have the daemon come by, or answer at once if it rests."""
+        self._is_asked.set()
+        self._wake()
+
+    def _answer_all(self, controller: Controller, jobs: JobsFold) -> None:
+        self._is_asked.clear()
         while self._questions:
             self._questions.popleft()(controller, jobs)
-        self._passed(controller)
-        self._is_stale = True
         coming = self._next
         if coming is None:
             return

@@ -53,8 +53,14 @@ _SHUTDOWN_SECONDS: Final = 5
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
 
-_TIDY_SECONDS: Final = 5.0
-"""Looking for garbage among all jobs there ever were would stop everybody: what is there stays."""
+_TIDY_SECONDS: Final = 0.5
+_TIDY_ALL_SECONDS: Final = 600.0
+"""Looking for garbage among all jobs that are known stops everybody for a moment: that is done
+seldom, and among what is new often."""
+
+_LONGEST_REST_SECONDS: Final = 0.02
+"""After a step the daemon leaves interpreter and disk to others for as long as that took, or so
+long: what arrives meanwhile shares the next one."""
 
 _AT_ONCE: Final = 1_000
 """Jobs that ended long ago are forgotten at least so many at a time."""
@@ -87,7 +93,7 @@ class RunningService:
         self._folder = StateFolder(configuration.state.absolute())
         self._next: ServiceConfiguration | None = None
         self._remarks: tuple[str, ...] = ()
-        self._last_pass = self._last_tidy = time.monotonic()
+        self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
         self._gone = threading.Event()
@@ -192,7 +198,9 @@ class RunningService:
             self._inbox.begin_again()
 
     def _daemon(self) -> Daemon:
-        cycles = CycleWatch(self._metrics, self._configuration.decision_seconds, self._too_slow)
+        self._cycles = CycleWatch(
+            self._metrics, self._configuration.decision_seconds, self._too_slow
+        )
         return daemon_of(
             self._configuration,
             self._folder,
@@ -200,7 +208,7 @@ class RunningService:
             self._inbox,
             self._gallery,
             self._feed,
-            cycles,
+            self._cycles,
         )
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
@@ -250,19 +258,23 @@ class RunningService:
             self._remarks = (f"the configuration was refused: {error}",)
             _LOG.error("%s; all stays as it was", self._remarks[0])
 
-    def _passed(self, controller: Controller) -> None:
-        """Let there be a pass at least every so many seconds, while jobs wait."""
+    def _passed(self, controller: Controller) -> float:
+        """Tidy up, let there be a pass now and then while jobs wait; how long one may rest."""
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)
-            gc.collect()  # of what is new alone: all else is frozen
+            if now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS:
+                self._last_tidy_of_all = now
+                gc.unfreeze()
+            gc.collect()
             gc.freeze()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:
                 self._inbox.ask_for_pass()
+        return min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds())
 
     def _condition(self) -> Condition:
         if self._problem is not None:

@@ -13,8 +13,8 @@ from foresail.kernels.compile import part, unlocked_kernel
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_FREE, _BLOCKED, _SHADOW, _EXTRA = range(4)
-_PARTITION_COLUMNS = 4
+_FREE, _BLOCKED, _SHADOW, _EXTRA, _DUE_BLOCKED, _DUE_SHADOW, _DUE_EXTRA = range(7)
+_PARTITION_COLUMNS = 7
 
 
 class Futures(NamedTuple):
@@ -26,7 +26,10 @@ class Futures(NamedTuple):
     i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
     ``before[first_before[i] : first_before[i + 1]]``; those that run already are counted behind
     the jobs. These hold ``running_widths`` of ``running_home`` until ``running_ends[f]``, and
-    are planned to end at ``running_planned``.
+    are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
+    not, those that are due first ahead; ``by_due`` are the jobs with such a time, in its order.
+    Behind a job that does not fit and is not due, others are tried with ``likely[f, i]``, and
+    start if either that or the plan lets them.
     """
 
     now: float
@@ -35,6 +38,7 @@ class Futures(NamedTuple):
     home: Floats
     widths: Floats
     planned: Floats
+    likely: Floats
     ready: Floats
     runtimes: Floats
     order: Integers
@@ -44,6 +48,8 @@ class Futures(NamedTuple):
     running_widths: Floats
     running_planned: Floats
     running_ends: Floats
+    due: Floats
+    by_due: Integers
 
 
 class Scratch(NamedTuple):
@@ -51,6 +57,7 @@ class Scratch(NamedTuple):
 
     ends: Floats
     line: Integers
+    reordered: Integers
     heap_times: Floats
     heap_jobs: Integers
     planned_ends: Floats
@@ -62,10 +69,11 @@ class Scratch(NamedTuple):
 
 def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((4, jobs + running)), np.empty((4, jobs + running), np.int64)
+    times, numbers = np.empty((4, jobs + running)), np.empty((5, jobs + running), np.int64)
     return Scratch(
         times[0],
         numbers[0],
+        numbers[4],
         times[1],
         numbers[1],
         times[2],
@@ -151,6 +159,38 @@ def _shadow(
     return math.inf, 0.0
 
 
+@part
+def _let_ahead(
+    futures: Futures,
+    scratch: Scratch,
+    waiting: int,
+    first: int,
+    known: int,
+    starts: Floats,
+    now: float,
+) -> tuple[int, int]:
+    """Put jobs that have come to be due behind the ``first`` that were, before all others.
+
+    ``known`` of ``by_due`` have been looked at; returns how many are due, and looked at, now.
+    """
+    line, reordered = scratch.line, scratch.reordered
+    count = first
+    while known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
+        job = futures.by_due[known]
+        known += 1
+        if starts[job] == math.inf:
+            reordered[count] = job
+            count += 1
+    due = count
+    for place in range(first, waiting):
+        if futures.due[line[place]] > now:
+            reordered[count] = line[place]
+            count += 1
+    for place in range(first, waiting):
+        line[place] = reordered[place]
+    return due, known
+
+
 @unlocked_kernel
 def fill_starts(
     futures: Futures, first: int, last: int, wanted: int, scratch: Scratch, starts: Floats
@@ -175,9 +215,12 @@ def fill_starts(
     heap_time, heap_job = scratch.heap_times, scratch.heap_jobs
     free, blocked = scratch.by_partition[_FREE], scratch.by_partition[_BLOCKED]
     shadow, extra = scratch.by_partition[_SHADOW], scratch.by_partition[_EXTRA]
+    due_blocked = scratch.by_partition[_DUE_BLOCKED]
+    due_shadow, due_extra = scratch.by_partition[_DUE_SHADOW], scratch.by_partition[_DUE_EXTRA]
     for future in range(first, last):
         ready, runtimes = futures.ready[future], futures.runtimes[future]
         widths, planned = futures.widths[future], futures.planned[future]
+        likely = futures.likely[future]
         homes = futures.home[future]
         starts[future] = math.inf
         ends[:jobs] = math.inf
@@ -200,17 +243,25 @@ def fill_starts(
                 waiting += 1
                 left += job < wanted
         now = futures.now
+        due = known = 0
         while left:
+            if known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
+                due, known = _let_ahead(futures, scratch, waiting, due, known, starts[future], now)
             soonest = math.inf
             kept = 0
+            was_due = due
             blocked[:] = 0.0
             shadow[:] = math.inf
+            due_blocked[:] = 0.0
+            due_shadow[:] = math.inf
             for place in range(waiting):
                 job = line[place]
                 line[kept] = job
                 kept += 1
                 home = int(homes[job])
-                if blocked[home] and (free[home] <= 0.0 or not futures.backfills):
+                if (blocked[home] or due_blocked[home]) and (
+                    free[home] <= 0.0 or not futures.backfills
+                ):
                     if ready[job] > now:
                         soonest = min(soonest, ready[job])
                     continue
@@ -220,15 +271,28 @@ def fill_starts(
                 if since > now:
                     soonest = min(soonest, since)
                     continue
-                width = widths[job]
-                late = now + planned[job] > shadow[home]
-                if width > free[home] or (blocked[home] and late and width > extra[home]):
-                    if not blocked[home]:
+                width, end = widths[job], now + planned[job]
+                if width > free[home]:
+                    if place < was_due and not due_blocked[home]:
+                        due_blocked[home] = 1.0
+                        due_shadow[home], due_extra[home] = _shadow(
+                            scratch, held, free[home], width, home
+                        )
+                    elif place >= was_due and not blocked[home]:
                         blocked[home] = 1.0
                         shadow[home], extra[home] = _shadow(scratch, held, free[home], width, home)
                     continue
-                if blocked[home] and late:
+                puts_off_due = end > due_shadow[home]
+                if puts_off_due and width > due_extra[home]:
+                    continue
+                puts_off = end > shadow[home] and now + likely[job] > shadow[home]
+                if puts_off and width > extra[home]:
+                    continue
+                if puts_off_due:
+                    due_extra[home] -= width
+                if puts_off:
                     extra[home] -= width
+                due -= place < was_due
                 free[home] -= width
                 starts[future, job] = now
                 ends[job] = now + runtimes[job]

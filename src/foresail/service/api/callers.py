@@ -28,8 +28,8 @@ _REFUSALS_PER_SECOND: Final = 0.2
 _SLOWEST_SECONDS: Final = 2.0
 
 
-def parts_of(request: Request) -> ServiceParts:
-    """The service that is asked."""
+async def parts_of(request: Request) -> ServiceParts:
+    """The service that is asked; no thread is needed to say so."""
     parts: ServiceParts = request.app.state.parts
     return parts
 

@@ -57,7 +57,13 @@ _WISHED_OF: Final = {
     JobWish.HOLD: ("pending", "held"),
     JobWish.RELEASE: ("held",),
 }
-_LIST_PATIENCE_SECONDS: Final = 0.05
+_CLUSTER_SECONDS: Final = 5.0
+"""Whether a job can ever run is told by the nodes that there were not longer ago."""
+
+_PATIENCE_SECONDS: Final = 1.0
+_LIST_PATIENCE_SECONDS: Final = 0.02
+"""How long forecasts are waited for that are just being made, of one job and of a page of them."""
+
 _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -73,7 +79,7 @@ async def submit(
     ] = None,
 ) -> SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
-    picture = await current_picture(parts)
+    picture = await current_picture(parts, _CLUSTER_SECONDS)
 
     def check() -> Any:
         submission = checked_submission(
@@ -149,23 +155,29 @@ async def list_jobs(
         users, tuple(state or ()), tuple(name or ()), before, after, limit, order == "oldest"
     )
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
-    waiting = [row["job_id"] for row in rows if _waits(row)]
-    picture = await parts.gallery.look()
-    forecasts = await parts.forecaster.latest(waiting, _LIST_PATIENCE_SECONDS)
     last = rows[-1]["number"] if len(rows) == limit else None
-    reasons = await parts.gallery.reasons(waiting)
-    told = [_job(row, picture, reasons, forecasts) for row in rows]
-    return JobsAnswer(jobs=told, next=last)
+    return JobsAnswer(jobs=await _told(rows, parts, _LIST_PATIENCE_SECONDS), next=last)
 
 
 @router.get("/jobs/{job_id}")
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    waiting = [job_id] if _waits(row) else []
-    picture, forecasts = await parts.gallery.look(), await parts.forecaster.latest(waiting)
-    reasons = await parts.gallery.reasons(waiting)
-    return _job(row, picture, reasons, forecasts)
+    return (await _told([row], parts, _PATIENCE_SECONDS))[0]
+
+
+async def _told(
+    rows: Sequence[Row], parts: ServiceParts, patience_seconds: float
+) -> list[JobAnswer]:
+    """Jobs as they stand, with why they wait and for how long yet; asked for all at once."""
+    waiting = [row["job_id"] for row in rows if _waits(row)]
+    may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
+    picture, reasons, forecasts = await asyncio.gather(
+        parts.gallery.look(),
+        parts.gallery.reasons(waiting),
+        parts.forecaster.latest(may_start, patience_seconds),
+    )
+    return [_job(row, picture, reasons, forecasts) for row in rows]
 
 
 @router.post("/jobs/cancel", status_code=202)

@@ -8,7 +8,7 @@ from foresail.service.api.callers import Caller
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import MOST_JOBS
 from foresail.service.parts import ServiceParts
-from foresail.service.picture import Picture
+from foresail.service.picture import FRESH_SECONDS, Picture
 from foresail.service.store.protocol import JobsWanted, Row
 
 
@@ -43,15 +43,15 @@ def no_such_job(job_id: str) -> CallRefused:
     return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
 
 
-async def current_picture(parts: ServiceParts) -> Picture:
-    """How the run stands.
+async def current_picture(parts: ServiceParts, fresh_seconds: float = FRESH_SECONDS) -> Picture:
+    """How the run stands, or stood so long ago at most.
 
     Raises
     ------
     CallRefused
         If there is no run yet.
     """
-    picture = await parts.gallery.look()
+    picture = await parts.gallery.look(fresh_seconds)
     if picture is None:
         raise CallRefused(
             HTTPStatus.SERVICE_UNAVAILABLE,

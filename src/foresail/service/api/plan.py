@@ -45,8 +45,8 @@ async def plan(
         begun = {each.job.job_id for each in picture.running}
         soonest = sorted(forecasts.waiting.items(), key=lambda each: each[1].start.median)
         for job_id, found in soonest[: 2 * most]:
-            job = queued[job_id].pending.job
             if math.isfinite(found.start.median) and job_id not in begun:
+                job = queued[job_id].pending.job
                 waiting.append(
                     PlannedJobAnswer(
                         job_id=job_id,

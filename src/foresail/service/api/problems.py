@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
 from foresail.service.acceptance import KeyUsedOtherwise
+from foresail.service.picture import DaemonBusy
 from foresail.service.store.protocol import StoreUnavailable
 
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -95,7 +96,7 @@ def refusal_of(error: ForesailError) -> CallRefused:
         rest = len(error.problems) - 1
         refused.detail += f" (and {rest} more)" if rest else ""
         return refused
-    if isinstance(error, StoreUnavailable):
+    if isinstance(error, StoreUnavailable | DaemonBusy):
         retry = {"Retry-After": "5"}
         return CallRefused(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers=retry)
     if isinstance(error, KeyUsedOtherwise):

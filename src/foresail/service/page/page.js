@@ -236,7 +236,7 @@ function row(job, now, horizon) {
   const link = element("button", { type: "button", class: "link", "data-job": job.job_id }, job.job_id);
   link.addEventListener("click", () => openJob(job.job_id));
   const begin = job.start_seconds ?? job.submit_seconds;
-  const starts = element("td");
+  const starts = element("td", { class: "starts" });
   const start = job.forecast?.start;
   if (start && LIVING.includes(job.state)) {
     starts.append(startRange(start, now, horizon), startWords(start, now));

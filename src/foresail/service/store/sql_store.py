@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,6 +81,7 @@ class SqlStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._held: Connection | None = None
+        self._turn = threading.Lock()  # SQLite has who waits for another look again ever later
         with self._reading() as connection:
             self._last_request: int = connection.scalar(select(func.max(REQUESTS.c.number))) or 0
             self._last_record: int = connection.scalar(select(func.max(RECORDS.c.number))) or 0
@@ -171,7 +173,8 @@ class SqlStore:
                     rows.append(_request_row(numbered[-1], call.client_key))
                     if isinstance(request, Submit):
                         job_number += 1
-                        jobs.append(_job_row(request, job_number, call.user, now))
+                        row = _job_row(request, job_number, call.user, now, rows[-1]["body"])
+                        jobs.append(row)
                 answers.append(Accepted(tuple(numbered)))
                 if call.client_key is not None:
                     keyed[call.user, call.client_key] = tuple(numbered)
@@ -374,7 +377,7 @@ class SqlStore:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """One transaction, durable at its end or undone."""
-        with self._speaking(), self._engine.begin() as connection:
+        with self._turn, self._speaking(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -470,7 +473,7 @@ def _request_of(row: Row) -> NumberedRequest:
     return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
 
 
-def _job_row(request: Submit, number: int, user: str, now: float) -> dict[str, Any]:
+def _job_row(request: Submit, number: int, user: str, now: float, command: str) -> dict[str, Any]:
     job = request.job
     return {
         "job_id": job.job_id,
@@ -482,5 +485,5 @@ def _job_row(request: Submit, number: int, user: str, now: float) -> dict[str, A
         "deadline_seconds": None if job.deadline_seconds is None else now + job.deadline_seconds,
         "submit_seconds": now,
         "attempt": 0,
-        "command": job.to_json(),
+        "command": command,
     }

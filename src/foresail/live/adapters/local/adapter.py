@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import os
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
 from foresail.live.adapters.local.cpu_slots import CpuSlots, machine_cpus
+from foresail.live.adapters.local.job_cgroups import JobCgroups, use_of_cgroup
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
-from foresail.live.adapters.local.process_use import SessionUse, use_by_session
+from foresail.live.adapters.local.process_use import ProcessesUse, use_by_session
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities
@@ -49,13 +50,28 @@ class _Watched:
         What it had used at the last look.
     looks
         What was measured of it.
+    is_adopted
+        Whether an earlier adapter began it, which has kept what it measured.
     """
 
     attempt: Attempt
     start_seconds: float
     is_stopping: bool = False
-    used: SessionUse | None = None
+    used: ProcessesUse | None = None
     looks: list[UseSample] = field(default_factory=list)
+    is_adopted: bool = False
+
+    def look(self, use: ProcessesUse, now: float) -> UseSample | None:
+        """Note what it has used by now; a sample of that if none overlaps with it."""
+        begin = self.looks[-1].end_seconds if self.looks else self.start_seconds
+        if now <= begin:
+            return None
+        spent = use.cpu_seconds - (0.0 if self.used is None else self.used.cpu_seconds)
+        cpus = max(0.0, spent) / (now - begin)
+        ids = self.attempt.job_id, self.attempt.number
+        self.looks.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
+        self.used = use
+        return None if self.is_adopted and len(self.looks) == 1 else self.looks[-1]
 
 
 class LocalAdapter:
@@ -69,6 +85,8 @@ class LocalAdapter:
         Time between the gentle and the firm signal to a job that has to end.
     sample_seconds
         Time between two looks at what jobs use.
+    cgroups
+        Where each attempt gets a cgroup of its own; None where none does.
     run
         The run's commands, and where its files are.
     """
@@ -76,12 +94,18 @@ class LocalAdapter:
     capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True)
 
     def __init__(
-        self, cluster: Cluster, grace_seconds: float, sample_seconds: float, run: RunContext
+        self,
+        cluster: Cluster,
+        grace_seconds: float,
+        sample_seconds: float,
+        cgroups: JobCgroups | None,
+        run: RunContext,
     ) -> None:
         self.cluster = cluster
         self._grace_seconds = grace_seconds
         self._sample_seconds = sample_seconds
         self._looked_seconds = 0.0
+        self._cgroups = cgroups
         self._run = run
         self._spawner = ProcessSpawner()
         self._slots = CpuSlots(int(cluster.total.cpus), machine_cpus())
@@ -163,24 +187,13 @@ class LocalAdapter:
 
     def _look(self, now: float) -> None:
         """Measure what attempts use, and end those that hold more memory than they may."""
-        since, self._looked_seconds = self._looked_seconds, now
-        by_session: dict[int, _Watched] = {}
-        for each in self._watched.values():
-            claim = each.attempt.claim()
-            if claim is not None:
-                by_session[claim.command.pid] = each
+        self._looked_seconds = now
         samples = []
-        for session, use in use_by_session(by_session).items():
-            watched = by_session[session]
-            attempt, before = watched.attempt, watched.used
-            watched.used = use
-            begin = max(since, watched.start_seconds)
-            if now > begin:
-                spent = use.cpu_seconds - (0.0 if before is None else before.cpu_seconds)
-                cpus = max(0.0, spent) / (now - begin)
-                ids = attempt.job_id, attempt.number
-                watched.looks.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
-                samples.append(watched.looks[-1])
+        for watched, use in self._used():
+            attempt = watched.attempt
+            sample = watched.look(use, now)
+            if sample is not None:
+                samples.append(sample)
             limit = self._run.commands[attempt.job_id].memory_bytes
             if limit is not None and use.memory_bytes > limit and not attempt.is_over_memory():
                 held = f"{use.memory_bytes / 2**20:,.0f} MiB"
@@ -188,6 +201,21 @@ class LocalAdapter:
                 attempt.end_for_memory()
         if samples:
             self._run.keep_samples(samples)
+
+    def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
+        """What attempts have used by now, of those that have a process."""
+        by_session: dict[int, _Watched] = {}
+        for each in self._watched.values():
+            claim = each.attempt.claim()
+            if claim is None:
+                continue
+            use = None if claim.cgroup is None else use_of_cgroup(claim.cgroup)
+            if use is None:
+                by_session[claim.command.pid] = each
+            else:
+                yield each, use
+        for session, use in use_by_session(by_session).items():
+            yield by_session[session], use
 
     def _taken(self) -> list[Ended]:
         ended, self._unreported = self._unreported, []
@@ -206,6 +234,7 @@ class LocalAdapter:
         """Wait for an attempt that another adapter began, or report how it ended."""
         job_id = watched.attempt.job_id
         claim = watched.attempt.claim()
+        watched.is_adopted = True
         if claim is not None:
             watched.start_seconds = claim.start_seconds
             self._slots.hold(job_id, claim.cpus)
@@ -226,13 +255,18 @@ class LocalAdapter:
         attempt = watched.attempt
         job = self._run.commands[attempt.job_id]
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
+        cpus = self._slots.take(job.job_id, job.cpus)
+        cgroup = None
+        if self._cgroups is not None:
+            cgroup = self._cgroups.of_attempt(job, attempt.number, self._run.attempts, cpus)
         try:
             pidfd = attempt.spawn(
                 self._spawner,
                 job.arguments,
                 limit_seconds=requested,
                 grace_seconds=self._grace_seconds,
-                cpus=self._slots.take(job.job_id, job.cpus),
+                cpus=cpus,
+                cgroup=cgroup,
                 directory=job.directory,
                 environment=_environment(job, attempt.number),
                 logs=self._run.logs,
@@ -256,6 +290,9 @@ class LocalAdapter:
         if status is None:
             watched.attempt.clear_remains()
             status = AttemptStatus(None, watched.start_seconds, now, EndedBecause.LOST)
+        if status.cpu_seconds is not None and watched.used is not None:
+            memory_bytes = watched.used.memory_bytes
+            watched.look(ProcessesUse(status.cpu_seconds, memory_bytes), status.end_seconds)
         tasks = self._run.commands[watched.attempt.job_id].tasks
         self._report(watched.attempt, status, now, measured(watched.looks, tasks))
 

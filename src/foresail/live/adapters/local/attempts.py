@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from foresail.live.adapters.local import job_shim
+from foresail.live.adapters.local.job_cgroups import JobCgroup
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.model.outcome import EndedBecause
+
+_BECAUSE: Final[Mapping[str, EndedBecause]] = {
+    "limit": EndedBecause.LIMIT,
+    "memory": EndedBecause.LIMIT,
+    "stopped": EndedBecause.PREEMPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +41,27 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AttemptClaim:
-    """What runs an attempt, since when (Unix seconds), bound to which cpus."""
+    """What runs an attempt, since when (Unix seconds), bound to which cpus, in which cgroup."""
 
     shim: ProcessIdentity
     command: ProcessIdentity
     start_seconds: float
     cpus: tuple[int, ...]
+    cgroup: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """How an attempt ended; Unix seconds, exit code negative where a signal ended it."""
+    """How an attempt ended; Unix seconds, exit code negative where a signal ended it.
+
+    ``cpu_seconds`` is what it has used of cpus in all, where that was counted.
+    """
 
     exit_code: int | None
     start_seconds: float
     end_seconds: float
     ended_because: EndedBecause
+    cpu_seconds: float | None = None
 
 
 class Attempt:
@@ -76,12 +90,13 @@ class Attempt:
         text = _text_of(self._prefix, ".claim")
         if text is None or not text.endswith("\n"):
             return None
-        boot, pid, ticks, command_pid, command_ticks, start, cpus = text.split()
+        boot, pid, ticks, command_pid, command_ticks, start, cpus, *cgroup = text.split(maxsplit=7)
         return AttemptClaim(
             ProcessIdentity(int(pid), int(ticks), boot),
             ProcessIdentity(int(command_pid), int(command_ticks), boot),
             float(start),
             () if cpus == "-" else tuple(int(cpu) for cpu in cpus.split(",")),
+            None if not cgroup or cgroup[0] == "-\n" else cgroup[0].removesuffix("\n"),
         )
 
     def status(self) -> AttemptStatus | None:
@@ -89,13 +104,12 @@ class Attempt:
         text = _text_of(self._prefix, ".status")
         if text is None or not text.endswith("\n"):
             return None
-        code, start, end, why = text.split()
-        because = {"limit": EndedBecause.LIMIT, "stopped": EndedBecause.PREEMPTED}.get(
-            why, EndedBecause.COMPLETED if code == "0" else EndedBecause.FAILED
-        )
+        code, start, end, why, *spent = text.split()
+        because = _BECAUSE.get(why, EndedBecause.COMPLETED if code == "0" else EndedBecause.FAILED)
         if because is EndedBecause.PREEMPTED and self.is_over_memory():
             because = EndedBecause.LIMIT
-        return AttemptStatus(int(code), float(start), float(end), because)
+        cpu_seconds = None if not spent or spent == ["-"] else float(spent[0])
+        return AttemptStatus(int(code), float(start), float(end), because, cpu_seconds)
 
     def is_over_memory(self) -> bool:
         """Whether it was told to stop because it held more memory than it may."""
@@ -114,6 +128,7 @@ class Attempt:
         limit_seconds: float,
         grace_seconds: float,
         cpus: Sequence[int],
+        cgroup: JobCgroup | None,
         directory: str,
         environment: Mapping[str, str],
         logs: Path,
@@ -133,6 +148,8 @@ class Attempt:
                     "limit_seconds": limit_seconds,
                     "grace_seconds": grace_seconds,
                     "cpus": list(cpus),
+                    "cgroup": None if cgroup is None else cgroup.path,
+                    "cgroup_limits": {} if cgroup is None else dict(cgroup.limits),
                     "directory": directory,
                     "environment": dict(environment),
                     "output": str(logs / f"{self.job_id}.out"),
@@ -177,11 +194,13 @@ class Attempt:
     def clear_remains(self) -> None:
         """Kill what is left of a command whose shim died without a record."""
         claim = self.claim()
-        if claim is not None and claim.command.is_alive():
-            try:
+        if claim is None:
+            return
+        if claim.command.is_alive():
+            with suppress(ProcessLookupError):
                 os.killpg(claim.command.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
+        if claim.cgroup is not None and claim.shim.boot == job_shim.boot_id():
+            job_shim.remove_cgroup(claim.cgroup)
 
 
 def _text_of(prefix: Path, suffix: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from foresail.live.adapters.local.adapter import LocalAdapter
 from foresail.live.adapters.local.cpu_slots import machine_cpus
+from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.live.adapters.local.trial import LocalTrial
 from foresail.live.cluster_plugin import RunContext
 from foresail.model.adapter import Capabilities
@@ -33,12 +34,15 @@ class LocalParameters:
         Into how many nodes they are divided, evenly; 0: they are not told apart.
     sample_seconds
         Time between two looks at what jobs use.
+    cgroups
+        Whether each job gets a cgroup of its own, where the machine permits that.
     """
 
     cpus: int | None = None
     grace_seconds: float = 10.0
     nodes: int = 0
     sample_seconds: float = 5.0
+    cgroups: bool = True
 
     def __post_init__(self) -> None:
         if self.nodes < 0:
@@ -68,7 +72,8 @@ class LocalCluster:
         """Its adapter for one run."""
         chosen = self._parameters
         cluster = _divided(self._cpus, chosen.nodes)
-        return LocalAdapter(cluster, chosen.grace_seconds, chosen.sample_seconds, run)
+        cgroups = permitted_cgroups() if chosen.cgroups else None
+        return LocalAdapter(cluster, chosen.grace_seconds, chosen.sample_seconds, cgroups, run)
 
     def trial(self, folder: Path) -> LocalTrial:
         """The machine, with commands that sleep."""

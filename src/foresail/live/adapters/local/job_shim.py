@@ -19,6 +19,7 @@ from typing import Any
 _CANNOT_RUN = 127
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PATIENCE_SECONDS = 1.0
+_EMPTYING_SECONDS = 5.0
 _BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
 
 
@@ -119,6 +120,23 @@ def _complain(sentence: str) -> None:
     os.write(2, f"foresail: {sentence}\n".encode())
 
 
+def _signal(child: int, cgroup: str | None, number: int) -> None:
+    """Signal the command's group, and what has left that but not its cgroup; each one once."""
+    for pid in members(cgroup) if cgroup else ():
+        try:
+            if os.getpgid(pid) != child:
+                os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+    _signal_group(child, number)
+
+
+def _kill(child: int, cgroup: str | None) -> None:
+    if cgroup:
+        _put(os.path.join(cgroup, "cgroup.kill"), "1")  # noqa: PTH118
+    _signal_group(child, signal.SIGKILL)
+
+
 def _signal_group(child: int, number: int) -> None:
     try:
         os.killpg(child, number)
@@ -126,7 +144,65 @@ def _signal_group(child: int, number: int) -> None:
         return
 
 
-def _wait(child: int, limit: float, grace: float) -> str:
+def _entered(cgroup: str, limits: dict[str, str], child: int) -> bool:
+    """Make a cgroup with these limits and put the command into it; False if that cannot be done."""
+    try:
+        os.mkdir(cgroup)  # noqa: PTH102
+        for name, value in limits.items():
+            _put(os.path.join(cgroup, name), value)  # noqa: PTH118
+        _put(os.path.join(cgroup, "cgroup.procs"), str(child))  # noqa: PTH118
+    except OSError as error:
+        _complain(f"without a cgroup: {error.filename or cgroup}: {error.strerror}")
+        remove_cgroup(cgroup)
+        return False
+    return True
+
+
+def _put(path: str, value: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, value.encode())
+    finally:
+        os.close(file)
+
+
+def members(cgroup: str) -> list[int]:
+    """Ids of the processes in a cgroup; none where there is no such cgroup."""
+    return [int(line) for line in _lines(cgroup, "cgroup.procs")]
+
+
+def counters(cgroup: str, name: str) -> dict[str, int]:
+    """What a file of counters says, such as ``cpu.stat``; nothing where there is none."""
+    return {key: int(value) for key, value in map(str.split, _lines(cgroup, name))}
+
+
+def _lines(cgroup: str, name: str) -> list[str]:
+    try:
+        with open(os.path.join(cgroup, name)) as file:  # noqa: PTH118, PTH123
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def remove_cgroup(cgroup: str) -> None:
+    """Kill whatever is in a cgroup, and take it away; what cannot be killed stays in it."""
+    until = time.monotonic() + _EMPTYING_SECONDS
+    try:
+        _put(os.path.join(cgroup, "cgroup.kill"), "1")  # noqa: PTH118
+    except OSError:  # it is not there
+        return
+    for folder, _, _ in os.walk(cgroup, topdown=False):  # a job may have made some of its own
+        while True:
+            try:
+                os.rmdir(folder)  # noqa: PTH106
+                break
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > until:
+                    return
+            time.sleep(0.002)  # until the last one has gone
+
+
+def _wait(child: int, cgroup: str | None, limit: float, grace: float) -> str:
     """Wait for the command, stopping it at its limit or on request; returns why it ended."""
     why = "exit"
     term_at: float | None = time.monotonic() + limit
@@ -141,11 +217,11 @@ def _wait(child: int, limit: float, grace: float) -> str:
         if why == "exit" and (asked or due):
             why = "stopped" if asked else "limit"
             term_at, kill_at = None, now + grace
-            _signal_group(child, signal.SIGTERM)
-            _signal_group(child, signal.SIGCONT)
+            _signal(child, cgroup, signal.SIGTERM)
+            _signal(child, cgroup, signal.SIGCONT)
         elif kill_at is not None and now >= kill_at:
             kill_at = None
-            _signal_group(child, signal.SIGKILL)
+            _kill(child, cgroup)
     return why
 
 
@@ -155,7 +231,7 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
     ``prefix.claim`` names the boot, this process and the command's by id and start, and appears,
     whole or not at all, before the command is let loose. ``prefix.status`` holds exit code
     (negative: ended by that signal), start and end (Unix seconds) and why it ended (exit, limit,
-    stopped).
+    stopped, memory), and the cpu seconds of all that it was, where a cgroup has counted them.
     """
     go_read, go_write = os.pipe()
     child = os.fork()
@@ -166,17 +242,27 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
     started = time.time()
     who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (os.getpid(), child))
     cpus = ",".join(map(str, request["cpus"])) or "-"
-    if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus}\n"):
+    cgroup = request["cgroup"]
+    if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus} {cgroup or '-'}\n"):
         os.close(go_write)
         os.waitpid(child, 0)
         return
+    if cgroup and not _entered(cgroup, request["cgroup_limits"], child):
+        cgroup = None
     os.write(go_write, b"!")
     os.close(go_write)
-    why = _wait(child, request["limit_seconds"], request["grace_seconds"])
-    _signal_group(child, signal.SIGKILL)  # what it left behind, before its id can be used again
+    why = _wait(child, cgroup, request["limit_seconds"], request["grace_seconds"])
+    _kill(child, cgroup)  # what it left behind, before its id can be used again
     ended = time.time()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    record(prefix, f"{code} {started!r} {ended!r} {why}\n")
+    spent = "-"
+    if cgroup:
+        spent = str(counters(cgroup, "cpu.stat")["usage_usec"] / 1e6)
+        if code and why == "exit" and counters(cgroup, "memory.events").get("oom_kill"):
+            why = "memory"
+            _complain("it needed more memory than it may have")
+        remove_cgroup(cgroup)
+    record(prefix, f"{code} {started!r} {ended!r} {why} {spent}\n")
 
 
 def _become_shim(request: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""How often jobs start within the range of 80 % that was forecast: ``coverage.py LOG ...``.
+"""How often jobs start within the range of 80 % that was forecast: ``coverage_of_starts.py LOG``.
 
 A log is simulated, event by event. At random submissions of jobs that do not start at once the
 start is forecast from how things stand, without and with jobs to come, as it comes out and as it is

@@ -1,0 +1,144 @@
+"""Cgroups (version 2): what this machine permits, and one for each attempt.
+
+A cgroup holds all processes of an attempt, whatever sessions they make: it is killed as a whole,
+and counts what they use, those that have ended among them. Where the controllers are there, it
+limits memory and cpus as well. Kernel documentation: ``admin-guide/cgroup-v2``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from foresail.live.adapters.local import job_shim
+from foresail.live.adapters.local.process_use import ProcessesUse, memory_of
+from foresail.live.command_job import CommandJob
+
+_CONTROLLERS: Final = ("memory", "cpu", "cpuset")
+_DELEGATED: Final = ("trusted.delegate", "user.delegate")
+"""Attributes by which systemd marks a cgroup that is handed to who runs in it."""
+
+_PERIOD_MICROSECONDS: Final = 100_000
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_OWN: Final = Path("/proc/self/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class JobCgroup:
+    """A cgroup to be: its folder, and what its files are to say before a process is in it."""
+
+    path: str
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCgroups:
+    """Where cgroups of attempts may be made.
+
+    Parameters
+    ----------
+    parent
+        The cgroup below which they are.
+    controllers
+        Those of ``memory``, ``cpu`` and ``cpuset`` that limit them.
+    """
+
+    parent: Path
+    controllers: frozenset[str] = frozenset()
+
+    def of_attempt(
+        self, job: CommandJob, attempt: int, attempts: Path, cpus: Sequence[int]
+    ) -> JobCgroup:
+        """The cgroup of one attempt, like no other's of this machine.
+
+        Parameters
+        ----------
+        job, attempt
+            Which one.
+        attempts
+            The folder of what is known of the run's attempts.
+        cpus
+            Those that it is bound to; none where it is not.
+        """
+        run = hashlib.sha256(os.fsencode(attempts.absolute())).hexdigest()[:12]
+        limits: dict[str, str] = {}
+        if "memory" in self.controllers and job.memory_bytes is not None:
+            limits["memory.max"] = str(int(job.memory_bytes))
+            limits["memory.oom.group"] = "1"
+        if "cpu" in self.controllers:
+            limits["cpu.max"] = f"{job.cpus * _PERIOD_MICROSECONDS} {_PERIOD_MICROSECONDS}"
+        if "cpuset" in self.controllers and cpus:
+            limits["cpuset.cpus"] = ",".join(map(str, cpus))
+        return JobCgroup(str(self.parent / f"foresail-{run}-{job.job_id}.{attempt}"), limits)
+
+
+def permitted_cgroups() -> JobCgroups | None:
+    """Where this process may make cgroups; None where it may not, or the kernel is too old.
+
+    They are made in the nearest cgroup above this process that was delegated to it, or in its own.
+    Controllers are enabled there if that is possible: in a cgroup that holds processes it is not.
+    """
+    parent = _delegated()
+    if parent is None or not os.access(parent / "cgroup.procs", os.W_OK):
+        return None
+    probe = parent / f"foresail-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+    except OSError:
+        return None
+    try:
+        if not (probe / "cgroup.kill").exists():  # Linux 5.14
+            return None
+    finally:
+        probe.rmdir()
+    return JobCgroups(parent, frozenset(filter(lambda each: _enabled(parent, each), _CONTROLLERS)))
+
+
+def _delegated() -> Path | None:
+    mounts = [line.split() for line in _MOUNTS.read_text().splitlines() if " - cgroup2 " in line]
+    own = [line for line in _OWN.read_text().splitlines() if line.startswith("0::/")]
+    if not mounts or not own:
+        return None
+    root = Path(mounts[0][4])
+    cgroup = root / own[0].removeprefix("0::/")
+    for each in (cgroup, *cgroup.parents):
+        if each == root:
+            break
+        for attribute in _DELEGATED:
+            with suppress(OSError):
+                if os.getxattr(each, attribute) == b"1":
+                    return each
+    return cgroup
+
+
+def _enabled(parent: Path, controller: str) -> bool:
+    """Whether cgroups below this one have a controller, which is enabled if it can be."""
+    switch = parent / "cgroup.subtree_control"
+    if controller not in (parent / "cgroup.controllers").read_text().split():
+        return False
+    with suppress(OSError):
+        switch.write_text(f"+{controller}")
+    return controller in switch.read_text().split()
+
+
+def use_of_cgroup(cgroup: str) -> ProcessesUse | None:
+    """What the processes of a cgroup have used by now; None where there is no such cgroup.
+
+    Memory is that of the controller without what the kernel would give up first (the working set),
+    or, without a controller, what the processes hold, where what they share counts for each.
+    """
+    spent = job_shim.counters(cgroup, "cpu.stat").get("usage_usec")
+    if spent is None:
+        return None
+    try:
+        held = float(Path(cgroup, "memory.current").read_text())
+    except OSError:
+        memory = sum(memory_of(pid) for pid in job_shim.members(cgroup))
+    else:
+        memory = held - job_shim.counters(cgroup, "memory.stat").get("inactive_file", 0)
+    return ProcessesUse(spent / 1e6, memory)
