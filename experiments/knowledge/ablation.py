@@ -232,14 +232,19 @@ def worth_of_a_tenth(told: Sequence[Row], read_of: Callable[[Row], float]) -> fl
     return 0.1 * float(np.polyfit(list(map(read_of, known)), [row.slowdown for row in known], 1)[0])
 
 
-def main() -> None:
-    """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def asked_logs(words: str | None) -> dict[str, Workload]:
+    """The logs that the command line asks for, by name; the first of the words is its help."""
+    parser = argparse.ArgumentParser(description=(words or "").partition("\n")[0])
     parser.add_argument("traces", type=Path, help="the folder with the filtered logs")
     parser.add_argument("--log", action="append", choices=LOGS, help="may be repeated")
     asked = parser.parse_args()
-    logs = asked.log or LOGS
-    tables = [list(rows(read(asked.traces / f"{name}.filtered.swf.gz"))) for name in logs]
+    return {name: read(asked.traces / f"{name}.filtered.swf.gz") for name in asked.log or LOGS}
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    logs = asked_logs(__doc__)
+    tables = [list(rows(workload)) for workload in logs.values()]
     print(f"| swapped | for | mean slowdown | {' | '.join(logs)} |")
     print("|---|---|---" + "|---" * len(logs) + "|")
     for same in zip(*tables, strict=True):

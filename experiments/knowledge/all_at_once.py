@@ -12,17 +12,14 @@ medians). Needs the extra ``learn``.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import polars as pl
-from ablation import LOGS, measured, rank_correlation, tell
+from ablation import asked_logs, corrected, measured, rank_correlation, tell
 from estimating import ESTIMATORS, Floats, estimated
 
 from foresail.evaluation.replaying import evaluate
-from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 
 FEWEST_OF_USER = 50
@@ -58,7 +55,12 @@ def cells(workload: Workload) -> Iterator[tuple[str, float, str]]:
     easy, easy_longest = measured(workload, "easy")
     medians = evaluate(workload, "similar").jobs["q50"].to_numpy()
     runtime = workload.runtime_seconds
-    told = {"`similar`, from which the others learn": medians}
+    told = {
+        "`similar`, from which the others learn": medians,
+        "the same times what it was off by so far": corrected(
+            workload, medians, [0] * len(runtime)
+        ),
+    }
     for name in (*told, *ESTIMATORS):
         estimates = told[name] if name in told else estimated(workload, medians, ESTIMATORS[name])
         tell(workload, estimates)
@@ -72,12 +74,8 @@ def cells(workload: Workload) -> Iterator[tuple[str, float, str]]:
 
 def main() -> None:
     """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("traces", type=Path, help="the folder with the filtered logs")
-    parser.add_argument("--log", action="append", choices=LOGS, help="may be repeated")
-    asked = parser.parse_args()
-    logs = asked.log or LOGS
-    tables = [list(cells(read(asked.traces / f"{name}.filtered.swf.gz"))) for name in logs]
+    logs = asked_logs(__doc__)
+    tables = [list(cells(workload)) for workload in logs.values()]
     print(f"| estimate | mean slowdown | {' | '.join(logs)} |")
     print("|---" * (2 + len(logs)) + "|")
     for same in zip(*tables, strict=True):

@@ -11,18 +11,15 @@ and the summed absolute errors over the summed runtimes.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
-from ablation import LOGS
+from ablation import asked_logs
 from numpy.typing import NDArray
 
 from foresail.evaluation.replaying import LEVELS, QUANTILES, evaluate
 from foresail.predictors.combined import CombinedParameters
-from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 
 MEMBERS: Final = CombinedParameters().members
@@ -71,12 +68,8 @@ def numbers(workload: Workload) -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("traces", type=Path, help="the folder with the filtered logs")
-    parser.add_argument("--log", action="append", choices=LOGS, help="may be repeated")
-    asked = parser.parse_args()
-    logs = asked.log or LOGS
-    tables = [dict(numbers(read(asked.traces / f"{name}.filtered.swf.gz"))) for name in logs]
+    logs = asked_logs(__doc__)
+    tables = [dict(numbers(workload)) for workload in logs.values()]
     print(f"| estimate | {' | '.join(logs)} |")
     print("|---" * (1 + len(logs)) + "|")
     for taken in tables[0]:
