@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from estimating import recorded_ends, requested, seen
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
@@ -108,50 +109,20 @@ def off_by(workload: Workload, spread: float) -> NDArray[np.float64]:
     )
 
 
-def requested(workload: Workload) -> NDArray[np.float64]:
-    """Requested seconds, infinite where there are none."""
-    return workload.jobs["requested_seconds"].fill_null(math.inf).to_numpy().astype(np.float64)
-
-
 def looked_at(workload: Workload) -> dict[str, list[Any]]:
     """Classes of jobs by what was known at submission beyond user and request."""
-    jobs = workload.jobs
-    submit = jobs["submit_seconds"].to_numpy()
-    wait = jobs["recorded_wait_seconds"].fill_null(0.0).to_numpy()
-    runtime = workload.runtime_seconds
-    limit = requested(workload)
-    users = jobs["user"].to_list()
+    users = workload.jobs["user"].to_list()
     classes: dict[str, list[Any]] = {name: [] for name in NAMES}
-    ends: list[tuple[float, int]] = []
-    last_submit: dict[str, float] = {}
-    last_end: dict[str, float] = {}
-    burst: dict[str, int] = defaultdict(int)
-    under_way: dict[str, int] = defaultdict(int)
-    crashes: dict[str, int] = defaultdict(int)
-    asked: dict[str, list[float]] = defaultdict(list)
     hour = 3600.0
-    for i, user in enumerate(users):
-        now = float(submit[i])
-        while ends and ends[0][0] <= now:
-            end, j = heapq.heappop(ends)
-            other = users[j]
-            last_end[other] = end
-            under_way[other] -= 1
-            crashes[other] = crashes[other] + 1 if runtime[j] < 0.02 * limit[j] else 0
-        gap = now - last_submit.get(user, -math.inf)
-        think = now - last_end.get(user, -math.inf)
-        burst[user] = burst[user] + 1 if gap < 60.0 else 0
-        asked[user] = [*asked[user][-2:], float(limit[i])]
+    for user, known in zip(users, seen(workload), strict=True):
+        gap, think = known.gap, known.think
         classes["time since the user's last job"].append(_octave(gap))
         classes["think time since the user's last end"].append(_octave(think))
         classes["session (a gap of an hour ends it)"].append(gap > hour and think > hour)
-        classes["last runs ended early"].append(min(crashes[user], 3))
-        classes["place in a burst"].append(_octave(burst[user] + 1.0))
-        classes["jobs under way"].append(_octave(under_way[user] + 1.0))
-        classes["the last three requests at once"].append((user, *asked[user]))
-        last_submit[user] = now
-        under_way[user] += 1
-        heapq.heappush(ends, (now + float(wait[i]) + float(runtime[i]), i))
+        classes["last runs ended early"].append(min(known.crashes, 3))
+        classes["place in a burst"].append(_octave(known.burst + 1.0))
+        classes["jobs under way"].append(_octave(known.under_way + 1.0))
+        classes["the last three requests at once"].append((user, *known.asked))
     return classes
 
 
@@ -174,9 +145,8 @@ def corrected(
     workload: Workload, medians: NDArray[np.float64], classes: list[Any]
 ) -> NDArray[np.float64]:
     """The medians times what was learned of each class by the time of submission."""
-    jobs = workload.jobs
-    submit = jobs["submit_seconds"].to_numpy()
-    wait = jobs["recorded_wait_seconds"].fill_null(0.0).to_numpy()
+    submit = workload.jobs["submit_seconds"].to_numpy()
+    end = recorded_ends(workload)
     runtime = workload.runtime_seconds
     total: dict[Any, float] = defaultdict(float)
     count: dict[Any, int] = defaultdict(int)
@@ -190,7 +160,7 @@ def corrected(
             count[classes[j]] += 1
         shift = total[classes[i]] / (count[classes[i]] + STRENGTH)
         out[i] = min(max(medians[i], 1.0) * math.exp(shift), limit[i])
-        heapq.heappush(ends, (float(submit[i] + wait[i] + runtime[i]), i))
+        heapq.heappush(ends, (float(end[i]), i))
     return out
 
 
@@ -262,14 +232,19 @@ def worth_of_a_tenth(told: Sequence[Row], read_of: Callable[[Row], float]) -> fl
     return 0.1 * float(np.polyfit(list(map(read_of, known)), [row.slowdown for row in known], 1)[0])
 
 
-def main() -> None:
-    """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def asked_logs(words: str | None) -> dict[str, Workload]:
+    """The logs that the command line asks for, by name; the first of the words is its help."""
+    parser = argparse.ArgumentParser(description=(words or "").partition("\n")[0])
     parser.add_argument("traces", type=Path, help="the folder with the filtered logs")
     parser.add_argument("--log", action="append", choices=LOGS, help="may be repeated")
     asked = parser.parse_args()
-    logs = asked.log or LOGS
-    tables = [list(rows(read(asked.traces / f"{name}.filtered.swf.gz"))) for name in logs]
+    return {name: read(asked.traces / f"{name}.filtered.swf.gz") for name in asked.log or LOGS}
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    logs = asked_logs(__doc__)
+    tables = [list(rows(workload)) for workload in logs.values()]
     print(f"| swapped | for | mean slowdown | {' | '.join(logs)} |")
     print("|---|---|---" + "|---" * len(logs) + "|")
     for same in zip(*tables, strict=True):
