@@ -80,6 +80,17 @@ def test_simulate_as_json(foresail, log):
     assert record["utilization"] == pytest.approx(2 * (100 + 50 + 120 + 50 + 30 + 20) / 4 / 210)
 
 
+def test_wide_jobs_stay_where_tasks_start_apart(foresail, tmp_path):
+    """Ten tasks on four processors run as slots become free, unless a policy needs them at once."""
+    wide = write_log(tmp_path / "wide.swf", [*GOLDEN, (5, 10, 7, 9)])
+    status, out, _ = foresail("simulate", wide, "--policy", "task_fifo", "--format", "json")
+    assert (status, json.loads(out)[0]["jobs"]) == (0, 7)
+    both = ("--with", "easy", "--with", "task_fifo", "--format", "json")
+    status, out, err = foresail("compare", wide, *both)
+    assert (status, {each["jobs"] for each in json.loads(out)}) == (0, {6})
+    assert "drop_wider_than_machine 1" in err
+
+
 def test_conventions_reach_the_replay(foresail, tmp_path):
     """Two jobs end in one second: a pass after each lets job 4 slip in before job 3."""
     jobs = [(0, 2, 10, 20), (0, 2, 10, 20), (1, 4, 5, 5), (2, 2, 5, 5)]

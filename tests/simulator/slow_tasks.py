@@ -33,7 +33,8 @@ class SlowRules:
     work_conserving: bool = True
     trials: int = 100
     seed: int = 0
-    wrong_queue_risk: float | None = None  # of a predictor that knows the truth; None: not asked
+    likely_spreads: float | None = None  # None: history is not asked
+    believed: float | None = None  # of every task; None: the truth about their mean
 
 
 @dataclass
@@ -47,6 +48,7 @@ class _Job:
     pilots: set[tuple[int, int]] = field(default_factory=set)
     told: list[float] = field(default_factory=list)
     sampling: bool = False
+    meanwhile: int | None = None
     ratio: int = 0
     estimate: float = math.nan
     done: set[tuple[int, int]] = field(default_factory=set)
@@ -107,7 +109,7 @@ class _Run:
         self.ends = [math.nan] * len(jobs)
         self.asked = 0
         self.outcomes: dict[int, list[float]] = {}
-        self.believed: dict[tuple[bool, int], int] = {}  # claims a spread, queue: jobs that ended
+        self.log_errors: list[float] = []
 
     def step(self) -> None:
         times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
@@ -172,29 +174,38 @@ class _Run:
             for i in range(pilots):
                 other = i + int(drawn(rules.seed, job.number, i) * (len(first) - i))
                 drawn_first[i], drawn_first[other] = drawn_first[other], drawn_first[i]
-            if self.is_proved(job):
+            low, high = 0, rules.queues
+            if rules.likely_spreads is not None:
+                low = self.likely_queue(job, -rules.likely_spreads)
+                high = self.likely_queue(job, rules.likely_spreads)
+                job.meanwhile = high
+            if low == high:
                 job.ratio = 0
-                job.estimate = job.size
-                job.queue = self.queue_of(job.size)
+                job.estimate = self.predicted(job)
+                job.queue = self.queue_of(job.estimate)
             else:
                 job.pilots = set(drawn_first[:pilots])
                 first = drawn_first
-                job.sampling = True
-                job.queue = 1
+                job.sampling = high > 1
+                job.queue = min(high, 1)
         job.waiting = first
         job.opened.add(0)
         self.open_stages(job)
 
-    def belief(self, job: _Job) -> tuple[bool, int]:
-        """Whether the first stage's mean has a logarithm, and the queue of the truth."""
-        return sum(job.stages[0].runtimes) > 0, self.queue_of(job.size)
+    def belief(self, stage: SlowStage) -> float:
+        """What history says of the mean of a stage's tasks."""
+        return fmean(stage.runtimes) if self.rules.believed is None else self.rules.believed
 
-    def is_proved(self, job: _Job) -> bool:
-        """The truth was right about all jobs; five are taken to have been wrong besides."""
-        if self.rules.wrong_queue_risk is None:
-            return False
-        right = self.believed.get(self.belief(job), 0)
-        return 1 - right / (right + 5) <= self.rules.wrong_queue_risk
+    def predicted(self, job: _Job) -> float:
+        return sum(self.belief(stage) * len(stage.runtimes) for stage in job.stages)
+
+    def likely_queue(self, job: _Job, spreads: float) -> int:
+        """The queue if history is off by so many deviations of its errors, five more counted."""
+        count = len(self.log_errors)
+        if count == 0 or self.belief(job.stages[0]) == 0.0:
+            return self.rules.queues - 1 if spreads > 0 else 0
+        variance = sum(error**2 for error in self.log_errors) / count * (1 + 5 / count)
+        return self.queue_of(self.predicted(job) * math.exp(spreads * math.sqrt(variance)))
 
     def open_stages(self, job: _Job) -> None:
         for number, stage in enumerate(job.stages):
@@ -216,17 +227,23 @@ class _Run:
             if len(job.told) == len(job.pilots):
                 each = (fmean if self.rules.statistic == "mean" else median)(job.told)
                 first = len(job.stages[0].runtimes)
-                if self.rules.wrong_queue_risk is None or job.tasks == first:
+                if self.rules.likely_spreads is None or job.tasks == first:
                     job.estimate = each * first * (1 + (job.tasks - first) / first)
                 else:  # the later stages are as far off what is believed as the first one
-                    believed = sum(job.stages[0].runtimes)
+                    believed = self.belief(job.stages[0]) * first
                     ratio = each * first / believed if believed else 1.0
-                    job.estimate = each * first + ratio * (job.size - believed)
+                    others = sum(
+                        self.belief(stage) * len(stage.runtimes) for stage in job.stages[1:]
+                    )
+                    job.estimate = each * first + ratio * others
+                if job.sampling or job.queue != self.queue_of(job.estimate):
+                    job.queue, job.entered = self.queue_of(job.estimate), now
                 job.sampling = False
-                job.queue, job.entered = self.queue_of(job.estimate), now
         if len(job.done) == job.tasks:
             self.ends[job.number] = now
-            self.believed[self.belief(job)] = self.believed.get(self.belief(job), 0) + 1
+            truth, believed = fmean(job.stages[0].runtimes), self.belief(job.stages[0])
+            if truth > 0.0 and believed > 0.0:
+                self.log_errors.append(math.log(truth) - math.log(believed))
             if job.ratio and job.size > 0:
                 last = self.outcomes.setdefault(job.ratio, [])
                 last.append((now - job.submit) / job.size)
@@ -262,5 +279,8 @@ class _Run:
         job.running[task] = now
         self.starts[job.number, *task] = now
         self.charged[job.number, *task] = queue
+        if job.sampling and job.meanwhile is not None and not job.pilots & set(job.waiting):
+            job.sampling = False
+            job.queue, job.entered = job.meanwhile, now
         runtime = job.stages[task[0]].runtimes[task[1]]
         self.active.append((now + runtime, len(self.starts), job, task))

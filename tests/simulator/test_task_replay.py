@@ -20,7 +20,7 @@ from slow_tasks import SlowRules, SlowStage, slow_tasks
 Jobs = list[tuple[float, tuple[SlowStage, ...]]]
 
 
-def workload_of(jobs: Jobs, slots: int) -> Workload:
+def workload_of(jobs: Jobs, slots: int, requested: float | None = None) -> Workload:
     rows = [
         (
             f"job{number}",
@@ -41,6 +41,7 @@ def workload_of(jobs: Jobs, slots: int) -> Workload:
             "submit_seconds": [submit for submit, _ in jobs],
             "runtime_seconds": [sum(max(stage.runtimes) for stage in stages) for _, stages in jobs],
             "tasks": [max(len(stage.runtimes) for stage in stages) for _, stages in jobs],
+            "requested_seconds": [requested] * len(jobs),
         }
     )
     tasks = pl.DataFrame(rows, schema=schema.TASKS, orient="row")
@@ -175,12 +176,32 @@ def test_what_history_knows_better_is_not_sampled() -> None:
 
 
 def test_a_history_that_has_proved_itself_spares_pilots() -> None:
-    """Jobs alike, that history is right about: sampled until as many are known as are doubted."""
-    before = workload_of(one_stage(*((0.0, (10.0,) * 4),) * 9), 40)
-    now = workload_of(one_stage(*((100.0 * number, (10.0,) * 4) for number in range(8))), 4)
+    """Jobs alike, that history is right about: what it was worth before the run counts too."""
+    alike = one_stage(*((100.0 * number, (10.0,) * 4) for number in range(8)))
+    before, now = workload_of(alike, 40), workload_of(alike, 4)
     policy = parse_policy("slearn(source=proved),history(features=[stage])")
     result = replay_task_arrays(now, policy, before)
-    assert result.pilots.tolist() == [1] * 5 + [0] * 3
+    assert result.pilots.tolist() == [0] * 8
+    untaught = replay_task_arrays(now, policy)
+    assert untaught.pilots.tolist()[0] == 1
+    beginner = workload_of(one_stage(*((0.0, (10.0,) * 4),) * 8), 40)
+    assert replay_task_arrays(now, policy, beginner).pilots.tolist() == [1] + [0] * 7
+
+
+def test_others_wait_by_history_while_pilots_run() -> None:
+    """Once pilots have started, a job's other tasks need not wait until these have told.
+
+    Where nothing is proved they wait in the last queue, and have what nothing else wants.
+    """
+    jobs = one_stage((0.0, (100.0,) * 10))
+    policy = "slearn(source={},work_conserving=no,queues=4,pilot_percent=1),history"
+    found = {
+        source: replay_task_arrays(workload_of(jobs, 6), parse_policy(policy.format(source)))
+        for source in ("pilots", "proved")
+    }
+    assert sorted(found["pilots"].start[:10]) == [0.0] + [100.0] * 6 + [200.0] * 3
+    assert sorted(found["proved"].start[:10]) == [0.0] * 6 + [100.0] * 4
+    assert sorted(found["proved"].queue[:10]) == [1] * 5 + [3] * 5
 
 
 def test_a_history_that_errs_does_not_move_what_pilots_tell() -> None:
@@ -222,7 +243,8 @@ RULES = st.builds(
     work_conserving=st.booleans(),
     trials=st.integers(1, 3),
     seed=st.integers(0, 3),
-    wrong_queue_risk=st.sampled_from([None, 0.5, 0.8, 0.9]),
+    likely_spreads=st.sampled_from([None, 0.3, 1.0, 2.0]),
+    believed=st.sampled_from([None, 2.0, 5.0]),
 )
 
 
@@ -256,9 +278,10 @@ def policy_of(rules: SlowRules) -> str:
     if rules.source == "arrival":
         return "task_fifo"
     percent = "none" if rules.pilot_percent is None else rules.pilot_percent
-    risk, source, predictor = rules.wrong_queue_risk, "", ""
-    if risk is not None:
-        source, predictor = f"source=proved,wrong_queue_risk={risk},", ",clairvoyant"
+    spreads, source, predictor = rules.likely_spreads, "", ""
+    if spreads is not None:
+        source = f"source=proved,likely_spreads={spreads},"
+        predictor = ",clairvoyant" if rules.believed is None else ",requested"
     return (
         f"slearn({source}{shared},thin_below={rules.thin_below},pilot_percent={percent},"
         f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"
@@ -289,7 +312,8 @@ def test_same_as_the_slow_simulator(jobs: Jobs, slots: int, rules: SlowRules) ->
     jobs = _in_order_of_level(jobs)
     if rules.source == "arrival":
         rules = dataclasses.replace(rules, queues=1, rule="before")
-    result = replay_task_arrays(workload_of(jobs, slots), parse_policy(policy_of(rules)))
+    workload = workload_of(jobs, slots, rules.believed)
+    result = replay_task_arrays(workload, parse_policy(policy_of(rules)))
     same(result, jobs, slots, rules)
 
 

@@ -30,7 +30,8 @@ FilterNames: TypeAlias = Annotated[
     typer.Option(
         "--filter",
         metavar="NAME(PARAMETER=VALUE,...)",
-        help="Cleaning filters, in order [replayable]; see foresail trace filter.",
+        help="Cleaning filters, in order [replayable, or replayable_by_task where all policies "
+        "start tasks apart]; see foresail trace filter.",
     ),
 ]
 Output: TypeAlias = Annotated[
@@ -50,9 +51,10 @@ def load(
     processors: int | None,
     strict: bool | None,
     filters: Sequence[str] | None,
+    usual: str = "replayable",
 ) -> Workload:
-    """Read a log and make it replayable, or clean it as asked, and say so on standard error."""
-    cleaning = filters or ["replayable"]
+    """Read a log and clean it as asked, else by the ``usual`` filter; standard error says so."""
+    cleaning = filters or [usual]
     return load_cleaned(log, reader, mapping, processors, strict, cleaning)
 
 
@@ -90,11 +92,12 @@ def schedules_of(
     policies: Sequence[str],
     plugins: Sequence[Path] | None,
     folder: Path | None,
-    read: Callable[[], Workload],
+    read: Callable[[str], Workload],
 ) -> tuple[Workload, list[Schedule]]:
     """The log, and a schedule per policy.
 
-    What can be refused is, and a folder made, before the log is read.
+    What can be refused is, and a folder made, before the log is read; ``read`` is told which filter
+    makes a log one that all of the policies can replay.
     """
     from foresail.scenario.running import run_scenario
 
@@ -104,7 +107,7 @@ def schedules_of(
 
         make_folder(folder)
     with _compiling_beside(asked) as beside:
-        workload = read()
+        workload = read(_usual_filter(asked))
         with doing("compiling in two processes, once for all later runs") as entered:
             entered.watch(beside.measure)
             beside.meet()
@@ -114,6 +117,14 @@ def schedules_of(
         with doing(f"{of_how_many}{each.policy.label}", said=in_days) as entered:
             schedules.append(run_scenario(options.of(workload, each), entered.watch))
     return workload, schedules
+
+
+def _usual_filter(scenarios: Sequence[Scenario]) -> str:
+    """Jobs of more tasks than there are processors are no trouble where each starts by itself."""
+    from foresail.schedulers.of_tasks.queueing import QueuesTasks
+
+    by_task = all(isinstance(each.policy.build()[0], QueuesTasks) for each in scenarios)
+    return "replayable_by_task" if by_task else "replayable"
 
 
 @contextmanager

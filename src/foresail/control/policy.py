@@ -104,8 +104,7 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "slearn-oracle": "predicted_queues,clairvoyant",
         "slearn-dag": "slearn(later_stages=history),history_point",
         "slearn-surer": "slearn(source=surer),history",
-        "slearn-joint": "slearn(statistic=log_posterior),history",
-        "slearn-proved": "slearn(source=proved,statistic=log_posterior),history",
+        "slearn-joint": "slearn(source=proved,statistic=log_posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what

@@ -27,7 +27,8 @@ from foresail.model.protocols import NeedsTruth
 from foresail.model.watching import Measure, Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
-from foresail.schedulers.of_tasks.queueing import CompiledTaskScheduler, QueuesTasks
+from foresail.schedulers.kernels.task_jobs import TaskJobs
+from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
 from foresail.traces import schema
@@ -133,8 +134,11 @@ def replay_task_arrays(
     compiled = cast("QueuesTasks", scheduler).compiled_tasks()
     stages = task_stages(workload)
     submit = workload.jobs["submit_seconds"].to_numpy().astype(np.float64)
-    asked = _Asked.of(predictor, workload, stages, history) if compiled.asks_predictor else _NONE
-    tables = _tables(compiled, stages, submit, workload.processors, asked)
+    queues = compiled.without_jobs(submit.size, int(stages.width.max()))
+    asked = _NONE
+    if compiled.asks_predictor:
+        asked = _Asked.of(predictor, workload, stages, history, queues.pilots.proved)
+    tables = _tables(queues, stages, submit, workload.processors, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
         watch(_measure(tables))
@@ -179,9 +183,17 @@ class _Asked:
 
     @classmethod
     def of(
-        cls, predictor: object, workload: Workload, stages: TaskStages, history: Workload | None
+        cls,
+        predictor: object,
+        workload: Workload,
+        stages: TaskStages,
+        history: Workload | None,
+        proved: Floats,
     ) -> _Asked:
-        """The predictor of a policy, which has learned from the history."""
+        """The predictor of a policy, which has learned from the history.
+
+        What the history says of its beliefs is added to ``proved``.
+        """
         if not isinstance(predictor, CompiledPredictor):
             raise InputError(
                 "the predictor has no compiled steps",
@@ -197,7 +209,7 @@ class _Asked:
         steps, state = predictor.compiled(specs, features)
         asked = cls(_addresses(steps), _inputs(specs, state))
         if history is not None:
-            _teach(asked, history, known[1], stages.width.size)
+            _teach(asked, history, known[1], stages.width.size, proved)
         return asked
 
 
@@ -246,8 +258,13 @@ def _stage_specs(both: Workload, known: list[TaskStages]) -> tuple[Floats, tuple
     return np.ascontiguousarray(specs), (*both.feature_names, SLOT_STAGE)
 
 
-def _teach(asked: _Asked, history: Workload, stages: TaskStages, first_slot: int) -> None:
-    """Let the predictor learn the history, every stage as if it had begun with its job."""
+def _teach(
+    asked: _Asked, history: Workload, stages: TaskStages, first_slot: int, proved: Floats
+) -> None:
+    """Let the predictor learn the history, every stage as if it had begun with its job.
+
+    Its beliefs are judged as soon as half of the jobs have taught it: a beginner's say little.
+    """
     order = order_of_events(history, np.ones(len(history), dtype=np.bool_), "on_completion")
     shift = float(asked.inputs.specs[first_slot, SUBMIT] - history.jobs["submit_seconds"][0])
     mean = stages.stage_seconds / stages.width
@@ -256,18 +273,24 @@ def _teach(asked: _Asked, history: Workload, stages: TaskStages, first_slot: int
     counts = np.diff(stages.first_stage)[jobs]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     rows = np.repeat(stages.first_stage[jobs], counts) + within
-    ends = np.repeat(order.kind[told] == END, counts)
+    is_end = order.kind[told] == END
+    ends = np.repeat(is_end, counts)
+    learned = np.cumsum(is_end)
+    experienced = np.zeros(len(history), dtype=np.bool_)
+    experienced[jobs[~is_end]] = 2 * learned[~is_end] >= learned[-1]
     _loop.teach_loop(
         asked.steps,
         asked.inputs,
         rows + first_slot,
         np.repeat(order.time[told], counts) + shift,
         np.where(ends, mean[rows], np.nan),
+        (within == 0) & np.repeat(experienced[jobs], counts),
+        proved,
     )
 
 
 def _tables(
-    compiled: CompiledTaskScheduler,
+    scheduler: TaskJobs,
     stages: TaskStages,
     submit: Floats,
     slots: int,
@@ -282,7 +305,7 @@ def _tables(
     rows[:-1, _loop.WAITS] = stages.waits
     rows[:-1, _loop.LEFT] = width
     return _loop.TaskReplay(
-        scheduler=compiled.without_jobs(submit.size, int(width.max())),
+        scheduler=scheduler,
         slots=np.array([slots]),
         submit=submit,
         first_stage=stages.first_stage,

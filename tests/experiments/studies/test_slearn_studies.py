@@ -9,6 +9,7 @@ from declared import require_claims_about_cases
 from foresail.control.policy import parse_policy
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.studies.slearn_bins import BinTrial
+from foresail.experiments.studies.slearn_distributions import DistributionTrial
 from foresail.experiments.studies.slearn_regimes import RegimeTrial
 from foresail.experiments.studies.slearn_variability import VariabilityTrial
 from foresail.experiments.study import study_part
@@ -22,7 +23,7 @@ TINY = ("slearn(jobs=60)", "slearn(jobs=60,part=history)", 3)
 
 def test_the_published_figures_are_there():
     """Every table and figure that tasks of generated traces can show, and the map of regimes."""
-    others = ["slearn-bins", "slearn-regimes", "slearn-variability"]
+    others = ["slearn-bins", "slearn-distributions", "slearn-regimes", "slearn-variability"]
     assert sorted([*REPLAYED, *others]) == NAMES
 
 
@@ -91,6 +92,19 @@ def test_bins_are_all_of_the_jobs():
     found = [BinTrial(*TINY, name).measure() for name in study.systems]
     assert sum(each["jobs_share"] for each in found) == pytest.approx(1.0)
     assert sum(each["work_share"] for each in found) == pytest.approx(1.0)
+
+
+def test_distributions_rise_and_the_oracle_does_not_err():
+    """Of a tiny run: shares of the jobs below, and no error where the truth is known."""
+
+    def found(policy, share):
+        return DistributionTrial(*TINY, policy, share).measure()
+
+    for name, high in found(slearn.SIGMA, 0.9).items():
+        assert found(slearn.SIGMA, 0.1)[name] < high
+    assert found(slearn.SIGMA, 0.1)["signed_error"] < 0.0
+    assert found(slearn.ORACLE, 0.9)["signed_error"] == pytest.approx(0.0, abs=1e-9)
+    assert found(slearn.SLEARN, 0.05)["resistance"] >= 0.0
 
 
 def test_regimes_differ_in_what_is_known():

@@ -12,30 +12,18 @@ SURE, UNSURE = 0.01**2, 0.7**2
 
 def test_what_has_not_proved_itself_counts_for_nothing():
     """However sure it says it is."""
-    record = proved.nothing_proved(3)
+    record = proved.nothing_proved()
     assert math.isinf(proved.proved_variance(record, 0.0))
-    assert proved.chance_of_queue(record, 0.0, 1) == 0.0
 
 
 def test_the_spread_is_that_of_errors_not_the_one_claimed():
     """Many beliefs that claimed certainty were off by a factor e: their variance is about 1."""
-    record = proved.nothing_proved(3)
+    record = proved.nothing_proved()
     for number in range(500):
         proved.learn_error(record, SURE, 1.0 if number % 2 else -1.0)
     assert proved.proved_variance(record, SURE) == pytest.approx(1.01)
     assert proved.proved_variance(record, SURE / 4.0) == proved.proved_variance(record, SURE)
     assert math.isinf(proved.proved_variance(record, UNSURE))
-
-
-def test_chances_are_apart_by_queue_and_by_claim():
-    """Five right of five are as many as the doubts: an even chance."""
-    record = proved.nothing_proved(3)
-    for _ in range(5):
-        proved.learn_queue(record, SURE, 2, True)
-        proved.learn_queue(record, SURE, 1, False)
-    assert proved.chance_of_queue(record, SURE, 2) == 0.5
-    assert proved.chance_of_queue(record, SURE, 1) == 0.0
-    assert proved.chance_of_queue(record, UNSURE, 2) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_unknown_work_is_in_the_first_queue():
 @kernel
 def _fill(queues, jobs, slots, each):
     for job in range(jobs):
-        task_queues.submit(queues, job, job, np.inf, 0.0)
+        task_queues.submit(queues, job, job, np.inf, task_queues.NOWHERE, 0.0)
         task_queues.make_ready(queues, job, each)
     granted = np.zeros(slots, dtype=np.int64)
     for slot in range(slots):

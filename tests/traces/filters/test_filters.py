@@ -1,5 +1,7 @@
 """Cleaning filters: each on jobs made for it, all on any jobs, the study's on its own logs."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import entries
+from foresail.traces import schema
 from foresail.traces.filtering import Bundle, FilterChoice, apply_filters
 from foresail.traces.filters.drop_flurries import FlurryParameters
 from foresail.traces.filters.keep_between import BetweenParameters
@@ -50,6 +53,15 @@ def test_wider_than_machine():
     log = workload(tasks=[8, 9, 1, None], allocated_cpus=[None, 1.0, 9.0, None])
     result, touched = cleaned(log, "drop_wider_than_machine")
     assert (ids(result), touched) == (["1", "4"], 2)
+
+
+def test_tasks_wider_than_machine():
+    """Many tasks are no trouble if each fits; one that does not drops its job."""
+    log = workload(tasks=[100, 1, 3], cpus_per_task=[1.0, 9.0, 1.0])
+    assert ids(cleaned(log, "drop_tasks_wider_than_machine")[0]) == ["1", "3"]
+    row = {"job_id": "3", "task": 0, "runtime_seconds": 60.0, "cpus": 9.0}
+    tasks = pl.DataFrame([{name: row.get(name) for name in schema.TASKS}], schema=schema.TASKS)
+    assert ids(cleaned(replace(log, tasks=tasks), "drop_tasks_wider_than_machine")[0]) == ["1"]
 
 
 def test_wider_than_machine_needs_its_size():

@@ -384,26 +384,6 @@ def test_parameters_out_of_range_are_refused(record, wrong):
         record(**wrong)
 
 
-def test_width_may_follow_size():
-    """How many jobs have which width stays; names with large jobs have the wider ones."""
-
-    def population(follows):
-        return calibrated(2000, CALIBRATIONS["2strace"], np.random.default_rng(3), follows)
-
-    def likeness(jobs):
-        wide = jobs.width >= 3
-        ranks = [np.argsort(np.argsort(each[wide])) for each in (jobs.width, jobs.size)]
-        return np.corrcoef(*ranks)[0, 1]
-
-    apart, together = population(0.0), population(0.9)
-    assert np.sort(apart.width).tolist() == np.sort(together.width).tolist()
-    thin = apart.width < 3
-    assert apart.width[thin].tolist() == together.width[thin].tolist()
-    assert likeness(apart) < 0.5 < likeness(together) - 0.2
-    with pytest.raises(InputError, match="from 0 to 1"):
-        slearn(width_follows_size=1.5)
-
-
 def test_a_population_may_be_wider():
     """The median of the wide jobs' widths is as asked for, and all else is the same mix."""
     wide = slearn(jobs=1000, median_tasks=60.0)

@@ -46,7 +46,7 @@ FIFO: Final = "task_fifo"
 
 TRACES: Final = {"2strace": "2STrace", "gtrace11": "GTrace11", "gtrace19": "GTrace19"}
 """The published traces by the name of their calibration."""
-_WIDE_BEGINS: Final = 3
+WIDE_BEGINS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class TaskTrial:
             MEDIAN.name: gain.median,
             COMPLETION.name: float(completion(found).mean()),
             WAITING.name: float(np.nanmedian(waits)),
-            **estimates(found.estimate, size, np.diff(first_task) >= _WIDE_BEGINS),
+            **estimates(found.estimate, size, np.diff(first_task) >= WIDE_BEGINS),
         }
 
     def _replay(self, policy: str) -> TasksReplayed:
@@ -205,9 +205,10 @@ def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:
         f"wider jobs take a median of {parameters.median_tasks:g} tasks and none of three or four; "
         "all else is the same.",
         "What table 4 measures over time is the least variation over the features of a job, in a "
-        "window. The generator gives the published values to the jobs of a name, so that the least "
-        "over features is lower (study slearn-variability: 0.58 for 1.00, 0.17 for 0.20, 0.73 for "
-        "1.35): history tells more here than of the published traces.",
+        "window. The generator gives the published values to the jobs of a name. By the measure "
+        "itself that is too low where two similar jobs count (0.58 for 1.00, 0.17 for 0.20, 0.73 "
+        "for 1.35), and about right or too high where ten are needed (1.09, 0.46, 1.36): these "
+        "traces have too few jobs a day to tell (study slearn-variability).",
         "Within a name runtimes are log-normal. A utility of 1 / t ** 2 then makes 3Sigma's "
         "estimates too short for most jobs (published: too long for 60 %).",
         "Every seed is another trace; the history is what the paper's first half is.",

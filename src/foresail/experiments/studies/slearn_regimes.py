@@ -28,7 +28,7 @@ _PERCENT: Final = 3
 _POLICIES: Final = {
     _HISTORY: "predicted_queues,history_point(utility=mean,features=[executable])",
     _SAMPLING: f"slearn(pilot_percent={_PERCENT})",
-    _BOTH: f"slearn(pilot_percent={_PERCENT},statistic=log_posterior),"
+    _BOTH: f"slearn(pilot_percent={_PERCENT},source=proved,statistic=log_posterior),"
     "history(features=[executable])",
 }
 _LOSS: Final = Measure("of_better", "of the better of history and sampling (completion)", "share")

@@ -43,14 +43,14 @@ ASKED: Final = 7
 VARIATION: Final = 8
 VARIATION_JOBS: Final = 9
 CHOOSES: Final = 10
-RISK: Final = 11
+SPREADS: Final = 11
 PILOT_NUMBERS: Final = 12
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
-jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled; how
-likely history may be wrong about a job's queue if the job is not sampled (negative: all are)."""
+jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
+what is likely, in standard deviations of how far off history has been (0: it is not asked)."""
 
 RATIOS: Final = 5
 FILLED: Final = 0

@@ -1,8 +1,8 @@
-"""What beliefs from history turned out to be worth: how far off, and how often in the right queue.
+"""What beliefs from history turned out to be worth: how far off they were.
 
 A predictor says how sure it is; how sure one may be follows from how beliefs that claimed as much
-have really erred. Beliefs are put into classes by the spread that they claim, and, for queues, by
-the queue that they point to. A class that has proved nothing yet counts for nothing.
+have really erred. Beliefs are put into classes by the spread that they claim. A class that has
+proved nothing yet counts for nothing.
 
 The empirical Bayes idea for spec slearn, sections 3.6 and 6.1; the classes are ours.
 """
@@ -23,18 +23,17 @@ _SPREADS: Final = (0.05, 0.2, 0.5, 1.0)
 CLASSES: Final = len(_SPREADS) + 2
 ERRORS: Final = 0
 SQUARES: Final = 1
-FIRST_QUEUE: Final = 2
+RECORD_COLUMNS: Final = 2
 """A row of the record, for beliefs whose logarithm has a standard deviation up to one of those
-above, a larger one, or none: how many there were and their squared errors, in logarithms; from
-there on, for each queue, how many pointed to it, and how many were right."""
+above, a larger one, or none: how many there were and their squared errors, in logarithms."""
 
 _DOUBT: Final = 5.0
 """Beliefs that a class is taken to have had besides, none of which was worth anything."""
 
 
-def nothing_proved(queues: int) -> Floats:
+def nothing_proved() -> Floats:
     """A record before any job has ended."""
-    return np.zeros((CLASSES, FIRST_QUEUE + 2 * queues))
+    return np.zeros((CLASSES, RECORD_COLUMNS))
 
 
 @bare_kernel
@@ -62,25 +61,8 @@ def proved_variance(record: Floats, log_variance: float) -> float:
 
 
 @bare_kernel
-def chance_of_queue(record: Floats, log_variance: float, queue: int) -> float:
-    """How likely a belief that points to a queue is right about it."""
-    row = record[spread_class(log_variance)]
-    at = FIRST_QUEUE + 2 * queue
-    return float(row[at + 1] / (row[at] + _DOUBT))
-
-
-@bare_kernel
 def learn_error(record: Floats, log_variance: float, log_error: float) -> None:
     """Add how far off a belief was, in logarithms."""
     row = record[spread_class(log_variance)]
     row[ERRORS] += 1.0
     row[SQUARES] += log_error * log_error
-
-
-@bare_kernel
-def learn_queue(record: Floats, log_variance: float, queue: int, right: bool) -> None:
-    """Add whether a belief that pointed to a queue was right about it."""
-    row = record[spread_class(log_variance)]
-    at = FIRST_QUEUE + 2 * queue
-    row[at] += 1.0
-    row[at + 1] += right

@@ -23,9 +23,9 @@ from foresail.schedulers.kernels.pilots import (
     CHOOSES,
     PERCENT,
     PILOTS,
-    RISK,
     ROUNDING,
     SEED,
+    SPREADS,
     Pilots,
     Prior,
     draw_pilots,
@@ -38,12 +38,11 @@ from foresail.schedulers.kernels.pilots import (
     total_seconds,
 )
 from foresail.schedulers.kernels.proved_history import (
-    chance_of_queue,
     learn_error,
-    learn_queue,
     proved_variance,
 )
 from foresail.schedulers.kernels.task_queues import (
+    NOWHERE,
     QUEUE_COLUMNS,
     SAMPLING_QUEUE,
     TASK_QUEUES,
@@ -125,6 +124,23 @@ def believe_nothing(row: Floats) -> None:
 
 
 @part
+def log_belief(summary: Floats) -> tuple[float, float]:
+    """Mean and variance of the logarithm of what a predictor believes; nan if it may be 0."""
+    low, middle, high = summary[Q10], summary[Q50], summary[Q90]
+    if not low > 0.0:
+        return math.nan, math.nan
+    spread = math.log(high / low) / _TENTHS_APART
+    return math.log(middle), spread * spread
+
+
+@part
+def judge_belief(proved: Floats, log_mean: float, log_variance: float, seconds: float) -> None:
+    """Note how a belief about the mean of a stage's tasks has turned out: they took ``seconds``."""
+    if seconds > 0.0 and math.isfinite(log_mean):
+        learn_error(proved, log_variance, math.log(seconds) - log_mean)
+
+
+@part
 def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
     """Write what a predictor believes of a job's stages into its row.
 
@@ -140,11 +156,7 @@ def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
     row[PRIOR] = summaries[0, PREDICTED]
     spread = (summaries[0, Q90] - summaries[0, Q10]) / _TENTHS_APART
     row[PRIOR_VARIANCE] = spread * spread
-    low, middle, high = summaries[0, Q10], summaries[0, Q50], summaries[0, Q90]
-    if low > 0.0:
-        log_spread = math.log(high / low) / _TENTHS_APART
-        row[LOG_PRIOR] = math.log(middle)
-        row[LOG_PRIOR_VARIANCE] = log_spread * log_spread
+    row[LOG_PRIOR], row[LOG_PRIOR_VARIANCE] = log_belief(summaries[0])
     others = 0.0
     for stage in range(1, widths.size):
         others += summaries[stage, PREDICTED] * widths[stage]
@@ -172,16 +184,17 @@ def _predicted(row: Floats) -> float:
 
 
 @part
-def _history_does(at: TaskJobs, row: Floats, pilots: int) -> bool:
-    """Whether a job is put into a queue by history, without its pilots."""
-    numbers = at.pilots.numbers
-    if numbers[CHOOSES] != 0.0:
-        return history_is_surer(numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots)
-    if numbers[RISK] < 0.0 or not math.isfinite(_predicted(row)):
-        return False
-    queue = queue_of(at.queues.rules, at.queues.costs.size, _predicted(row))
-    right = chance_of_queue(at.pilots.proved, row[LOG_PRIOR_VARIANCE], queue)
-    return bool(1.0 - right <= numbers[RISK])
+def _likely_queue(at: TaskJobs, row: Floats, spreads: float) -> int:
+    """The queue of a job that has so many proved standard deviations more work than is believed.
+
+    The last (or the first) as long as nothing is proved, or nothing is believed.
+    """
+    queues = at.queues.costs.size
+    predicted = _predicted(row)
+    variance = proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE])
+    if not (predicted > 0.0 and math.isfinite(variance)):
+        return queues - 1 if spreads > 0.0 else 0
+    return int(queue_of(at.queues.rules, queues, predicted * math.exp(spreads * variance**0.5)))
 
 
 @part
@@ -216,16 +229,27 @@ def submit_job(
     row[ESTIMATE] = math.nan
     row[ESTIMATED] = math.nan
     source = way[SOURCE]
-    pilots = 0
+    pilots, meanwhile = 0, NOWHERE
     if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
-        if _history_does(at, row, pilots):
+        numbers = at.pilots.numbers
+        does = False
+        if numbers[CHOOSES] != 0.0:
+            does = history_is_surer(numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots)
+        if numbers[SPREADS] > 0.0:
+            meanwhile = _likely_queue(at, row, numbers[SPREADS])
+            does = _likely_queue(at, row, -numbers[SPREADS]) == meanwhile
+        if does:
             source = PREDICTION
             row[RATIO] = 0.0
     if source == SAMPLING and pilots > 0:
         row[PILOTS_OF_JOB] = pilots
         draw_pilots(first_order, first_order.size, pilots, int(at.pilots.numbers[SEED]), ordinal)
-        submit(queues, job, int(queues.rules[SAMPLING_QUEUE]), float(pilots), now)
+        sampling = int(queues.rules[SAMPLING_QUEUE])
+        if meanwhile == NOWHERE or meanwhile > sampling:
+            submit(queues, job, sampling, float(pilots), meanwhile, now)
+        else:
+            submit(queues, job, meanwhile, math.inf, meanwhile, now)
         return
     queue = 0
     if source == PREDICTION:
@@ -233,7 +257,7 @@ def submit_job(
         row[ESTIMATED] = now
         if tasks >= way[THIN_BELOW]:
             queue = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
-    submit(queues, job, queue, math.inf, now)
+    submit(queues, job, queue, math.inf, NOWHERE, now)
 
 
 @part
@@ -309,23 +333,11 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
 
 
 @part
-def _judge_history(at: TaskJobs, row: Floats) -> None:
-    """Note how what was believed of a job that has ended has turned out."""
-    log_variance, proved = row[LOG_PRIOR_VARIANCE], at.pilots.proved
-    if row[FIRST_SECONDS] > 0.0 and math.isfinite(row[LOG_PRIOR]):
-        mean = row[FIRST_SECONDS] / row[FIRST_TASKS]
-        learn_error(proved, log_variance, math.log(mean) - row[LOG_PRIOR])
-    if math.isfinite(_predicted(row)):
-        rules, queues = at.queues.rules, at.queues.costs.size
-        queue = queue_of(rules, queues, _predicted(row))
-        learn_queue(proved, log_variance, queue, queue == queue_of(rules, queues, row[SECONDS]))
-
-
-@part
 def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
     """All tasks of a job have ended: its ratio of pilots is judged, and what was believed of it."""
     row = at.queues.jobs[job]
-    _judge_history(at, row)
+    mean = row[FIRST_SECONDS] / row[FIRST_TASKS]
+    judge_belief(at.pilots.proved, row[LOG_PRIOR], row[LOG_PRIOR_VARIANCE], mean)
     learn_variation(at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES])
     if row[RATIO] > 0.0 and row[SECONDS] > 0.0:
         learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])

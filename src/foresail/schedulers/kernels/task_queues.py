@@ -54,13 +54,15 @@ STARTS: Final = 9
 SERVED: Final = 10
 CROSSES: Final = 11
 CROSSING_PLACE: Final = 12
-QUEUE_COLUMNS: Final = 13
+MEANWHILE: Final = 13
+QUEUE_COLUMNS: Final = 14
 """A job's row: when it came; what orders it in its queue, which that is, which heap it is in
 (``NOWHERE``, a queue's, or the last one, of sampled jobs with tasks beyond the pilots) and where;
 how many of its tasks may start as far as its stages go, how many have started, and how many may
 before it has been sampled (infinite: all); how many run, the sum of their starts, and the seconds
 of those that have ended; when its service will be too much for its queue, and its place among those
-of whom that is expected (``NOWHERE``: it is not)."""
+of whom that is expected (``NOWHERE``: it is not); in which queue the others wait once the pilots
+have started (``NOWHERE``: in none, until these have told)."""
 
 NOWHERE: Final = -1
 _ROUNDING: Final = 1e-9
@@ -179,8 +181,12 @@ def enter(at: TaskQueues, job: int, queue: int, now: float) -> None:
 
 
 @part
-def submit(at: TaskQueues, job: int, queue: int, opened: float, now: float) -> None:
-    """A job without tasks yet comes into a queue; ``opened`` tasks may start for the time being."""
+def submit(at: TaskQueues, job: int, queue: int, opened: float, meanwhile: int, now: float) -> None:
+    """A job without tasks yet comes into a queue.
+
+    ``opened`` tasks may start for the time being; once they have, the others wait in the queue
+    ``meanwhile``, or in none (``NOWHERE``).
+    """
     row = at.jobs[job]
     for column in range(QUEUE_COLUMNS):
         row[column] = 0.0
@@ -189,6 +195,7 @@ def submit(at: TaskQueues, job: int, queue: int, opened: float, now: float) -> N
     row[CROSSES] = math.inf
     row[CROSSING_PLACE] = NOWHERE
     row[OPEN] = opened
+    row[MEANWHILE] = meanwhile
     enter(at, job, queue, now)
 
 
@@ -201,9 +208,16 @@ def make_ready(at: TaskQueues, job: int, tasks: int) -> None:
 
 @part
 def end_sampling(at: TaskQueues, job: int, estimate: float, now: float) -> None:
-    """All tasks of a job may start, from the queue for its estimated seconds."""
-    at.jobs[job, OPEN] = math.inf
-    enter(at, job, queue_of(at.rules, at.costs.size, estimate), now)
+    """All tasks of a job may start, from the queue for its estimated seconds.
+
+    One that waits there already keeps its place.
+    """
+    row = at.jobs[job]
+    queue = queue_of(at.rules, at.costs.size, estimate)
+    waits_there = row[OPEN] == math.inf and row[QUEUE] == queue
+    row[OPEN] = math.inf
+    if not waits_there:
+        enter(at, job, queue, now)
 
 
 @part
@@ -243,7 +257,11 @@ def launch(at: TaskQueues, job: int, queue: int, now: float) -> int:
     row[RUNNING] += 1.0
     row[STARTS] += now
     at.used[queue] += 1
-    _settle(at, job)
+    if row[LAUNCHED] == row[OPEN] and row[MEANWHILE] != NOWHERE:
+        row[OPEN] = math.inf
+        enter(at, job, int(row[MEANWHILE]), now)
+    else:
+        _settle(at, job)
     if at.rules[BY_SERVICE] != 0.0:
         _expect(at, job, now)
     return place

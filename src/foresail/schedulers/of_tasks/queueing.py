@@ -109,7 +109,7 @@ class CompiledTaskScheduler(NamedTuple):
             pilots.Pilots(
                 self.pilots.copy(),
                 pilots.no_outcomes(self.outcomes_kept),
-                proved_history.nothing_proved(self.costs.size),
+                proved_history.nothing_proved(),
             ),
             self.way.copy(),
             np.zeros(max(widest, RESAMPLES)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -37,12 +38,13 @@ class SLearnParameters(QueueParameters):
     source
         What a job is estimated from: its ``pilots``, or whichever is expected to err less
         (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
-        history if its variance is below that of tasks over the number of pilots), or history
-        where it has proved itself (``proved``).
-    wrong_queue_risk
-        With ``proved``: how often beliefs like the one about a job may have pointed to a wrong
-        queue, for the job not to be sampled; its pilots would delay it for longer than a wrong
-        queue now and then does.
+        history if its variance is below that of tasks over the number of pilots), or history as
+        far as it has proved itself (``proved``): a job that would be in the same queue whatever is
+        likely is not sampled, and tasks of others wait in the queue for the most that is likely as
+        soon as the pilots have started, not only when they have told.
+    likely_spreads
+        With ``proved``: what is within so many standard deviations of what history believes is
+        likely, in logarithms, by how far off beliefs like the one about a job have been.
     pilot_percent
         Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
         given.
@@ -72,7 +74,7 @@ class SLearnParameters(QueueParameters):
     """
 
     source: Literal["pilots", "surer", "proved"] = "pilots"
-    wrong_queue_risk: float = 0.5
+    likely_spreads: float = 1.0
     pilot_percent: float | None = None
     rounding: Literal["floor", "ceil", "round"] = "floor"
     statistic: Literal["mean", "median", "bootstrap", "posterior", "log_posterior"] = "mean"
@@ -91,8 +93,8 @@ class SLearnParameters(QueueParameters):
         require(
             percent is None or 0.0 < percent <= 100.0, "pilot_percent", percent, "above 0, to 100"
         )
-        risk = self.wrong_queue_risk
-        require(0.0 <= risk <= 1.0, "wrong_queue_risk", risk, "from 0 to 1")
+        spreads = self.likely_spreads
+        require(0.0 < spreads < math.inf, "likely_spreads", spreads, "above 0")
         require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
         require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
         require(self.trials >= 1, "trials", self.trials, "1 or more")
@@ -122,7 +124,7 @@ class SLearn(TaskScheduler):
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
         proved = parameters.source == "proved"
-        numbers[pilots.RISK] = parameters.wrong_queue_risk if proved else -1.0
+        numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (
             parameters.statistic in {"posterior", "log_posterior"}
             or parameters.later_stages == "history"

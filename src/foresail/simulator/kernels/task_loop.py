@@ -27,6 +27,8 @@ from foresail.schedulers.kernels.task_jobs import (
     end_job,
     end_task_of_job,
     estimate_job,
+    judge_belief,
+    log_belief,
     open_stage,
     submit_job,
 )
@@ -126,6 +128,7 @@ class TaskReplay(NamedTuple):
 
 _F = types.float64[::1]
 _I = types.int64[::1]
+_BOOLEANS = types.boolean[::1]
 _ROWS = types.int64[:, ::1]
 TASK_REPLAY = types.NamedTuple(
     (
@@ -289,11 +292,17 @@ def task_loop(at: TaskReplay) -> None:
         _fill_slots(at, now)
 
 
-@entry(types.void(_F, PREDICTOR_INPUTS, _I, _F, _F))
+@entry(types.void(_F, PREDICTOR_INPUTS, _I, _F, _F, _BOOLEANS, types.float64[:, ::1]))
 def teach_loop(
-    steps: Floats, predictor: PredictorInputs, slots: Integers, times: Floats, seconds: Floats
+    steps: Floats,
+    predictor: PredictorInputs,
+    slots: Integers,
+    times: Floats,
+    seconds: Floats,
+    judged: NDArray[np.bool_],
+    proved: Floats,
 ) -> None:
-    """Let a predictor learn what happened before.
+    """Let a predictor learn what happened before, and note what its beliefs were worth.
 
     Parameters
     ----------
@@ -302,7 +311,14 @@ def teach_loop(
     slots, times, seconds
         What happened, in order: to which slot, when, and the mean runtime of its tasks; nan where
         it was submitted.
+    judged
+        Whether it tells what a belief about a job's first stage was worth.
+    proved
+        What history turned out to be worth (``proved_history``).
     """
     for i in range(slots.size):
-        step = PREDICT if math.isnan(seconds[i]) else OBSERVE
-        _tell(steps[step], predictor, slots[i], times[i], seconds[i])
+        ends = not math.isnan(seconds[i])
+        if ends and judged[i]:
+            mean, variance = log_belief(predictor.summaries[slots[i]])
+            judge_belief(proved, mean, variance, seconds[i])
+        _tell(steps[OBSERVE if ends else PREDICT], predictor, slots[i], times[i], seconds[i])

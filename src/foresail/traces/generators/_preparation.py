@@ -50,9 +50,6 @@ class PreparationParameters:
     load
         Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
         the source on its own machine.
-    width_follows_size
-        Of a population: how far, from 0 to 1, the jobs of names with large jobs are the wider ones.
-        Published are the shares of jobs and work alone; 0 takes width and size as independent.
     median_tasks
         Median number of tasks of a population's jobs with five or more, then none of three or four.
         None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four.
@@ -68,7 +65,6 @@ class PreparationParameters:
     part: Literal["run", "history"] = "run"
     slots: int = 150
     load: float | None = None
-    width_follows_size: float = 0.0
     median_tasks: float | None = None
     wide: Literal["drop", "compress"] = "drop"
     most_tasks: int = 150
@@ -77,13 +73,6 @@ class PreparationParameters:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
         require_positive(self, "load", "median_tasks")
-        if not 0.0 <= self.width_follows_size <= 1.0:
-            raise InputError(
-                "parameter out of range",
-                field="width_follows_size",
-                value=self.width_follows_size,
-                expected="from 0 to 1",
-            )
         require_choice(
             self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
         )
@@ -112,8 +101,7 @@ def halves(
         calibration = CALIBRATIONS[parameters.calibration]
         if parameters.median_tasks is not None:
             calibration = replace(calibration, few=0.0, tasks=parameters.median_tasks)
-        follows = parameters.width_follows_size
-        jobs, load = calibrated(population, calibration, random, follows), calibration.load
+        jobs, load = calibrated(population, calibration, random), calibration.load
     else:
         log = load_workload(Path(parameters.source))
         jobs = jobs_with_tasks(log)

@@ -85,16 +85,11 @@ _MOST_OF_POSSIBLE: Final = 0.9
 _STEPS: Final = 60
 
 
-def calibrated(
-    jobs: int,
-    calibration: Calibration,
-    random: np.random.Generator,
-    width_follows_size: float = 0.0,
-) -> JobsWithTasks:
+def calibrated(jobs: int, calibration: Calibration, random: np.random.Generator) -> JobsWithTasks:
     """So many jobs over a length of time of one second each on average (to be rescaled).
 
-    ``width_follows_size`` is how far, from 0 to 1, the wide jobs of names with large jobs are the
-    wider ones; how many jobs have which width stays the same.
+    Published are the shares of jobs and of work by width and by size: width and size are taken as
+    independent.
     """
     name = _names(jobs, random)
     names = int(name.max()) + 1
@@ -103,8 +98,6 @@ def calibrated(
     thin = thin_name[name]
     width = _widths(name, thin, calibration, random)
     centre = _centres(members, thin_name, calibration.scatter, random)
-    if width_follows_size > 0.0:
-        width = _following(width, ~thin, centre[name], width_follows_size)
     variation = calibration.time[0] * np.exp(calibration.time[1] * _stratified(members, random))
     order = np.argsort(name, kind="stable")
     relative = np.empty(jobs)
@@ -180,22 +173,6 @@ def _widths(
     wide = np.where(random.random(name.size) < calibration.few, few, many)
     one_or_two = np.where(random.random(name.size) < _ONE_TASK, 1, 2)
     return np.where(thin, one_or_two, wide).astype(np.int64)
-
-
-def _following(width: Integers, wide: Booleans, centre: Floats, share: float) -> Integers:
-    """The widths of the wide jobs, given out anew among them in the order of a mixture of ranks."""
-    count = int(wide.sum())
-    levels = (np.arange(count) + 0.5) / count
-    normal = np.array([NormalDist().inv_cdf(level) for level in levels.tolist()])
-    by_width, by_size = np.empty(count), np.empty(count)
-    by_width[np.argsort(width[wide], kind="stable")] = normal
-    by_size[np.argsort(centre[wide], kind="stable")] = normal
-    mixture = share * by_size + np.sqrt(1.0 - share**2) * by_width
-    given = np.empty(count, dtype=np.int64)
-    given[np.argsort(mixture, kind="stable")] = np.sort(width[wide])
-    following = width.copy()
-    following[wide] = given
-    return following
 
 
 def spread(members: Integers, variation: Floats, random: np.random.Generator) -> Floats:
