@@ -97,9 +97,8 @@ class ReferenceTables(NamedTuple):
 
 
 _M = types.float64[:, ::1]
-_T = types.float64[::1, :]
 _I = types.int64[::1]
-REFERENCE = types.NamedTuple((_T, _M, _I, _M, _I, _I, types.float64[::1], _I), ReferenceTables)
+REFERENCE = types.NamedTuple((_M, _M, _I, _M, _I, _I, types.float64[::1], _I), ReferenceTables)
 
 
 @merged_part
@@ -125,7 +124,7 @@ def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
     at.counters[FOUND] += 1
 
 
-@part
+@merged_part
 def _start(at: ReferenceTables, number: int, now: float) -> None:
     job, running = at.jobs[number], at.counters[RUNNING]
     _take_turn(at, number, now)
@@ -150,7 +149,7 @@ def _move_end(at: ReferenceTables, number: int, end: float) -> None:
     put_job(at.ends, running - 1, at.jobs, ENDS, PLACE, number)
 
 
-@part
+@merged_part
 def _leave(at: ReferenceTables, number: int, now: float) -> None:
     """Learn a runtime; one that never ran waits here no more either."""
     job = at.jobs[number]
@@ -178,7 +177,7 @@ def _expect_longer(job: Floats, now: float) -> float:
     return float(max(now, min(job[BEGUN] + job[REQUEST], job[BEGUN] + seconds)))
 
 
-@part
+@merged_part
 def _end_jobs(at: ReferenceTables, now: float) -> None:
     """Free what jobs hold that end by now."""
     while at.counters[RUNNING] > 0 and at.jobs[at.ends[0], ENDS] <= now:
@@ -196,7 +195,7 @@ def _end_jobs(at: ReferenceTables, now: float) -> None:
         at.counters[PASSED_OVER] = 0
 
 
-@part
+@merged_part
 def _pass(at: ReferenceTables, now: float) -> None:
     """Start in order; reserve for the head; start others that do not delay it.
 
@@ -250,7 +249,7 @@ def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
     return row
 
 
-@part
+@merged_part
 def settle(at: ReferenceTables, now: float) -> None:
     """Settle all that lies before now."""
     counters = at.counters
@@ -276,8 +275,8 @@ def settle_before(at: ReferenceTables, now: float) -> None:
 
 
 def blank_rows(jobs: int) -> Floats:
-    """Rows of so many jobs of which nothing is known; a table of one row has no order of axes."""
-    return np.full((max(jobs, 2), COLUMNS), math.nan, order="F")
+    """Rows of so many jobs of which nothing is known."""
+    return np.full((jobs, COLUMNS), math.nan)
 
 
 def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> ReferenceTables:
