@@ -154,6 +154,7 @@ class Controller:
         self._ignores_time = can.ignores_time
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
+        self._observes_restarts = can.observes_restarts
         self._starts_tasks = can.starts_tasks
         self._reference = (
             None if can.compares_with is None else can.compares_with.reference(cluster)
@@ -277,7 +278,7 @@ class Controller:
         """
         self._require_fit(run.state)
         run.teach(self.predictor)
-        run.tell_parts(self.scheduler)
+        run.tell_ends(self.scheduler)
         self._state = run.state
         if self._reference is None:
             self._state.passages = None
@@ -559,6 +560,8 @@ class Controller:
             if outcome.slowdown != running.slowdown:
                 outcome = replace(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
+            if self._observes_restarts is not None and outcome.ended_because in GOES_BACK:
+                self._observes_restarts.went_back(running.job, outcome)
             if self._refreshes is not None:
                 self._learned_of.add(running.job.user)
 
