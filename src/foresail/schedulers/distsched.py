@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
@@ -26,6 +27,7 @@ from foresail.model.registry import register
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.moved_belief import MovedBeliefs
 from foresail.schedulers._packing.observed_use import ObservedUse, allocation_of
 from foresail.schedulers._packing.plan import Candidate, Choice, Risks, choose
 from foresail.schedulers._packing.restarting import Restarts, work_knowing
@@ -58,8 +60,9 @@ class DistSchedParameters:
         how much memory it held. Otherwise that of memory is remembered of a job after three
         evictions alone: tasks that evict each other for ever would never end.
     observed_use
-        Believe what was measured of a task instead, once it has always used more than was believed
-        possible (of cpu or of memory).
+        ``replace``: believe what was measured of a task instead, once it has always used more than
+        was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks
+        of a job by what was measured of those that run (Bayes' rule). ``no``: do not look.
     preemption
         On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
         way of those of jobs with one.
@@ -82,7 +85,7 @@ class DistSchedParameters:
     memory_risk: float = 0.05
     over_estimates: Literal["off", "on"] = "on"
     restarts: bool = True
-    observed_use: bool = True
+    observed_use: Literal["no", "replace", "update"] = "replace"
     preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
@@ -123,11 +126,12 @@ class DistSched:
         self._partition: dict[str, str] = {}
         self._number: dict[str, int] = {}
         self._placed: dict[Allocation, _Placed] = {}
-        self._uses: dict[str, dict[str, tuple[Distribution, float, TaskUse]]] = {}
+        self._uses: dict[str, dict[str, tuple[Distribution, object, TaskUse]]] = {}
         self._restarts = Restarts(remembers=parameters.restarts)
         self._least_at_start: dict[Allocation, float] = {}
         self._measured: Callable[[], Mapping[Allocation, Resources]] = dict
         self._observed = ObservedUse()
+        self._moved = MovedBeliefs()
         self._looked_seconds = -math.inf
         self._crowded: set[int] = set()
 
@@ -147,8 +151,12 @@ class DistSched:
         """What was seen of what runs; ends are told again to one that goes on."""
         memory: dict[str, Any] = {}
         if self._is_shared and self._looks:
-            memory = self._observed.memory(self._placed)
+            memory["looked"] = self._looked_seconds
             memory["crowded"] = [self._names[each] for each in sorted(self._crowded)]
+            if self._parameters.observed_use == "replace":
+                memory["observed"] = self._observed.memory(self._placed)
+            elif self._parameters.observed_use == "update":
+                memory["moved"] = self._moved.plain()
         held = [
             [*each, placed.least]
             for each, placed in self._placed.items()
@@ -163,19 +171,25 @@ class DistSched:
             allocation_of(each): least for *each, least in memory.get("held", ())
         }
         if "looked" in memory:
-            self._observed.remember(memory)
             self._looked_seconds = memory["looked"]
             self._crowded = {self._number[name] for name in memory["crowded"]}
+        if "observed" in memory:
+            self._observed.remember(memory["observed"], memory["looked"])
+        if "moved" in memory:
+            self._moved.restore(memory["moved"])
 
     def decide(self, view: ClusterView) -> Decision:
         """The starts of one cycle."""
         self._follow(view)
         use = self._measured() if self._looks and self._is_shared else {}
-        if self._parameters.observed_use:
+        if self._parameters.observed_use == "replace":
             self._believe_observed(use, view.now)
+        elif self._parameters.observed_use == "update":
+            self._move_beliefs(use, view)
         stops: tuple[Preempt, ...] = ()
-        if self._parameters.preemption and view.now != self._looked_seconds:
-            self._looked_seconds = view.now
+        is_first = view.now != self._looked_seconds
+        self._looked_seconds = view.now
+        if self._parameters.preemption and is_first:
             self._crowded.clear()
             stops = tuple(self._stops(use, view))
         free = self._free(view)
@@ -187,20 +201,10 @@ class DistSched:
             dtype=np.bool_,
         )
         self._machines.offer(offered)
-        overdue = self._overdue(view)
-        urgent = [self._urgent(each, view.now) for each in overdue]
-        kept_free, choices = make_way(self._machines, urgent, self._risks)
-        starts = [each for choice in choices for each in self._starts(overdue, choice)]
-        offered[list(kept_free)] = False
-        self._machines.offer(offered)
-        late = {each.pending.job.job_id for each in overdue}
-        units = [
-            unit for each in view.pending if each.job.job_id not in late for unit in _units(each)
-        ]
-        candidates = [*urgent, *(self._candidate(each, view.now) for each in units)]
-        units = [*overdue, *units]
-        for choice in choose(self._machines, candidates, self._risks):
-            starts += self._starts(units, choice)
+        late = self._overdue(view)
+        starts = self._chosen(view, offered, late)
+        if not starts and not late and not view.running:
+            starts = self._chosen(view, offered, self._oldest(view))
         chosen = {each.job_id for each in starts}
         waiting = {
             each.job.job_id: Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
@@ -209,27 +213,51 @@ class DistSched:
         }
         return Decision(starts=tuple(starts), preemptions=stops, reasons=waiting)
 
+    def _chosen(
+        self, view: ClusterView, offered: NDArray[np.bool_], late: PendingJob | None
+    ) -> list[Start]:
+        """What starts on the machines that are offered; one job goes before all others."""
+        waiting = [
+            each
+            for each in view.pending
+            if each is not late and not self._restarts.was_evicted(each.job.job_id, view.now)
+        ]
+        overdue = [] if late is None else [one for u in _units(late) for one in u.one_by_one()]
+        urgent = [self._urgent(each, view.now) for each in overdue]
+        kept_free, choices = make_way(self._machines, urgent, self._risks)
+        starts = [each for choice in choices for each in self._starts(overdue, choice)]
+        rest = offered.copy()
+        rest[list(kept_free)] = False
+        self._machines.offer(rest)
+        units = [*overdue, *(unit for each in waiting for unit in _units(each))]
+        candidates = [*urgent, *(self._candidate(each, view.now) for each in units[len(overdue) :])]
+        for choice in choose(self._machines, candidates, self._risks):
+            starts += self._starts(units, choice)
+        return starts
+
     @property
     def _looks(self) -> bool:
-        return self._parameters.observed_use or self._parameters.preemption
+        return self._parameters.observed_use != "no" or self._parameters.preemption
 
     @property
     def _risks(self) -> Risks:
         return self._parameters.cpu_risk, self._parameters.memory_risk
 
-    def _overdue(self, view: ClusterView) -> Sequence[_Unit]:
-        """What may start of the oldest job whose patience is over, task by task if it may be.
-
-        Not of one that is worth nothing after its deadline.
-        """
+    def _overdue(self, view: ClusterView) -> PendingJob | None:
+        """The oldest job that waits, if its patience is over."""
+        oldest = self._oldest(view)
         since = view.now - self._parameters.patience_seconds
+        return oldest if oldest is not None and oldest.job.submit_seconds < since else None
+
+    def _oldest(self, view: ClusterView) -> PendingJob | None:
+        """The job that has waited for longest, of those that are worth something to the last."""
+        keeps_worth = self._parameters.over_estimates == "on"
         for each in view.pending:
             is_due = each.job.deadline_seconds is not None
-            if each.job.submit_seconds < since and not (
-                is_due and self._parameters.over_estimates == "off"
-            ):
-                return [one for unit in _units(each) for one in unit.one_by_one()]
-        return ()
+            evicted = self._restarts.was_evicted(each.job.job_id, view.now)
+            if (keeps_worth or not is_due) and not evicted:
+                return each
+        return None
 
     def _free(self, view: ClusterView) -> Mapping[str, Resources]:
         """What is free on each machine that is up."""
@@ -250,6 +278,7 @@ class DistSched:
         living = {each.job.job_id for each in view.pending}
         living |= {each.job.job_id for each in view.running}
         self._restarts.forget_all_but(living)
+        self._moved.forget_all_but(living)
         for job_id in [name for name in self._uses if name not in living]:
             del self._uses[job_id]
 
@@ -257,13 +286,26 @@ class DistSched:
         """Something has started since the last decision, or before a run was interrupted."""
         job_id = allocation.job_id
         least = self._least_at_start.pop(allocation, self._restarts.least_memory(job_id))
-        request = running.held.stages[0].request
-        use = self._use(job_id, running.stage, request, running.prediction, least)
+        use = self._use_of_running(running, least)
         use = self._observed.resume(allocation, running.start_seconds, use, self._machines.steps)
         machines = [self._number[name] for name in _nodes(running.placement)]
         self._placed[allocation] = _Placed(machines, least)
         for at, machine in enumerate(machines):
             self._machines.add(machine, (allocation, at), use)
+
+    def _use_of_running(self, running: RunningJob, least: float) -> TaskUse:
+        request = running.held.stages[0].request
+        return self._use(running.job.job_id, running.stage, request, running.prediction, least)
+
+    def _move_beliefs(self, use: Mapping[Allocation, Resources], view: ClusterView) -> None:
+        """Believe of tasks, those that run among them, what was seen of those of their stage."""
+        changed = self._moved.look(use, view.now)
+        for running in view.running if changed else ():
+            if (running.job.job_id, running.stage) in changed:
+                placed = self._placed[running.allocation]
+                moved = self._use_of_running(running, placed.least)
+                for at, machine in enumerate(placed.machines):
+                    self._machines.believe(machine, (running.allocation, at), moved)
 
     def _believe_observed(self, use: Mapping[Allocation, Resources], now: float) -> None:
         """Replace what is believed of tasks that use more than was believed possible."""
@@ -353,7 +395,8 @@ class DistSched:
     ) -> TaskUse:
         """What a task of a stage is believed to use, worked out once for each belief."""
         known = self._uses.setdefault(job_id, {}).get(stage)
-        if known is not None and known[0] is prediction and known[1] == least:
+        rests_on = least, self._moved.told_of(job_id, stage)
+        if known is not None and known[0] is prediction and known[1] == rests_on:
             return known[2]
         told: Mapping[str, Distribution] = {}
         if self._is_shared and isinstance(prediction, UsageBelief):
@@ -362,12 +405,13 @@ class DistSched:
         memory = told.get("memory", Point(request.memory_bytes))
         if not self._parameters.distribution:
             cpu, memory = Point(cpu.mean()), Point(memory.mean())
+        cpu, memory = self._moved.believe(job_id, stage, cpu, memory)
         if least > 0.0:
             atoms = atoms_of(memory, _NODES)
             memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
         steps, bins = self._machines.steps, self._machines.bins
         use = task_use(cpu, memory, request.cpus, steps, bins)
-        self._uses[job_id][stage] = prediction, least, use
+        self._uses[job_id][stage] = prediction, rests_on, use
         return use
 
     def _work(self, unit: _Unit) -> float:

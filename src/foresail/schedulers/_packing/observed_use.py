@@ -70,14 +70,13 @@ class ObservedUse:
         """What is known of those that run, but for the most of them: all is said of these."""
         known = self._seen.keys() | self._settled
         return {
-            "looked": self._looked,
             "seen": [[*each, seen.plain()] for each, seen in self._seen.items()],
             "fresh": [list(each) for each in running if each not in known],
         }
 
-    def remember(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what another one knew."""
-        self._looked = memory["looked"]
+    def remember(self, memory: Mapping[str, Any], looked: float) -> None:
+        """Go on from what another one knew when it had looked last."""
+        self._looked = looked
         for *each, plain in memory["seen"]:
             self._seen[allocation_of(each)] = _seen_of(plain)
         self._fresh = {allocation_of(each) for each in memory["fresh"]}
@@ -106,7 +105,6 @@ class ObservedUse:
         A resource of which the task has always used more than its belief holds possible is believed
         to be used as it was seen: amounts by the time for which they were.
         """
-        self._looked = now
         if allocation in self._settled:
             return None
         amounts = (measured.cpus, measured.memory_bytes)

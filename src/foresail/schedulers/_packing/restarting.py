@@ -27,11 +27,13 @@ class Restarts:
         self._done: dict[str, dict[tuple[str, int], float]] = {}
         self._evictions: dict[str, int] = {}
         self._held: dict[str, float] = {}
+        self._evicted: dict[str, float] = {}
 
     def note(self, job: Job, outcome: Outcome) -> None:
         """A job, or some tasks of it, have ended or go back to the queue."""
         job_id = job.job_id
         if outcome.ended_because is EndedBecause.LOST:
+            self._evicted[job_id] = outcome.end_seconds
             self._evictions[job_id] = 1 + self._evictions.get(job_id, 0)
             held = outcome.used.get("memory_max", 0.0)
             self._held[job_id] = max(self._held.get(job_id, 0.0), held)
@@ -45,6 +47,10 @@ class Restarts:
             else:
                 done.pop(key, None)
 
+    def was_evicted(self, job_id: str, now: float) -> bool:
+        """Whether that is just what happened to it: at once it might happen again, for ever."""
+        return self._evicted.get(job_id) == now
+
     def least_memory(self, job_id: str) -> float:
         """What a task of the job has held when it was evicted, as far as that is to be known."""
         enough = 1 if self._remembers else _EVICTIONS_ENOUGH
@@ -57,7 +63,12 @@ class Restarts:
 
     def forget_all_but(self, living: Container[str]) -> None:
         """Only jobs that wait or run are still of interest."""
-        kept: tuple[dict[str, object], ...] = (self._done, self._evictions, self._held)  # type: ignore[assignment]
+        kept: tuple[dict[str, object], ...] = (
+            self._done,
+            self._evictions,
+            self._held,
+            self._evicted,
+        )  # type: ignore[assignment]
         for each in kept:
             for job_id in [name for name in each if name not in living]:
                 del each[job_id]
