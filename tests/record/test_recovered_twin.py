@@ -12,7 +12,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.conventions import IN_CYCLES, STANDARD
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import NeedsTruth, WatchesUse
 from foresail.model.registry import entries
 from foresail.predictors.stepped import SteppedPredictor
 from foresail.record.compaction import Compaction
@@ -22,6 +22,9 @@ from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
+from foresail.traces.generating import generate
+from foresail.traces.generators.packing import PackingParameters
+from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_moments import racks, random_node_changes
 
@@ -48,6 +51,11 @@ SCHEDULERS = (
     "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
     "task_fifo,recent,doubling",
     "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
+)
+SHARED = (
+    "distsched,usage",
+    "distsched(observed_use=update),usage",
+    "distsched(patience_seconds=600,restarts=no),usage",
 )
 PREDICTORS = (
     "actual_usage",
@@ -131,8 +139,8 @@ class Records:
 class Mortal:
     """A controller that is killed now and then; another one takes over, from the log alone."""
 
-    def __init__(self, build, log, kills):
-        self._build, self._log, self._kills = build, log, kills
+    def __init__(self, build, log, kills, share):
+        self._build, self._log, self._kills, self._share = build, log, kills, share
         self.steps = []
         self.controller = build(log)
 
@@ -140,7 +148,7 @@ class Mortal:
         return getattr(self.controller, name)
 
     def step(self, now, events):
-        if self._kills.random() < 0.15:
+        if self._kills.random() < self._share:
             self._recover()
         instructions = self.controller.step(now, events)
         self.steps.append((now, tuple(instructions), replace(self.controller.counters)))
@@ -151,8 +159,10 @@ class Mortal:
         whole = self._kills.random() < 0.5
         for number, line in enumerate(self._log.lines if whole else self._log.compaction.lines()):
             run.take(parse_record(line, "log", number))
-        predictor = self.controller.predictor
+        predictor, scheduler = self.controller.predictor, self.controller.scheduler
         self.controller = self._build(self._log)
+        if isinstance(scheduler, WatchesUse):  # the cluster goes on, and measures
+            self.controller.scheduler.watch_use(scheduler._measured)
         if isinstance(predictor, NeedsTruth):
             self.controller.predictor = predictor
         self.controller.take_over(run)
@@ -177,14 +187,23 @@ def decided(policy, seed, kills):
     conventions = STANDARD if seed % 2 else IN_CYCLES
     in_parts = parse_policy(policy).starts_tasks
     jobs = with_tasks(workload(seed), seed) if in_parts else workload(seed)
+    return steps_of(policy, jobs, cluster, conditions, kills, conventions, limits=in_parts)
+
+
+def steps_of(
+    policy, jobs, cluster, conditions, kills, conventions=STANDARD, *, limits=False, share=0.15
+):
+    """Every step of a run of these jobs, and what its log was told of beliefs."""
+    in_parts = parse_policy(policy).starts_tasks
     log = Records(Manifest(policy, cluster, conventions, starts_tasks=in_parts))
 
     def build(log):
         return Controller(cluster, *parse_policy(policy).build(), conventions, log)
 
-    mortal = Mortal(build, log, kills)
-    simulate_events(jobs, mortal, policy, conditions=conditions, enforce_limits=in_parts)
-    return mortal.steps, [each for each in log.told if isinstance(each, Predicted)]
+    mortal = Mortal(build, log, kills, share)
+    schedule = simulate_events(jobs, mortal, policy, conditions=conditions, enforce_limits=limits)
+    told = [each for each in log.told if isinstance(each, Predicted)]
+    return mortal.steps, told, schedule.meta.counters, log.lines
 
 
 class Never(random.Random):
@@ -202,7 +221,35 @@ def test_a_killed_run_decides_as_one_that_was_not(policy, seed):
     """Killed at about every seventh step, recovered from the whole log or from a snapshot."""
     unbroken = decided(policy, seed, Never())
     assert len(unbroken[0]) > 50
-    assert decided(policy, seed, random.Random(seed)) == unbroken
+    assert decided(policy, seed, random.Random(seed))[:2] == unbroken[:2]
+
+
+def sharing(seed):
+    """Jobs that use more than they ask for, more than there is at times; every third is a gang."""
+    parameters = PackingParameters(
+        hours=0.3, jobs=24, machines=4, machine_memory_gibibytes=14.0, most_tasks=9, load=1.2
+    )
+    made = generate("packing", parameters, seed)
+    gangs = [job_id for job_id in made.jobs["job_id"] if int(job_id) % 3 == 0]
+    less = pl.col("memory_bytes_per_task") * 0.4, pl.col("cpus_per_task") * 0.4
+    jobs = made.jobs.with_columns(*less)
+    return replace(made, jobs=jobs, tasks=made.tasks.filter(~pl.col("job_id").is_in(gangs)))
+
+
+@pytest.mark.parametrize("policy", SHARED)
+def test_a_killed_run_on_shared_nodes_decides_as_one_that_was_not(policy):
+    """What was measured of tasks, evicted and stopped is known after each kill."""
+    seed = 9
+    jobs = sharing(seed)
+    cluster = replace(cluster_of(jobs.nodes), shared=True)
+    conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, seed=seed)
+    unbroken = steps_of(policy, jobs, cluster, conditions, Never())
+    assert unbroken[2]["memory_evictions"] > 0
+    assert unbroken[2]["preempted"] > 0
+    if "update" not in policy:
+        assert any('"replaced":[0' in line for line in unbroken[3])
+    killed = steps_of(policy, jobs, cluster, conditions, random.Random(seed), share=0.05)
+    assert killed[:2] == unbroken[:2]
 
 
 def test_every_registered_scheduler_and_predictor_is_killed():

@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from foresail.control.policy import NAMED_POLICIES, parse_policy
@@ -22,6 +24,7 @@ from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.observed_use import ObservedUse
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.restarting import work_knowing
+from foresail.schedulers._packing.room import make_way, most_at_once
 from foresail.schedulers._packing.task_use import task_use
 from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions
@@ -127,37 +130,133 @@ def test_contention_stops_tasks_without_deadlines():
     assert kept.meta.counters["preempted"] == 0
 
 
-@pytest.mark.parametrize("restarts", ["yes", "no"])
-def test_tasks_do_not_evict_each_other_for_ever(restarts):
-    """Four tasks look small and hold a third of the machine each, more and less by turns."""
-    count, periods = 4, 6
-    jobs = jobs_table(
+def hungry(jobs, tasks_of_each, memory, *, apart):
+    """Jobs of equal tasks on one node of 100 bytes, which hold what ``memory`` says.
+
+    All look as if they needed next to nothing.
+    """
+    periods = 6
+    ids = [str(number) for number in range(jobs)]
+    table = jobs_table(
         {
-            "job_id": ["a"],
-            "submit_seconds": [0.0],
-            "runtime_seconds": [60.0 * periods],
-            "tasks": [count],
-            "memory_bytes_per_task": [1.0],
+            "job_id": ids,
+            "submit_seconds": [0.0] * jobs,
+            "runtime_seconds": [60.0 * periods] * jobs,
+            "tasks": [tasks_of_each] * jobs,
+            "memory_bytes_per_task": [1.0] * jobs,
         }
     )
-    tasks = tasks_table({"job_id": ["a"] * count, "task": range(count)})
-    at = [(task, period) for task in range(count) for period in range(periods)]
+    at = [(job, task, n) for job in ids for task in range(tasks_of_each) for n in range(periods)]
     usage = usage_table(
         {
-            "job_id": ["a"] * len(at),
-            "task": [task for task, _ in at],
-            "start_seconds": [60.0 * period for _, period in at],
-            "end_seconds": [60.0 * (period + 1) for _, period in at],
+            "job_id": [job for job, _, _ in at],
+            "task": [task for _, task, _ in at],
+            "start_seconds": [60.0 * n for _, _, n in at],
+            "end_seconds": [60.0 * (n + 1) for _, _, n in at],
             "average_cpus": [0.1] * len(at),
-            "average_memory_bytes": [30.0 + 4.0 * ((task + period) % 3) for task, period in at],
+            "average_memory_bytes": [memory(task, n) for _, task, n in at],
         }
+    )
+    tasks = tasks_table(
+        {"job_id": ids * tasks_of_each, "task": sorted([*range(tasks_of_each)] * jobs)}
     )
     row = {"node": "n", "partition": "all", "count": 1, "cpus": 8.0, "memory_bytes": 100.0}
     nodes = pl.DataFrame([row], schema=schema.NODES)
-    workload = Workload(jobs, WorkloadMeta("made", "made", 8), nodes, tasks, usage)
+    return Workload(table, WorkloadMeta("made", "made", 8), nodes, tasks if apart else None, usage)
+
+
+@pytest.mark.parametrize("restarts", ["yes", "no"])
+@pytest.mark.parametrize("apart", [True, False])
+def test_tasks_do_not_evict_each_other_for_ever(restarts, apart):
+    """They hold a third of the machine each, more and less by turns; alone or two together."""
+    shape = (1, 4) if apart else (2, 2)
+    workload = hungry(*shape, lambda task, n: 30.0 + 4.0 * ((task + n) % 3), apart=apart)
     schedule = run(f"distsched(restarts={restarts})", workload, conditions=SHARED)
     assert schedule.meta.counters["memory_evictions"] > 0
-    assert schedule.jobs.filter(ended_because="completed").height == count
+    assert schedule.jobs.filter(ended_because="completed").height == (4 if apart else 2)
+
+
+def machines_of(*capacities, bins=64):
+    return PackedMachines(np.array(capacities, dtype=np.float64), bins)
+
+
+@given(
+    st.lists(st.floats(0.01, 30.0), min_size=1, max_size=6),
+    st.lists(st.floats(0.01, 200.0), min_size=1, max_size=6),
+)
+@settings(deadline=None, max_examples=100)
+def test_whatever_is_believed_of_a_task_the_largest_machine_has_room_for_it(cpus, memory):
+    """No belief keeps a task from ever starting: what runs at all uses no more than a machine."""
+    machines = machines_of((4.0, 50.0), (8.0, 100.0))
+    believed = Empirical(cpus, [1.0] * len(cpus)), Empirical(memory, [1.0] * len(memory))
+    use = task_use(*believed, 1.0, machines.steps, machines.bins)
+    (choice,) = choose(machines, [Candidate(use, 1, 0.0, 1.0, 9.0, 9.0)], (0.0, 0.0))
+    assert choice.worth == pytest.approx(1.0)
+
+
+def test_how_many_tasks_start_at_once():
+    """As many as empty machines take by the risks that are allowed, not as many as expected."""
+    machines = machines_of((8.0, 100.0), (8.0, 100.0), (4.0, 100.0), bins=81)
+    use = task_use(Empirical([1.0, 4.0], [0.5, 0.5]), Point(1.0), 1.0, machines.steps, 81)
+    assert most_at_once(machines.empty(), use, 99, (0.1, 0.05)) == 2 + 2 + 1
+    assert most_at_once(machines.empty(), use, 99, (0.6, 0.05)) == 3 + 3 + 1  # 9 or more: half
+    assert most_at_once(machines.empty(), use, 3, (0.1, 0.05)) == 3
+    machines.offer(np.array([False, False, True]))
+    assert most_at_once(machines.empty(), use, 99, (0.1, 0.05)) == 1
+
+
+def stream(together):
+    """Two nodes that short jobs keep busy, one of them at least; a job that needs both."""
+    short = 40
+    ids = ["wide", *(str(number) for number in range(short))]
+    table = jobs_table(
+        {
+            "job_id": ids,
+            "submit_seconds": [10.0, *(60.0 * number for number in range(short))],
+            "runtime_seconds": [100.0] * (short + 1),
+            "tasks": [2, *[1] * short],
+            "cpus_per_task": [8.0] * (short + 1),
+        }
+    )
+    tasks = (
+        None
+        if together
+        else tasks_table(
+            {"job_id": ["wide", "wide"], "task": [0, 1], "runtime_seconds": [100.0, 100.0]}
+        )
+    )
+    row = {"node": "n", "partition": "all", "count": 2, "cpus": 8.0, "memory_bytes": 1.0}
+    nodes = pl.DataFrame([row], schema=schema.NODES)
+    return Workload(table, WorkloadMeta("made", "made", 16), nodes, tasks, None)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_no_job_waits_for_ever_behind_those_that_come_after_it(together):
+    """What has waited for ten minutes goes first, and room is made for it."""
+    options = {"conditions": ClusterConditions(cycle_seconds=15.0)}
+    policy = "distsched(patience_seconds={},best_effort_horizon_seconds=100)"
+    ends = {}
+    for patience in (600, 100_000):
+        jobs = run(policy.format(patience), stream(together), **options).jobs
+        assert jobs["ended_because"].unique().to_list() == ["completed"]
+        ends[patience] = jobs.filter(job_id="wide")["start_seconds"].max()
+    assert ends[600] <= 10.0 + 600.0 + 15.0 + 100.0 + 100.0
+    assert ends[100_000] > 1500.0
+
+
+def test_a_gang_for_which_no_room_is_safe_starts_where_nothing_else_runs():
+    """It may use more than there is, on any machines; it is tried once these are empty."""
+    machines = machines_of((8.0, 100.0), (8.0, 100.0), bins=81)
+    risky = task_use(Empirical([4.0, 6.0], [0.5, 0.5]), Point(1.0), 1.0, machines.steps, 81)
+    gang = Candidate(risky, 4, 1.0, 1.0, 9.0, 9.0)
+    small = task_use(Point(1.0), Point(1.0), 1.0, machines.steps, 81)
+    machines.add(0, "other", small)
+    assert make_way(machines, [gang], (0.1, 0.05)) == ({0, 1}, ())
+    machines.remove(0, "other")
+    kept_free, (choice,) = make_way(machines, [gang], (0.1, 0.05))
+    assert (kept_free, sorted(choice.machines)) == ({0, 1}, [0, 0, 1, 1])
+    fits = Candidate(small, 4, 1.0, 1.0, 9.0, 9.0)
+    assert make_way(machines, [fits], (0.1, 0.05)) == (set(), ())
 
 
 def optimum(worths, uses, capacities):

@@ -156,6 +156,7 @@ class Controller:
         self._ignores_time = can.ignores_time
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
+        self._observes_restarts = can.observes_restarts
         self._starts_tasks = can.starts_tasks
         self._watches_starts = learner.watches_starts
         self._refreshes = learner.refreshes_predictions
@@ -289,7 +290,7 @@ class Controller:
         if (run.state.reference is None) is not (self.compares_with is None):
             raise ValueError("the fold was made for a scheduler that compares otherwise")
         run.teach(self.predictor)
-        run.tell_parts(self.scheduler)
+        run.tell_ends(self.scheduler)
         self._state = run.state
         if run.state.reference is not None:
             for job_id, due in run.state.reference.found(run.plan.made_at):
@@ -583,6 +584,8 @@ class Controller:
             if outcome.slowdown != running.slowdown:
                 outcome = replace(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
+            if self._observes_restarts is not None and outcome.ended_because in GOES_BACK:
+                self._observes_restarts.went_back(running.job, outcome)
             if self._refreshes is not None:
                 self._learned_of.add(running.job.user)
 

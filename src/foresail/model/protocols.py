@@ -85,7 +85,7 @@ class Scheduler(Protocol):
 class WatchesUse(Protocol):
     """A scheduler that looks at what runs: what each task uses just now, as a cluster measures it.
 
-    What it has looked at is not in the event log.
+    What it has looked at is not in the event log; what it keeps of that, it tells (``Remembers``).
     """
 
     def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
@@ -299,6 +299,15 @@ class ObservesTasks(Protocol):
 
 
 @runtime_checkable
+class ObservesRestarts(Protocol):
+    """A scheduler that is told of whole jobs that were lost or stopped and begin anew."""
+
+    def went_back(self, job: Job, outcome: Outcome) -> None:
+        """An attempt of a job that does not live in parts has ended, and the job waits again."""
+        ...
+
+
+@runtime_checkable
 class Correction(Protocol):
     """Gives the next estimate of a running job's total runtime once the current one has expired."""
 
@@ -332,6 +341,7 @@ class SchedulerCapabilities:
     reports_cycles: ReportsCycles | None
     remembers: Remembers | None
     observes_tasks: ObservesTasks | None
+    observes_restarts: ObservesRestarts | None
     tells_sizes: TellsSizes | None
     compares_with: ComparesWith | None
     ignores_time: bool
@@ -358,6 +368,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
         reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
         remembers=part if _has(part, _REMEMBERS) else None,
         observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
+        observes_restarts=part if _has(part, ("went_back",)) else None,
         tells_sizes=part if _has(part, ("sizes",)) else None,
         compares_with=part if _has(part, _COMPARES_WITH) else None,
         ignores_time=getattr(part, _IGNORES_TIME, False),

@@ -148,13 +148,17 @@ class RunFold:
                 self._state.believe_again(job_id, beliefs.first, beliefs.latest)
                 self._believed.discard(job_id)
 
-    def tell_parts(self, scheduler: Scheduler) -> None:
-        """Tell a fresh scheduler of the parts of jobs that have ended, if it wants to know."""
-        observer = capabilities_of_scheduler(scheduler).observes_tasks
-        if observer is not None:
-            for lesson in self.lessons:
-                if isinstance(lesson, ObservedPart):
-                    observer.part_ended(lesson.job, lesson.outcome)
+    def tell_ends(self, scheduler: Scheduler) -> None:
+        """Tell a fresh scheduler of parts that have ended, and of restarts, if it wants to know."""
+        can = capabilities_of_scheduler(scheduler)
+        for lesson in self.lessons:
+            match lesson:
+                case ObservedPart(job=job, outcome=outcome) if can.observes_tasks is not None:
+                    can.observes_tasks.part_ended(job, outcome)
+                case Observed(job=job, outcome=outcome) if (
+                    can.observes_restarts is not None and outcome.ended_because in GOES_BACK
+                ):
+                    can.observes_restarts.went_back(job, outcome)
 
     @property
     def promised(self) -> tuple[Reservation, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
@@ -20,23 +21,24 @@ from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.resources import Resources
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._packing.machines import PackedMachines
-from foresail.schedulers._packing.observed_use import ObservedUse
-from foresail.schedulers._packing.plan import Candidate, choose
-from foresail.schedulers._packing.restarting import work_knowing
+from foresail.schedulers._packing.moved_belief import MovedBeliefs
+from foresail.schedulers._packing.observed_use import ObservedUse, allocation_of
+from foresail.schedulers._packing.plan import Candidate, Choice, Risks, choose
+from foresail.schedulers._packing.restarting import Restarts, work_knowing
+from foresail.schedulers._packing.room import make_way, most_at_once
 from foresail.schedulers._packing.task_use import TaskUse, task_use
 from foresail.schedulers.kernels import packing as kernel
 
 _EVICTION_SHARE: Final = 0.95
-_EVICTIONS_ENOUGH: Final = 3
 _ROUNDING: Final = 1e-9
 _LEAST_CPUS: Final = 1e-9
-_MOST_TASKS: Final = 2.0**31
+_FIRST: Final = 1e9
 _NODES: Final = 17
 
 
@@ -58,8 +60,9 @@ class DistSchedParameters:
         how much memory it held. Otherwise that of memory is remembered of a job after three
         evictions alone: tasks that evict each other for ever would never end.
     observed_use
-        Believe what was measured of a task instead, once it has always used more than was believed
-        possible (of cpu or of memory).
+        ``replace``: believe what was measured of a task instead, once it has always used more than
+        was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks
+        of a job by what was measured of those that run (Bayes' rule). ``no``: do not look.
     preemption
         On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
         way of those of jobs with one.
@@ -67,6 +70,10 @@ class DistSchedParameters:
         What a job with a deadline is worth until then; one without at its submission.
     best_effort_horizon_seconds
         How long after its submission a job without a deadline is worth nothing more than others.
+    patience_seconds
+        A job that has waited longer goes first, the oldest alone: its tasks one by one where they
+        may start apart, and until they fit nothing else starts on machines that are to be emptied
+        for it.
     bins
         Into how many steps the largest machine is divided.
     seed
@@ -78,11 +85,12 @@ class DistSchedParameters:
     memory_risk: float = 0.05
     over_estimates: Literal["off", "on"] = "on"
     restarts: bool = True
-    observed_use: bool = True
+    observed_use: Literal["no", "replace", "update"] = "replace"
     preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
     best_effort_horizon_seconds: float = 18_000.0
+    patience_seconds: float = 14_400.0
     bins: int = 64
     seed: int = 0
 
@@ -92,6 +100,9 @@ class DistSchedParameters:
         for name in ("slo_value", "best_effort_value", "best_effort_horizon_seconds"):
             value = getattr(self, name)
             _require(0.0 < value < float("inf"), name, value, "above 0")
+        _require(
+            self.patience_seconds >= 0.0, "patience_seconds", self.patience_seconds, "0 or above"
+        )
         _require(2 <= self.bins <= 4096, "bins", self.bins, "from 2 to 4096")
         _require(self.seed >= 0, "seed", self.seed, "0 or above")
 
@@ -114,13 +125,13 @@ class DistSched:
         self._names: list[str] = []
         self._partition: dict[str, str] = {}
         self._number: dict[str, int] = {}
-        self._placed: dict[Allocation, list[int]] = {}
-        self._uses: dict[str, dict[str, tuple[Distribution, float, TaskUse]]] = {}
-        self._done: dict[tuple[str, int], float] = {}
-        self._evictions: dict[str, int] = {}
-        self._held: dict[str, float] = {}
+        self._placed: dict[Allocation, _Placed] = {}
+        self._uses: dict[str, dict[str, tuple[Distribution, object, TaskUse]]] = {}
+        self._restarts = Restarts(remembers=parameters.restarts)
+        self._least_at_start: dict[Allocation, float] = {}
         self._measured: Callable[[], Mapping[Allocation, Resources]] = dict
         self._observed = ObservedUse()
+        self._moved = MovedBeliefs()
         self._looked_seconds = -math.inf
         self._crowded: set[int] = set()
 
@@ -130,57 +141,123 @@ class DistSched:
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """Remember what is known of a task that was evicted or stopped."""
-        if outcome.ended_because is EndedBecause.LOST:
-            self._evictions[job.job_id] = 1 + self._evictions.get(job.job_id, 0)
-            held = outcome.used.get("memory_max", 0.0)
-            self._held[job.job_id] = max(self._held.get(job.job_id, 0.0), held)
-        if not self._parameters.restarts:
-            return
-        for task in outcome.tasks:
-            key = job.job_id, task
-            if outcome.ended_because in GOES_BACK:
-                work = outcome.used.get("cpu_time", 0.0)
-                self._done[key] = max(self._done.get(key, 0.0), work)
-            else:
-                self._done.pop(key, None)
+        self._restarts.note(job, outcome)
+
+    def went_back(self, job: Job, outcome: Outcome) -> None:
+        """As of its tasks, of a job whose tasks start together."""
+        self._restarts.note(job, outcome)
+
+    def memory(self) -> Mapping[str, Any]:
+        """What was seen of what runs; ends are told again to one that goes on."""
+        memory: dict[str, Any] = {}
+        if self._is_shared and self._looks:
+            memory["looked"] = self._looked_seconds
+            memory["crowded"] = [self._names[each] for each in sorted(self._crowded)]
+            if self._parameters.observed_use == "replace":
+                memory["observed"] = self._observed.memory(self._placed)
+            elif self._parameters.observed_use == "update":
+                memory["moved"] = self._moved.plain()
+        held = [
+            [*each, placed.least]
+            for each, placed in self._placed.items()
+            if placed.least != self._restarts.least_memory(each.job_id)
+        ]
+        return {**memory, "held": held} if held else memory
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Go on from what was seen before a run was interrupted."""
+        self._set_up(cluster)
+        self._least_at_start = {
+            allocation_of(each): least for *each, least in memory.get("held", ())
+        }
+        if "looked" in memory:
+            self._looked_seconds = memory["looked"]
+            self._crowded = {self._number[name] for name in memory["crowded"]}
+        if "observed" in memory:
+            self._observed.remember(memory["observed"], memory["looked"])
+        if "moved" in memory:
+            self._moved.restore(memory["moved"])
 
     def decide(self, view: ClusterView) -> Decision:
         """The starts of one cycle."""
         self._follow(view)
-        looks = self._parameters.observed_use or self._parameters.preemption
-        use = self._measured() if looks and self._is_shared else {}
-        if self._parameters.observed_use:
+        use = self._measured() if self._looks and self._is_shared else {}
+        if self._parameters.observed_use == "replace":
             self._believe_observed(use, view.now)
+        elif self._parameters.observed_use == "update":
+            self._move_beliefs(use, view)
         stops: tuple[Preempt, ...] = ()
-        if self._parameters.preemption and view.now != self._looked_seconds:
-            self._looked_seconds = view.now
+        is_first = view.now != self._looked_seconds
+        self._looked_seconds = view.now
+        if self._parameters.preemption and is_first:
             self._crowded.clear()
             stops = tuple(self._stops(use, view))
         free = self._free(view)
-        self._machines.offer(
-            np.array(
-                [
-                    name in free and number not in self._crowded
-                    for number, name in enumerate(self._names)
-                ],
-                dtype=np.bool_,
-            )
+        offered = np.array(
+            [
+                name in free and number not in self._crowded
+                for number, name in enumerate(self._names)
+            ],
+            dtype=np.bool_,
         )
-        pending = list(view.pending)
-        units = [unit for each in pending for unit in _units(each)]
-        candidates = [self._candidate(each, view.now) for each in units]
-        risks = (self._parameters.cpu_risk, self._parameters.memory_risk)
-        choices = choose(self._machines, candidates, risks)
-        starts: list[Start] = []
-        for choice in choices:
-            starts += self._starts(units[choice.candidate], choice.machines)
-        chosen = {units[choice.candidate].pending.job.job_id for choice in choices}
+        self._machines.offer(offered)
+        late = self._overdue(view)
+        starts = self._chosen(view, offered, late)
+        if not starts and not late and not view.running:
+            starts = self._chosen(view, offered, self._oldest(view))
+        chosen = {each.job_id for each in starts}
         waiting = {
             each.job.job_id: Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
-            for ahead, each in enumerate(pending)
+            for ahead, each in enumerate(view.pending)
             if each.job.job_id not in chosen
         }
         return Decision(starts=tuple(starts), preemptions=stops, reasons=waiting)
+
+    def _chosen(
+        self, view: ClusterView, offered: NDArray[np.bool_], late: PendingJob | None
+    ) -> list[Start]:
+        """What starts on the machines that are offered; one job goes before all others."""
+        waiting = [
+            each
+            for each in view.pending
+            if each is not late and not self._restarts.was_evicted(each.job.job_id, view.now)
+        ]
+        overdue = [] if late is None else [one for u in _units(late) for one in u.one_by_one()]
+        urgent = [self._urgent(each, view.now) for each in overdue]
+        kept_free, choices = make_way(self._machines, urgent, self._risks)
+        starts = [each for choice in choices for each in self._starts(overdue, choice)]
+        rest = offered.copy()
+        rest[list(kept_free)] = False
+        self._machines.offer(rest)
+        units = [*overdue, *(unit for each in waiting for unit in _units(each))]
+        candidates = [*urgent, *(self._candidate(each, view.now) for each in units[len(overdue) :])]
+        for choice in choose(self._machines, candidates, self._risks):
+            starts += self._starts(units, choice)
+        return starts
+
+    @property
+    def _looks(self) -> bool:
+        return self._parameters.observed_use != "no" or self._parameters.preemption
+
+    @property
+    def _risks(self) -> Risks:
+        return self._parameters.cpu_risk, self._parameters.memory_risk
+
+    def _overdue(self, view: ClusterView) -> PendingJob | None:
+        """The oldest job that waits, if its patience is over."""
+        oldest = self._oldest(view)
+        since = view.now - self._parameters.patience_seconds
+        return oldest if oldest is not None and oldest.job.submit_seconds < since else None
+
+    def _oldest(self, view: ClusterView) -> PendingJob | None:
+        """The job that has waited for longest, of those that are worth something to the last."""
+        keeps_worth = self._parameters.over_estimates == "on"
+        for each in view.pending:
+            is_due = each.job.deadline_seconds is not None
+            evicted = self._restarts.was_evicted(each.job.job_id, view.now)
+            if (keeps_worth or not is_due) and not evicted:
+                return each
+        return None
 
     def _free(self, view: ClusterView) -> Mapping[str, Resources]:
         """What is free on each machine that is up."""
@@ -193,35 +270,55 @@ class DistSched:
         running = {each.allocation: each for each in view.running}
         for allocation in [each for each in self._placed if each not in running]:
             self._observed.forget(allocation)
-            for at, machine in enumerate(self._placed.pop(allocation)):
+            for at, machine in enumerate(self._placed.pop(allocation).machines):
                 self._machines.remove(machine, (allocation, at))
         for allocation, each in running.items():
             if allocation not in self._placed:
-                request = each.held.stages[0].request
-                use = self._use(each.job.job_id, each.stage, request, each.prediction)
-                places = [self._number[name] for name in _nodes(each.placement)]
-                self._placed[allocation] = places
-                for at, machine in enumerate(places):
-                    self._machines.add(machine, (allocation, at), use)
+                self._place(allocation, each)
         living = {each.job.job_id for each in view.pending}
         living |= {each.job.job_id for each in view.running}
-        remembered: tuple[dict[str, Any], ...] = (self._uses, self._evictions, self._held)
-        for kept in remembered:
-            for job_id in [name for name in kept if name not in living]:
-                del kept[job_id]
+        self._restarts.forget_all_but(living)
+        self._moved.forget_all_but(living)
+        for job_id in [name for name in self._uses if name not in living]:
+            del self._uses[job_id]
+
+    def _place(self, allocation: Allocation, running: RunningJob) -> None:
+        """Something has started since the last decision, or before a run was interrupted."""
+        job_id = allocation.job_id
+        least = self._least_at_start.pop(allocation, self._restarts.least_memory(job_id))
+        use = self._use_of_running(running, least)
+        use = self._observed.resume(allocation, running.start_seconds, use, self._machines.steps)
+        machines = [self._number[name] for name in _nodes(running.placement)]
+        self._placed[allocation] = _Placed(machines, least)
+        for at, machine in enumerate(machines):
+            self._machines.add(machine, (allocation, at), use)
+
+    def _use_of_running(self, running: RunningJob, least: float) -> TaskUse:
+        request = running.held.stages[0].request
+        return self._use(running.job.job_id, running.stage, request, running.prediction, least)
+
+    def _move_beliefs(self, use: Mapping[Allocation, Resources], view: ClusterView) -> None:
+        """Believe of tasks, those that run among them, what was seen of those of their stage."""
+        changed = self._moved.look(use, view.now)
+        for running in view.running if changed else ():
+            if (running.job.job_id, running.stage) in changed:
+                placed = self._placed[running.allocation]
+                moved = self._use_of_running(running, placed.least)
+                for at, machine in enumerate(placed.machines):
+                    self._machines.believe(machine, (running.allocation, at), moved)
 
     def _believe_observed(self, use: Mapping[Allocation, Resources], now: float) -> None:
         """Replace what is believed of tasks that use more than was believed possible."""
         for allocation, measured in use.items():
-            places = self._placed.get(allocation)
-            if places is None:
+            placed = self._placed.get(allocation)
+            if placed is None:
                 continue
-            believed = self._machines.use_of(places[0], (allocation, 0))
+            believed = self._machines.use_of(placed.machines[0], (allocation, 0))
             other = self._observed.instead(
                 allocation, measured, now, believed, self._machines.steps
             )
             if other is not None:
-                for at, machine in enumerate(places):
+                for at, machine in enumerate(placed.machines):
                     self._machines.believe(machine, (allocation, at), other)
 
     def _stops(self, use: Mapping[Allocation, Resources], view: ClusterView) -> Iterator[Preempt]:
@@ -232,8 +329,9 @@ class DistSched:
         running = {each.allocation: each for each in view.running}
         on: dict[int, list[Allocation]] = {}
         for allocation in use:
-            for machine in self._placed.get(allocation, ()):
-                on.setdefault(machine, []).append(allocation)
+            if allocation in self._placed:
+                for machine in self._placed[allocation].machines:
+                    on.setdefault(machine, []).append(allocation)
         cpus = self._machines.table[:, kernel.CAPACITY + kernel.CPU]
         full = {
             machine: tasks
@@ -252,7 +350,8 @@ class DistSched:
 
             def harm(each: Allocation, machine: int = machine) -> tuple[float, ...]:
                 used, job = use[each], running[each].job
-                believed = self._machines.use_of(machine, (each, self._placed[each].index(machine)))
+                at = self._placed[each].machines.index(machine)
+                believed = self._machines.use_of(machine, (each, at))
                 return (
                     used.cpus - job.stages[0].request.cpus,
                     used.cpus - float(believed.row[kernel.TASK_EXPECTED]),
@@ -284,14 +383,20 @@ class DistSched:
         self._placed = {}
         self._uses = {}
         self._observed = ObservedUse()
+        self._least_at_start = {}
 
     def _use(
-        self, job_id: str, stage: str, request: Resources, prediction: Distribution
+        self,
+        job_id: str,
+        stage: str,
+        request: Resources,
+        prediction: Distribution,
+        least: float,
     ) -> TaskUse:
         """What a task of a stage is believed to use, worked out once for each belief."""
         known = self._uses.setdefault(job_id, {}).get(stage)
-        least = self._least_memory(job_id)
-        if known is not None and known[0] is prediction and known[1] == least:
+        rests_on = least, self._moved.told_of(job_id, stage)
+        if known is not None and known[0] is prediction and known[1] == rests_on:
             return known[2]
         told: Mapping[str, Distribution] = {}
         if self._is_shared and isinstance(prediction, UsageBelief):
@@ -300,34 +405,33 @@ class DistSched:
         memory = told.get("memory", Point(request.memory_bytes))
         if not self._parameters.distribution:
             cpu, memory = Point(cpu.mean()), Point(memory.mean())
+        cpu, memory = self._moved.believe(job_id, stage, cpu, memory)
         if least > 0.0:
             atoms = atoms_of(memory, _NODES)
             memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
         steps, bins = self._machines.steps, self._machines.bins
         use = task_use(cpu, memory, request.cpus, steps, bins)
-        self._uses[job_id][stage] = prediction, least, use
+        self._uses[job_id][stage] = prediction, rests_on, use
         return use
-
-    def _least_memory(self, job_id: str) -> float:
-        """What a task of the job has held when it was evicted, as far as that is to be known."""
-        enough = 1 if self._parameters.restarts else _EVICTIONS_ENOUGH
-        return self._held[job_id] if self._evictions.get(job_id, 0) >= enough else 0.0
 
     def _work(self, unit: _Unit) -> float:
         """Cpu seconds of the longest of some tasks, as far as they are known."""
         belief, job_id = unit.pending.prediction, unit.pending.job.job_id
         told = belief.per_task if isinstance(belief, UsageBelief) else {}
         work = told.get("cpu_time") or belief.scaled(max(unit.stage.request.cpus, _LEAST_CPUS))
-        done = max((self._done.get((job_id, task), 0.0) for task in unit.tasks), default=0.0)
-        return work_knowing(work, done)
+        name = unit.stage.name if unit.pending.startable else ""
+        return work_knowing(work, self._restarts.work_done(job_id, name, unit.tasks))
 
     def _candidate(self, unit: _Unit, now: float) -> Candidate:
         """A job, or a stage of one, as the kernel counts it: seconds from now."""
         parameters, job = self._parameters, unit.pending.job
         name = unit.stage.name if unit.pending.startable else ""
-        use = self._use(job.job_id, name, unit.stage.request, unit.pending.prediction)
+        least = self._restarts.least_memory(job.job_id)
+        use = self._use(job.job_id, name, unit.stage.request, unit.pending.prediction, least)
         work = self._work(unit)
-        tasks = len(unit.tasks) if unit.is_whole else min(len(unit.tasks), self._most_tasks(use))
+        tasks = len(unit.tasks)
+        if not unit.is_whole and tasks > len(self._names):  # each node has room for one, as a rule
+            tasks = most_at_once(self._machines.empty(), use, tasks, self._risks)
         deadline = job.deadline_seconds
         if deadline is None:
             begins = job.submit_seconds - now
@@ -348,16 +452,18 @@ class DistSched:
         least = 1e-3 * parameters.best_effort_value
         return Candidate(use, tasks, work, worth, left, left + falls, least)
 
-    def _most_tasks(self, use: TaskUse) -> int:
-        """How many tasks that need not start together there is room for at once, at least one."""
-        expected = use.row[kernel.TASK_EXPECTED : kernel.TASK_EXPECTED + kernel.RESOURCES]
-        each = self._machines.capacities[:, expected > 0.0] / expected[expected > 0.0]
-        whole = np.floor(each.min(axis=1, initial=_MOST_TASKS) + _ROUNDING)
-        return max(1, int(whole.sum()))
+    def _urgent(self, unit: _Unit, now: float) -> Candidate:
+        """The same, before all others."""
+        return replace(
+            self._candidate(unit, now),
+            value=_FIRST * max(self._parameters.slo_value, self._parameters.best_effort_value),
+            full_seconds=math.inf,
+            zero_seconds=math.inf,
+        )
 
-    def _starts(self, unit: _Unit, machines: Sequence[int]) -> Iterator[Start]:
+    def _starts(self, units: Sequence[_Unit], choice: Choice) -> Iterator[Start]:
         """The starts of a job or a stage, whole or task by task."""
-        names = [self._names[machine] for machine in machines]
+        unit, names = units[choice.candidate], [self._names[each] for each in choice.machines]
         job_id, stage = unit.pending.job.job_id, unit.stage.name
         if not unit.pending.startable:
             yield Start(job_id, self._placement(names))
@@ -376,6 +482,13 @@ class DistSched:
         return Placement(tuple(partitions.items()), tuple(nodes.items()) if self._are_nodes else ())
 
 
+class _Placed(NamedTuple):
+    """The machines of an allocation's tasks, and what memory they were known to hold at least."""
+
+    machines: Sequence[int]
+    least: float
+
+
 class _Unit(NamedTuple):
     """What is placed at once: a job, or what of one of its stages may start.
 
@@ -386,6 +499,13 @@ class _Unit(NamedTuple):
     stage: Stage
     tasks: Sequence[int]
     is_whole: bool
+
+    def one_by_one(self) -> Iterator[_Unit]:
+        """Its tasks, each by itself; itself if they start together."""
+        if self.is_whole:
+            yield self
+        else:
+            yield from (self._replace(tasks=(task,)) for task in self.tasks)
 
 
 def _units(pending: PendingJob) -> Iterator[_Unit]:

@@ -62,6 +62,13 @@ class PackedMachines:
         offered = np.where(up[:, np.newaxis], self.capacities, -1.0)
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
 
+    def empty(self) -> PackedMachines:
+        """The machines that are offered, with nothing on them; others have room for nothing."""
+        offered = self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES]
+        other = PackedMachines(offered, self.bins)
+        other.steps, other.ranks = self.steps, self.ranks
+        return other
+
     def use_of(self, machine: int, task: Hashable) -> TaskUse:
         """What is believed of a task that runs there."""
         return self._tasks[machine][task]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,27 @@ class _Seen:
     replaced: set[int] = field(default_factory=set)
     settled: set[int] = field(default_factory=set)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "until": self.until,
+            "latest": list(self.latest),
+            "least": self.least,
+            "seconds": [list(each.items()) for each in self.seconds],
+            "replaced": sorted(self.replaced),
+            "settled": sorted(self.settled),
+        }
+
+
+def _seen_of(plain: Mapping[str, Any]) -> _Seen:
+    cpus, memory = plain["latest"]
+    by_amount = [dict(each) for each in plain["seconds"]]
+    replaced, settled = set(plain["replaced"]), set(plain["settled"])
+    return _Seen(
+        *(plain["until"], (cpus, memory), list(plain["least"])),
+        *((by_amount[0], by_amount[1]), replaced, settled),
+    )
+
 
 class ObservedUse:
     """What was measured of what runs: each amount counts for as long as it was seen.
@@ -39,6 +63,34 @@ class ObservedUse:
     def __init__(self) -> None:
         self._seen: dict[Allocation, _Seen] = {}
         self._settled: set[Allocation] = set()
+        self._looked = -math.inf
+        self._fresh: set[Allocation] = set()  # had not been measured when a memory was kept
+
+    def memory(self, running: Iterable[Allocation]) -> dict[str, Any]:
+        """What is known of those that run, but for the most of them: all is said of these."""
+        known = self._seen.keys() | self._settled
+        return {
+            "seen": [[*each, seen.plain()] for each, seen in self._seen.items()],
+            "fresh": [list(each) for each in running if each not in known],
+        }
+
+    def remember(self, memory: Mapping[str, Any], looked: float) -> None:
+        """Go on from what another one knew when it had looked last."""
+        self._looked = looked
+        for *each, plain in memory["seen"]:
+            self._seen[allocation_of(each)] = _seen_of(plain)
+        self._fresh = {allocation_of(each) for each in memory["fresh"]}
+
+    def resume(
+        self, allocation: Allocation, start_seconds: float, use: TaskUse, steps: NDArray[np.float64]
+    ) -> TaskUse:
+        """What is believed of one that runs and was believed to use ``use`` at its start."""
+        seen = self._seen.get(allocation)
+        if seen is not None:
+            return _as_seen(use, seen, seen.replaced, steps)
+        if start_seconds < self._looked and allocation not in self._fresh:
+            self._settled.add(allocation)
+        return use
 
     def instead(
         self,
@@ -61,7 +113,7 @@ class ObservedUse:
             self._seen[allocation] = _Seen(now, amounts, list(amounts))
             return None
         lasted = now - seen.until
-        other: TaskUse | None = None
+        moved = set()
         for resource, latest in enumerate(seen.latest):
             if resource in seen.settled:
                 continue
@@ -80,16 +132,31 @@ class ObservedUse:
                 seen.replaced.add(resource)
             elif len(seconds) == 1:
                 continue  # as was believed last time
-            if other is None:
-                other = TaskUse(believed.row.copy(), believed.masses.copy())
-            believe(other, resource, Empirical(list(seconds), list(seconds.values())), steps)
+            moved.add(resource)
         seen.until, seen.latest = now, amounts
         if len(seen.settled) == kernel.RESOURCES:
             del self._seen[allocation]
             self._settled.add(allocation)
-        return other
+        return _as_seen(believed, seen, moved, steps) if moved else None
 
     def forget(self, allocation: Allocation) -> None:
         """It runs no more."""
         self._seen.pop(allocation, None)
         self._settled.discard(allocation)
+
+
+def allocation_of(plain: Sequence[Any]) -> Allocation:
+    """An allocation from its fields as JSON holds them."""
+    job_id, stage, tasks, attempt = plain
+    return Allocation(job_id, stage, tuple(tasks), attempt)
+
+
+def _as_seen(
+    use: TaskUse, seen: _Seen, resources: Iterable[int], steps: NDArray[np.float64]
+) -> TaskUse:
+    """The same with some resources used as they were seen."""
+    other = TaskUse(use.row.copy(), use.masses.copy())
+    for resource in resources:
+        seconds = seen.seconds[resource]
+        believe(other, resource, Empirical(list(seconds), list(seconds.values())), steps)
+    return other

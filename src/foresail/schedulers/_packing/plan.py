@@ -11,6 +11,10 @@ from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.task_use import TaskUse
 from foresail.schedulers.kernels import packing as kernel
 
+Risks = tuple[float, float]
+"""With what probability cpus and memory may be too few once a task has come: below these. Nothing
+at all counts as below 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -54,7 +58,7 @@ class Choice:
 
 
 def choose(
-    machines: PackedMachines, candidates: Sequence[Candidate], most_risks: tuple[float, float]
+    machines: PackedMachines, candidates: Sequence[Candidate], most_risks: Risks
 ) -> list[Choice]:
     """The candidates that start, the one that is worth most first.
 
@@ -65,8 +69,7 @@ def choose(
     candidates
         What may start.
     most_risks
-        With what probability cpus and memory may be too few once a task has come: below these.
-        Nothing at all counts as below 0.
+        Of cpus and of memory.
     """
     if not candidates or not len(machines.table):
         return []

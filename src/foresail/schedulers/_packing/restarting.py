@@ -1,8 +1,77 @@
-"""What is known of the work of a task that begins anew."""
+"""What is known of tasks that begin anew: how much work they had done, and what they held."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+from typing import Final
+
 from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+
+_EVICTIONS_ENOUGH: Final = 3
+
+
+class Restarts:
+    """What tasks had done and held when they were evicted or stopped.
+
+    Parameters
+    ----------
+    remembers
+        Whether to know all of that. Otherwise what tasks of a job held is known after three
+        evictions alone: tasks that evict each other for ever would never end.
+    """
+
+    def __init__(self, *, remembers: bool) -> None:
+        self._remembers = remembers
+        self._done: dict[str, dict[tuple[str, int], float]] = {}
+        self._evictions: dict[str, int] = {}
+        self._held: dict[str, float] = {}
+        self._evicted: dict[str, float] = {}
+
+    def note(self, job: Job, outcome: Outcome) -> None:
+        """A job, or some tasks of it, have ended or go back to the queue."""
+        job_id = job.job_id
+        if outcome.ended_because is EndedBecause.LOST:
+            self._evicted[job_id] = outcome.end_seconds
+            self._evictions[job_id] = 1 + self._evictions.get(job_id, 0)
+            held = outcome.used.get("memory_max", 0.0)
+            self._held[job_id] = max(self._held.get(job_id, 0.0), held)
+        if not self._remembers:
+            return
+        done = self._done.setdefault(job_id, {})
+        for task in outcome.tasks or range(job.tasks):
+            key = outcome.stage, task
+            if outcome.ended_because in GOES_BACK:
+                done[key] = max(done.get(key, 0.0), outcome.used.get("cpu_time", 0.0))
+            else:
+                done.pop(key, None)
+
+    def was_evicted(self, job_id: str, now: float) -> bool:
+        """Whether that is just what happened to it: at once it might happen again, for ever."""
+        return self._evicted.get(job_id) == now
+
+    def least_memory(self, job_id: str) -> float:
+        """What a task of the job has held when it was evicted, as far as that is to be known."""
+        enough = 1 if self._remembers else _EVICTIONS_ENOUGH
+        return self._held[job_id] if self._evictions.get(job_id, 0) >= enough else 0.0
+
+    def work_done(self, job_id: str, stage: str, tasks: Iterable[int]) -> float:
+        """The most that one of these tasks had done (cpu seconds)."""
+        done = self._done.get(job_id, {})
+        return max((done.get((stage, task), 0.0) for task in tasks), default=0.0) if done else 0.0
+
+    def forget_all_but(self, living: Container[str]) -> None:
+        """Only jobs that wait or run are still of interest."""
+        kept: tuple[dict[str, object], ...] = (
+            self._done,
+            self._evictions,
+            self._held,
+            self._evicted,
+        )  # type: ignore[assignment]
+        for each in kept:
+            for job_id in [name for name in each if name not in living]:
+                del each[job_id]
 
 
 def work_knowing(work: Distribution, done: float) -> float:

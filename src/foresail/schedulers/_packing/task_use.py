@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from foresail.distributions.kernels.convolution import bin_onto_nodes
 from foresail.model.distribution import Distribution
 from foresail.schedulers.kernels import packing as kernel
 
-_NODES = 17
+_NODES: Final = 17
+_ROUNDING: Final = 1e-9
 
 
 class TaskUse(NamedTuple):
@@ -31,7 +33,8 @@ def task_use(
 ) -> TaskUse:
     """What is believed of a task's use, each probability shared by the steps around its value.
 
-    The expected use is kept, but for what lies beyond the last step.
+    The expected use is kept, but for what lies beyond the largest machine: a task that runs at all
+    uses no more than all of it. Otherwise one that may use so much would fit nowhere, ever.
 
     Parameters
     ----------
@@ -55,11 +58,14 @@ def believe(use: TaskUse, resource: int, belief: Distribution, steps: NDArray[np
     """Let a belief about one resource take the place of what was believed before."""
     row, masses = use
     atoms = atoms_of(belief, _NODES)
-    least = float(atoms.values[0])
-    excess = (atoms.values - least) / steps[resource]
-    nodes = np.arange(masses.shape[1], dtype=np.float64)
-    inside = excess <= nodes[-1]
-    masses[resource] = bin_onto_nodes(excess[inside], atoms.masses[inside], nodes)
+    largest = (masses.shape[1] - 1) * steps[resource]
+    values = np.minimum(atoms.values, largest)
+    least = float(values[0])
+    room = math.floor((largest - least) / steps[resource] + _ROUNDING)
+    nodes = np.arange(room + 1, dtype=np.float64)
+    excess = np.minimum((values - least) / steps[resource], nodes[-1])
+    masses[resource] = 0.0
+    masses[resource, : nodes.size] = bin_onto_nodes(excess, atoms.masses, nodes)
     row[kernel.TASK_LEAST + resource] = least
-    row[kernel.TASK_EXPECTED + resource] = atoms.mean()
+    row[kernel.TASK_EXPECTED + resource] = float(values @ atoms.masses)
     row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]

@@ -408,6 +408,28 @@ def _set_risks(
         risks[number, 0], risks[number, 1] = memory, cpu
 
 
+@bare_kernel
+def tasks_that_fit(
+    machine: Floats,
+    masses: Floats,
+    reached: Floats,
+    task: Floats,
+    task_masses: Floats,
+    tasks: int,
+    most: Floats,
+    steps: Floats,
+    risks: NDArray[np.int32],
+) -> int:
+    """How many of so many tasks a machine takes, one after the other; its rows are changed."""
+    for placed in range(tasks):
+        _accumulate(machine, masses, reached)
+        _set_risks(risks, machine, reached, 0, task, task_masses, most, steps)
+        if risks[0, 0] == _IMPOSSIBLE:
+            return placed
+        add_task(machine, masses, task, task_masses)
+    return tasks
+
+
 @part
 def _copy(
     machine: Floats,
