@@ -56,10 +56,10 @@ class Watched:
         return self._inner.planned_seconds(pending)
 
     def reserve(
-        self, pending: PendingJob, now: float, cluster: Cluster
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
     ) -> Reservation | Rejection | None:
         """As the scheduler has it."""
-        return self._inner.reserve(pending, now, cluster)
+        return self._inner.reserve(pending, earliest_seconds, now, cluster)
 
     def release(self, job_id: str, now: float) -> None:
         """As the scheduler has it."""

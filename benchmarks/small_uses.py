@@ -114,7 +114,7 @@ def _searching() -> None:
     )
     nothing = np.full(2, -1)
     plan = SearchedPlan(nothing, nothing.copy(), np.zeros(1, np.bool_), np.ones((1, 3)))
-    search_plan(question, plan, 0.0, np.inf, 10, 10, 1)
+    search_plan(question, plan, 0.0, np.inf, 10, 10, 2, 1)
 
 
 def _metrics() -> None:

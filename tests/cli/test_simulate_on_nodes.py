@@ -17,6 +17,7 @@ from foresail.model.registry import find
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
 from foresail.traces.schedule_file import read_schedule
+from reading_pages import page_faults
 
 
 @pytest.fixture
@@ -67,6 +68,7 @@ def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
         if "predict" not in key and "error" not in key and "within" not in key:
             assert first[key] == second[key], key
     page = (folder / "report.html").read_text()
+    assert not page_faults(page, folder)
     assert page.index("missed deadlines") < page.index("Are deadlines met")
     assert "slo_miss_rate" in (folder / "deadlines.csv").read_text()
     assert "deadlines" in call(compare, workload, *options, *policies)

@@ -114,7 +114,7 @@ def test_what_is_released_and_what_is_kept(ends):
     """An end, a cancellation and a failed predecessor release; an attempt in vain does not."""
     controller = build(manifest())
     if ends == "withdrawn":
-        controller.step(0.0, [asks("0", 1, 5.0, None)])
+        controller.step(0.0, [asks("0", 1, 0.0, None)])
         controller.step(0.0, [asks("1", 3, 20.0, 20.0, after=["0"])])
     else:
         controller.step(0.0, [asks("1", 3, 20.0, 20.0)])

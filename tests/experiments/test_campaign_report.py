@@ -18,6 +18,7 @@ from foresail.experiments.study_tables import correlations
 from foresail.model.errors import InputError
 from foresail.reports.figure import Figure, MissingFigure
 from made_campaigns import POLICIES, InProcess, carried_out, made_plan
+from reading_pages import page_faults
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,7 @@ def test_page_is_one_file_with_everything(folder):
     answer = _invoke("report", folder)
     assert answer.exit_code == 0
     page = (folder / "report.html").read_text()
+    assert not page_faults(page, folder)
     assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=['\"]?https?:", page)
     found = re.search(r"<script type='application/json' id='figures'>(.*?)</script>", page, re.S)
     figures = json.loads(found[1])

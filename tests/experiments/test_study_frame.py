@@ -18,6 +18,7 @@ from foresail.experiments.study_summary import interval, judge, summary
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register
 from made_studies import Sum, in_turn, made_study
+from reading_pages import page_faults
 
 
 def carried_out(study, folder):
@@ -140,6 +141,7 @@ def test_report_says_the_same_in_every_form(tmp_path):
     own = tmp_path / "sums"
     write_study_report(report, own)
     page = (own / "report.html").read_text()
+    assert not page_faults(page, own)
     assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=['\"]?https?:", page)
     for text in (page, as_markdown(report), as_json(report)):
         assert "Low is less." in text

@@ -8,7 +8,7 @@ import pytest
 
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.summary import summary
-from foresail.reports.table import terminal_tables
+from foresail.reports.comparison.table import terminal_tables
 from made_schedules import made_schedule
 
 HOUR = 3600.0

@@ -25,7 +25,7 @@ class Planning(Plain):
 class Promising(Planning):
     last = None
 
-    def reserve(self, pending, now, cluster):
+    def reserve(self, pending, earliest_seconds, now, cluster):
         return None
 
     def release(self, job_id, now):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -254,11 +255,11 @@ def test_who_asks_for_reservations(name):
     asked = waiting((job("a", 2, deadline=20.0), 10.0), (job("b", 1, deadline=20.0), 12.0))
     scheduler = parse_policy(name).scheduler.build()
     assert isinstance(scheduler, TakesReservations)
-    assert scheduler.reserve(asked[0], 0.0, cluster) == Reservation("a", 8.0, 20.0, 2)
-    assert isinstance(scheduler.reserve(asked[1], 0.0, cluster), Rejection)
+    assert scheduler.reserve(asked[0], 0.0, 0.0, cluster) == Reservation("a", 8.0, 20.0, 2)
+    assert isinstance(scheduler.reserve(asked[1], 0.0, 0.0, cluster), Rejection)
     scheduler.release("a", 1.0)
-    assert scheduler.reserve(asked[1], 1.0, cluster) == Reservation("b", 8.0, 20.0, 1)
-    assert built("3sigma").reserve(asked[0], 0.0, cluster) is None
+    assert scheduler.reserve(asked[1], 1.0, 1.0, cluster) == Reservation("b", 8.0, 20.0, 1)
+    assert built("3sigma").reserve(asked[0], 0.0, 0.0, cluster) is None
 
 
 def test_values_by_what_was_promised():
@@ -291,7 +292,7 @@ def answers(jobs, cluster):
     """What a stack answers to jobs of ten seconds that come one after the other, by name."""
     stack = built("capacity(reservations=earliest,cycle_seconds=10)")
     asking = waiting(*((each, 10.0) for each in jobs))
-    return {each.job.job_id: stack.reserve(each, 0.0, cluster) for each in asking}
+    return {each.job.job_id: stack.reserve(each, 0.0, 0.0, cluster) for each in asking}
 
 
 @pytest.mark.parametrize(("memory", "gpus"), [(12, 0), (0, 2), (12, 2)])
@@ -311,9 +312,12 @@ def test_promises_fit_in_memory_and_gpus(memory, gpus):
 
 
 def test_nothing_is_promised_before_what_a_job_waits_for_is_to_end():
-    """The second begins where the first one's promise ends; the third would be too late."""
-    first, second = job("first", 1, 0.0, 40.0), job("second", 1, 0.0, 40.0)
-    third = replace(job("third", 1, 0.0, 20.0), after=("second",))
-    told = answers([first, replace(second, after=("first",)), third], nodes(a=(8, 0, 0)))
-    assert told["first"].end_seconds == told["second"].start_seconds == 10.0
-    assert told["third"] == Rejection("its deadline comes before jobs that it waits for are to end")
+    """It begins when that ends; the next would be too late, and one is never known to end."""
+    stack = built("capacity(reservations=earliest,cycle_seconds=10)")
+    (asked,) = waiting((job("a", 1, 0.0, 40.0), 10.0))
+    cluster = nodes(a=(8, 0, 0))
+    assert stack.reserve(asked, 12.0, 0.0, cluster).start_seconds == 20.0
+    late = Rejection("its deadline comes before jobs that it waits for are to end")
+    assert stack.reserve(asked, 40.0, 0.0, cluster) == late
+    unknown = Rejection("nothing is known of the runtime of a job that it waits for")
+    assert stack.reserve(asked, math.inf, 0.0, cluster) == unknown

@@ -11,7 +11,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.explain.run_snapshot import RunSnapshot
     from foresail.record.records import Record
-    from foresail.reports.plan_page import RunCourse
+    from foresail.reports.plan.page import RunCourse
 
 
 _LOG: Final = "events.jsonl"
@@ -92,8 +92,8 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
     from foresail.explain.waits import waits_by_reason
     from foresail.record.log_text import read_log
     from foresail.record.records import Decided
-    from foresail.reports.plan_page import PlanPart, RunCourse
-    from foresail.reports.waiting_figure import waiting_by_reason
+    from foresail.reports.plan.page import PlanPart, RunCourse
+    from foresail.reports.plan.waiting_figure import waiting_by_reason
 
     records = list(read_log(log))
     if at is None and not any(isinstance(record, Decided) for record in records):

@@ -17,7 +17,7 @@ from foresail.cli.progress import doing, in_days
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
     from foresail.kernels.beside import CompilingBeside
-    from foresail.reports.plan_page import RunCourse
+    from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
@@ -152,8 +152,8 @@ def show(
     The report of a run with an event log also has its course.
     """
     from foresail.metrics.summary import summaries
-    from foresail.reports.recorded_words import how_near
-    from foresail.reports.table import as_csv, as_json, terminal_tables
+    from foresail.reports.comparison.recorded_words import how_near
+    from foresail.reports.comparison.table import as_csv, as_json, terminal_tables
 
     if folder is not None:
         with doing("writing the report"):
@@ -182,8 +182,8 @@ def _write(
 ) -> None:
     import shlex
 
+    from foresail.reports.comparison.report import write_report
     from foresail.reports.images import write_images
-    from foresail.reports.report import write_report
     from foresail.traces.schedule_file import write_schedule
 
     command = shlex.join(["foresail", *sys.argv[1:]])

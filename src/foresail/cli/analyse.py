@@ -96,7 +96,7 @@ def _write(found: Sequence[Analysed], folder: Path) -> None:
     import shlex
     import sys
 
-    from foresail.reports.analysis_report import write_analysis
+    from foresail.reports.analysis.report import write_analysis
 
     write_analysis(found, folder, shlex.join(["foresail", *sys.argv[1:]]))
 

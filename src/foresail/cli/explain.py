@@ -15,7 +15,7 @@ from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.reports.plan_page import PlanPart
+    from foresail.reports.plan.page import PlanPart
 
 app = typer.Typer(add_completion=False)
 
@@ -122,7 +122,7 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
     import shlex
 
     from foresail.record.log_text import read_log
-    from foresail.reports.plan_page import PlanPart, write_plan
+    from foresail.reports.plan.page import PlanPart, write_plan
 
     with doing(f"reading {log.name}"):
         records = list(read_log(log))
@@ -147,7 +147,7 @@ def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) 
     from foresail.record.log_text import read_log
     from foresail.record.records import Manifest
     from foresail.reports.figure import MissingFigure
-    from foresail.reports.node_figure import node_figure, write_node
+    from foresail.reports.plan.node_figure import node_figure, write_node
     from foresail.traces.use_file import read_use
 
     use = read_use(log)
@@ -177,8 +177,8 @@ def _print(part: PlanPart) -> None:
     from rich.table import Table
 
     from foresail.model.words import count, duration
-    from foresail.reports.plan_part import in_order, waiting_columns
-    from foresail.reports.plan_words import solver_words
+    from foresail.reports.plan.part import in_order, waiting_columns
+    from foresail.reports.plan.words import solver_words
 
     view = part.view
     typer.echo(f"{duration(view.moment.since_start)} after the start of the run:")

@@ -182,7 +182,7 @@ def _history_path(chosen: Path | None) -> Path:
 
 
 def _write_report(schedule: Schedule, run: RunDirectory) -> None:
-    from foresail.reports.report import write_report
+    from foresail.reports.comparison.report import write_report
 
     write_report([schedule], run.report, command=f"foresail run {schedule.meta.workload} --report")
     typer.echo(f"report in {run.report / 'report.html'}")

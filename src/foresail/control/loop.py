@@ -12,6 +12,7 @@ from typing import Final
 
 from foresail.control.check import Verdict, check_decision
 from foresail.control.plug_ins import blamed, decided
+from foresail.control.predecessors import earliest_begin
 from foresail.control.reasons_to_tell import ReasonsToTell
 from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
@@ -520,10 +521,11 @@ class Controller:
         """The job with the answer to its request for a reservation, if it makes one."""
         if self._takes_reservations is None or pending.job.deadline_seconds is None:
             return pending
-        cluster = self._state.cluster
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
         if self._state.capacity.could_hold(pending.job):
-            answer = self._takes_reservations.reserve(pending, self._now, cluster)
+            earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
+            usable = self._state.usable_cluster
+            answer = self._takes_reservations.reserve(pending, earliest, self._now, usable)
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
         return replace(pending, reservation=answer)

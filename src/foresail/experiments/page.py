@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Final
 
@@ -10,11 +10,11 @@ import polars as pl
 
 from foresail.experiments import published
 from foresail.experiments.findings import Findings
-from foresail.experiments.keys import key_of_figure
 from foresail.experiments.selection import SCORE, candidates, ranking
 from foresail.model.words import count, duration, number, percent, signed
-from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure
+from foresail.reports.html_parts import footer, key_of, numbers_section, row, table
 
 HEADINGS: Final[Mapping[str, str]] = {
     "easy": "EASY",
@@ -49,7 +49,7 @@ def page(found: Findings, command: str | None = None) -> str:
         "<main id='numbers'>",
         _slowdowns(found),
         _choices(found),
-        *(section(part, key_of_figure(part), command) for part in found.parts),
+        *(section(part, key_of(part), command) for part in found.parts),
         _errors(found),
         "</main>",
         _footer(found, command),
@@ -97,89 +97,70 @@ def _reductions(choices: pl.DataFrame) -> list[tuple[str, float]]:
 
 def _slowdowns(found: Findings) -> str:
     rows = []
-    columns = list(HEADINGS)
-    for row in found.headline.iter_rows(named=True):
-        cells = "".join(f"<td class='number'>{number(row[column])}</td>" for column in columns)
-        rows.append(f"<tr><th scope='row'>{escape(row['log'])}</th>{cells}</tr>")
-        known = published.published(row["log"])
+    for log in found.headline.iter_rows(named=True):
+        rows.append(row([escape(log["log"]), *(number(log[column]) for column in HEADINGS)]))
+        known = published.published(log["log"])
         if known is not None:
-            cells = "".join(
-                f"<td class='number'>{number(known[column])}</td>" for column in columns
-            )
-            rows.append(f"<tr class='stated'><th scope='row'>as published</th>{cells}</tr>")
-    return _table_section(
-        "slowdowns", "Average bounded slowdown", ["log", *HEADINGS.values()], rows, 1
-    )
+            told = (number(known[column]) for column in HEADINGS)
+            rows.append(row(["as published", *told], kind="stated"))
+    headings = ["log", *map(escape, HEADINGS.values())]
+    title = "Average bounded slowdown"
+    return numbers_section("slowdowns", title, table(title, headings, rows))
 
 
 def _choices(found: Findings) -> str:
     title = "Which policy do the other logs recommend?"
     if found.choices is None:
-        return (
-            f"<section class='missing'><h2>{title}</h2><p><strong>The campaign has one log."
-            "</strong> Add logs that resemble your own.</p></section>"
-        )
+        return missing(title, "The campaign has one log.", "Add logs that resemble your own.")
     rows = [
-        f"<tr><th scope='row'>{escape(row['log'])}</th>"
-        f"<td><code>{escape(row['policy'])}</code></td>"
-        f"<td class='number'>{number(row['baseline'])}</td>"
-        f"<td class='number'>{number(row[SCORE])}</td>"
-        f"<td class='number'>{percent(row['reduction'])}</td>"
-        f"<td class='number'>{number(row['longest_wait_ratio'])}×</td></tr>"
-        for row in found.choices.iter_rows(named=True)
+        row(
+            [
+                escape(each["log"]),
+                f"<code>{escape(each['policy'])}</code>",
+                number(each["baseline"]),
+                number(each[SCORE]),
+                percent(each["reduction"]),
+                f"{number(each['longest_wait_ratio'])}×",
+            ],
+            words=2,
+        )
+        for each in found.choices.iter_rows(named=True)
     ]
-    headings = [
-        "log",
-        "chosen by the other logs",
-        found.rule.baseline,
-        "chosen",
-        "reduction",
-        "longest wait",
-    ]
-    return _table_section("choices", title, headings, rows, 2)
+    scores = (escape(found.rule.baseline), "chosen", "reduction", "longest wait")
+    headings = ("log", "chosen by the other logs", *scores)
+    return numbers_section("choices", title, table(title, headings, rows, words=2))
 
 
 def _errors(found: Findings) -> str:
     rows = [
-        f"<tr><th scope='row'>{escape(row['log'])}</th>"
-        f"<td><code>{escape(row['predictor'])}</code></td>"
-        f"<td class='number'>{duration(row['mean_absolute_error_seconds'])}</td>"
-        f"<td class='number'>{_scientific(row['mean_e_loss'])}</td>"
-        f"<td class='number'>{percent(row['under_predicted_share'])}</td></tr>"
-        for row in found.errors.iter_rows(named=True)
-        if row["mean_absolute_error_seconds"] is not None
+        row(
+            [
+                escape(each["log"]),
+                f"<code>{escape(each['predictor'])}</code>",
+                duration(each["mean_absolute_error_seconds"]),
+                _scientific(each["mean_e_loss"]),
+                percent(each["under_predicted_share"]),
+            ],
+            words=2,
+        )
+        for each in found.errors.iter_rows(named=True)
+        if each["mean_absolute_error_seconds"] is not None
     ]
-    headings = ["log", "predictor", "mean absolute error", "mean E-Loss", "too short"]
-    return _table_section("prediction-errors", "How good are the predictions?", headings, rows, 2)
-
-
-def _table_section(
-    name: str, title: str, headings: Sequence[str], rows: Sequence[str], texts: int
-) -> str:
-    """A table whose first ``texts`` columns are words and the others numbers."""
-    head = "".join(
-        f"<th scope='col'{'' if position < texts else ' class=number'}>{escape(heading)}</th>"
-        for position, heading in enumerate(headings)
-    )
-    return (
-        f"<section id='{name}-table'><h2>{escape(title)}</h2><div class='wide' tabindex='0' "
-        f"role='region' aria-label='{escape(title)}'><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>{behind(name)}</section>"
-    )
+    title = "How good are the predictions?"
+    headings = ("log", "predictor", "mean absolute error", "mean E-Loss", "too short")
+    return numbers_section("prediction-errors", title, table(title, headings, rows, words=2))
 
 
 def _footer(found: Findings, command: str | None) -> str:
-    made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
     conventions = ", ".join(found.results["conventions"].unique(maintain_order=True))
-    return (
-        f"<footer>{made}<p>Conventions of the replay: {escape(conventions)}. SJBF: backfilling "
-        "shortest predicted runtime first. Learned: the 20 regressions with every correction. "
-        "Clairvoyant policies are told the runtimes; they bound what predictions can give. "
-        "E-Loss: log10 of processors × runtime, times the squared error of a prediction above "
-        "the runtime, or the error of one below.</p>"
-        "<p id='keys'>Keys in a figure: + and − zoom along the axis, ← and → move, 0 shows the "
-        "whole range, S saves a PNG.</p></footer>"
+    made = (
+        f"Conventions of the replay: {escape(conventions)}. SJBF: backfilling shortest predicted "
+        "runtime first. Learned: the 20 regressions with every correction. Clairvoyant policies "
+        "are told the runtimes; they bound what predictions can give. E-Loss: log10 of processors "
+        "× runtime, times the squared error of a prediction above the runtime, or the error of one "
+        "below."
     )
+    return footer([made], command)
 
 
 def _scientific(value: float) -> str:

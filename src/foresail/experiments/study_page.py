@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from html import escape
 from typing import Final
 
-from foresail.experiments.keys import key_of_figure
 from foresail.experiments.study_report import StudyReport, group_table
 from foresail.experiments.study_summary import Verdict
 from foresail.model.words import count
 from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.html_parts import footer, key_of, note, row, table
 
 _MARKS: Final[dict[Verdict, str]] = {
     "holds": "✓",
@@ -30,10 +28,10 @@ def study_page(report: StudyReport) -> str:
         f"<p class='lead'>{as_html(' '.join(sentences(report)))}</p></header>",
         "<main id='numbers'>",
         _claims(report),
-        *(section(figure, key_of_figure(figure), report.command) for figure in report.figures),
+        *(section(figure, key_of(figure), report.command) for figure in report.figures),
         *(_table(report, group) for group in study.groups),
         "</main>",
-        _footer(report),
+        footer(map(as_html, study.notes), report.command),
     ]
     return document(study.title, "".join(body), report.figures)
 
@@ -59,50 +57,32 @@ def sentences(report: StudyReport) -> list[str]:
 
 
 def _claims(report: StudyReport) -> str:
-    rows = "".join(
-        f"<tr><td>{as_html(each.claim.published)}</td><td>{as_html(each.ours)}</td>"
-        f"<td class='verdict'><b aria-hidden='true'>{_MARKS[each.verdict]}</b>"
-        f"{escape(each.verdict)}</td></tr>"
+    rows = [
+        row(
+            [
+                as_html(each.claim.published),
+                as_html(each.ours),
+                (f"<b aria-hidden='true'>{_MARKS[each.verdict]}</b>{each.verdict}", "verdict"),
+            ],
+            words=3,
+        )
         for each in report.judgements
+    ]
+    said = note(
+        "A claim holds, or does not, where the 95 % interval over seeds (paired: systems of one "
+        "seed meet the same jobs) lies on one side of it. To spare: by how much it is kept."
     )
+    claims = table("Claims", ["published", "ours", "verdict"], rows, words=3)
     return (
-        "<section id='claims'><h2>What was published, and what came out</h2>"
-        "<div class='wide' tabindex='0' role='region' aria-label='Claims'><table><thead><tr>"
-        "<th scope='col'>published</th><th scope='col'>ours</th><th scope='col'>verdict</th>"
-        f"</tr></thead><tbody>{rows}</tbody></table></div><p class='note'>A claim holds, or does "
-        "not, where the 95 % interval over seeds (paired: systems of one seed meet the same jobs) "
-        "lies on one side of it. To spare: by how much it is kept.</p></section>"
+        f"<section id='claims'><h2>What was published, and what came out</h2>{claims}{said}"
+        "</section>"
     )
 
 
 def _table(report: StudyReport, group: str) -> str:
-    headings, rows = group_table(report, group)
+    headings, told = group_table(report, group)
     words = headings.index("system") + 1
-    head = "".join(
-        f"<th scope='col'{' class=number' if at >= words else ''}>{as_html(text)}</th>"
-        for at, text in enumerate(headings)
-    )
-    body = "".join(_row(row, words) for row in rows)
+    rows = [row([as_html(text) for text in each], words) for each in told]
     title = f"The numbers: {group}" if len(report.study.groups) > 1 else "The numbers"
-    return (
-        f"<section><h2>{as_html(title)}</h2><div class='wide' tabindex='0' role='region' "
-        f"aria-label='{escape(title)}'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-        f"</table></div>{behind('summary')}</section>"
-    )
-
-
-def _row(row: Sequence[str], words: int) -> str:
-    cells = "".join(
-        f"<td{' class=number' if at >= words else ''}>{as_html(text)}</td>"
-        for at, text in enumerate(row)
-    )
-    return f"<tr>{cells}</tr>"
-
-
-def _footer(report: StudyReport) -> str:
-    notes = "".join(f"<li>{as_html(note)}</li>" for note in report.study.notes)
-    return (
-        f"<footer><p>Made by <code>{escape(report.command)}</code></p><ul>{notes}</ul>"
-        "<p id='keys'>Keys in a figure: + and − zoom along the axis, ← and → move, 0 shows the "
-        "whole range, S saves a PNG.</p></footer>"
-    )
+    numbers = table(title, [as_html(text) for text in headings], rows, words)
+    return f"<section><h2>{as_html(title)}</h2>{numbers}{behind('summary')}</section>"

@@ -58,12 +58,33 @@ class Highs:
         if start is not None:
             columns = np.arange(start.size, dtype=np.int32)
             _require_success(highs.setSolution(start.size, columns, start), "a start")
+        checks = _Checks(limits.most_checks)
+        if limits.most_checks is not None:
+            highs.cbMipInterrupt += checks
         _run(highs)
-        return _solution(highs, program, time.perf_counter() - began)
+        found = _solution(highs, program, time.perf_counter() - began)
+        return replace(found, checks=checks.count)
 
     def relaxation(self, program: Program) -> HighsRelaxation:
         """See ``GrowingSolver.relaxation``."""
         return HighsRelaxation(program)
+
+
+class _Checks:
+    """Counts how often branch and cut looks at its limits, and ends it after so many times.
+
+    The root of a tree has a few dozen, one for every round of cuts: on hard programs it is most of
+    the work, and no number of nodes ends it.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.count = 0
+        self._most = math.inf if most is None else most
+
+    def __call__(self, event: Any) -> None:
+        self.count += 1
+        if self.count > self._most:
+            event.data_in.user_interrupt = True
 
 
 class HighsRelaxation:

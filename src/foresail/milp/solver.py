@@ -66,8 +66,9 @@ class SolverCapabilities:
 class Limits:
     """When to stop: after so many seconds, or as near to the bound as this share of the objective.
 
-    ``most_nodes`` of a search tree are looked at, whatever the time; None: no such limit. A back
-    end that counts none has the clock alone.
+    ``most_nodes`` of a search tree are looked at, and ``most_checks`` times the back end may look
+    at its limits, whatever the time; None: no such limit. A back end that counts none has the clock
+    alone.
 
     Raises
     ------
@@ -78,6 +79,7 @@ class Limits:
     time_limit_seconds: float = math.inf
     relative_gap: float = 1e-6
     most_nodes: int | None = None
+    most_checks: int | None = None
 
     def __post_init__(self) -> None:
         if not self.time_limit_seconds > 0.0:
@@ -109,6 +111,8 @@ class Solution:
         No values are worth more; inf if the back end cannot say.
     seconds
         How long the solve took.
+    checks
+        How often it looked at its limits; 0 if the back end does not count.
     """
 
     status: SolveStatus
@@ -116,6 +120,7 @@ class Solution:
     objective: float
     bound: float
     seconds: float
+    checks: int = 0
 
     @property
     def gap(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from foresail.model.cluster import Cluster, Node, Partition
@@ -59,6 +59,15 @@ def with_later_nodes(cluster: Cluster, changes: Iterable[NodeChange]) -> Cluster
         if isinstance(change, NodeAdded) and change.node.name not in known:
             known.add(change.node.name)
             cluster = changed(cluster, change)
+    return cluster
+
+
+def without(cluster: Cluster, nodes: Collection[str]) -> Cluster:
+    """The cluster as if it had not these nodes; itself if there are none of them."""
+    for partition in cluster.partitions:
+        left = tuple(each for each in partition.nodes if each.name not in nodes)
+        if len(left) < len(partition.nodes):
+            cluster = _with(cluster, partition, left)
     return cluster
 
 

@@ -126,9 +126,13 @@ class TakesReservations(Protocol):
     """
 
     def reserve(
-        self, pending: PendingJob, now: float, cluster: Cluster
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
     ) -> Reservation | Rejection | None:
-        """The answer to a job with a deadline, asked once at submission; None: it takes none."""
+        """The answer to a job with a deadline, asked once at submission; None: it takes none.
+
+        Before ``earliest_seconds`` jobs that it waits for are not expected to have ended. The
+        cluster has no nodes that are down or drained.
+        """
         ...
 
     def release(self, job_id: str, now: float) -> None:

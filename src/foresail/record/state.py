@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeVar
 
 from foresail.model.allocation import Part, Unit, job_of
-from foresail.model.changing_nodes import changed
+from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
@@ -226,6 +226,11 @@ class State:
     def parts_of(self, job_id: str) -> PartsOfJob | None:
         """What became so far of a living job that starts in parts; None if it does not."""
         return self._in_parts.get(job_id)
+
+    @property
+    def usable_cluster(self) -> Cluster:
+        """The cluster without the nodes that are down or drained."""
+        return without(self.cluster, self.down | self.drained)
 
     @property
     def has_parts(self) -> bool:

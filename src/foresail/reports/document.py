@@ -86,10 +86,7 @@ def section(part: Figure | MissingFigure, key: str, command: str | None = None) 
         The command that made it.
     """
     if isinstance(part, MissingFigure):
-        return (
-            f"<section class='missing'><h2>{as_html(part.title)}</h2>"
-            f"<p><strong>{as_html(part.problem)}</strong> {as_html(part.remedy)}</p></section>"
-        )
+        return missing(part.title, part.problem, part.remedy)
     name = escape(part.name)
     zoomed = f"<span class='note' role='status' id='{name}-bins'></span>" if part.detail else ""
     return (
@@ -103,6 +100,14 @@ def section(part: Figure | MissingFigure, key: str, command: str | None = None) 
         f"<button type='button' data-reset='{name}'>Whole range</button>{zoomed}</div>"
         f"<figcaption>{as_html(part.note)}</figcaption></figure>"
         f"{behind(part.name, command)}</section>"
+    )
+
+
+def missing(title: str, problem: str, remedy: str = "") -> str:
+    """A section that says what lacks, and what to do."""
+    return (
+        f"<section class='missing'><h2>{as_html(title)}</h2>"
+        f"<p><strong>{as_html(problem)}</strong> {as_html(remedy)}</p></section>"
     )
 
 

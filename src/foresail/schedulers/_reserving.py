@@ -27,8 +27,8 @@ class CapacityAdmission:
     A job asks for its cpus for as long as it is expected to run where it is slow. That is rounded
     up to whole cycles, so that what begins with a cycle ends in time. Of memory or gpus it may ask
     for a larger share of the cluster: that share of all containers is promised to it, so that what
-    is promised fits in every resource. It is promised nothing before the end of what is promised
-    to jobs that it waits for.
+    is promised fits in every resource. It is promised nothing before jobs that it waits for are
+    expected to have ended.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class CapacityAdmission:
         self._plan: AdmissionPlan | None = None
 
     def reserve(
-        self, pending: PendingJob, now: float, cluster: Cluster
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
     ) -> Reservation | Rejection | None:
         """The answer to a job's request; None where it has no deadline, and asks for nothing.
 
@@ -57,7 +57,9 @@ class CapacityAdmission:
         if not 0.0 <= expected < math.inf:
             return Rejection("nothing is known of its runtime")
         slowdown = 1.0 if job.preference is None else job.preference.slowdown
-        begin = self._up(max(now, self._after(job)))
+        if earliest_seconds == math.inf:
+            return Rejection("nothing is known of the runtime of a job that it waits for")
+        begin = self._up(max(now, earliest_seconds))
         finish = math.floor(deadline / self._cycle + _ROUNDING) * self._cycle
         if finish <= begin:
             return Rejection(
@@ -80,11 +82,6 @@ class CapacityAdmission:
     def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
         """Keep to what was promised before a run was interrupted."""
         self._plan = replace(self._empty(cluster), reservations=tuple(promised))
-
-    def _after(self, job: Job) -> float:
-        """When what is promised to jobs that it waits for ends."""
-        promised = () if self._plan is None else self._plan.reservations
-        return max((each.end_seconds for each in promised if each.job_id in job.after), default=0.0)
 
     def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
         if self._plan is None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from foresail.cli.cloud import app
 from foresail.cli.main import main
 from foresail.model.errors import ForesailError
+from reading_pages import page_faults
 
 QUICK = ("--runtimes", "requested", "--workers", 1, "--wait-limit", "1h", "--short", "10min")
 HISTORY = """\
@@ -77,10 +78,11 @@ def test_report_and_record(log, tmp_path):
     record = json.loads(result.stdout)
     assert record == json.loads((out / "advice.json").read_text())
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     for name in ("compared", "frontier", "demand", "mix", "sensitivity"):
         rows = list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
         assert rows
-        assert f"section-{name}" in page
+        assert f"id='section-{name}'" in page or f"id='{name}-table'" in page
     applied = record["apply"]
     tried = list(csv.DictReader((out / "frontier.csv").read_text().splitlines()))
     policy = applied["waiting_policy"]

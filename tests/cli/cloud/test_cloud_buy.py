@@ -14,6 +14,7 @@ from foresail.cli.main import main
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.folder import write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from reading_pages import page_faults
 
 DAY = 86400.0
 
@@ -66,6 +67,7 @@ def test_the_advice_first(log, tmp_path):
     assert "A policy that could be followed" in said
     assert "shorter than the 3 years that are planned for: it is assumed to repeat" in said
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     names = ("costs", "reserve", "demand", "options", "months", "forecast-error", "sensitivity")
     for name in (*names, "runtime-error"):
         assert f"{name}.csv" in page

@@ -19,6 +19,7 @@ from foresail.cloud.waiting.green_hours import green_hours, most_cores
 from foresail.cloud.waiting.intensity import IntensitySeries
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.model.errors import InputError, UnknownNameError
+from reading_pages import page_faults
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -104,6 +105,7 @@ def test_the_saving_first(log, whole, tmp_path):
     assert "Jobs never wait for capacity here" in said
     assert "known ones would save" in said
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     for name in ("patiences", "saving", "day", "course"):
         assert f"{name}.csv" in page
         assert (out / f"{name}.csv").stat().st_size > 0
@@ -317,6 +319,7 @@ def test_how_sure_it_is(log, whole, tmp_path):
     words = " ".join(run(*arguments).stdout.split())
     assert "Put together anew from the log's 6 days, 19 periods of 20 save" in words
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     assert "95 % range" in page.replace("\u00a0", " ")
 
 

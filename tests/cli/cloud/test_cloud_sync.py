@@ -12,6 +12,7 @@ from foresail.cli.cloud import app
 from foresail.distributions.records import to_record
 from foresail.distributions.uniform import Uniform
 from foresail.model.errors import ForesailError, InputError
+from reading_pages import page_faults
 
 HISTORY = """\
 timestamp,az,instance_type,os,spot_price,on_demand_price
@@ -83,6 +84,7 @@ def test_json_and_report(tmp_path):
     assert told["workers"] == [1, 8]
     assert told["seconds"][1] == pytest.approx(2724.889, abs=1e-3)
     page = (tmp_path / "report.html").read_text()
+    assert not page_faults(page, tmp_path)
     assert "fsp(dropped=k-1): fastest with 8 workers" in page
     for name in ("models", "speedup", "cost", "value"):
         rows = list(csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines()))

@@ -13,6 +13,7 @@ from foresail.cli.cloud import app
 from foresail.cli.main import main
 from foresail.cloud.transient.plan import from_record
 from foresail.model.errors import ForesailError, InputError
+from reading_pages import page_faults
 
 TYPES = """\
 name,capacity,availability,price_per_unit_hour
@@ -85,6 +86,7 @@ def test_plan_as_json(types, tmp_path):
     assert {each.type.name: each.count for each in plan.rented} == {"a": 1, "b": 1, "c": 1, "e": 1}
     assert from_record(json.loads((out / "plan.json").read_text())) == plan
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     for name in ("plan", "capacities", "frontier"):
         assert f"{name}.csv" in page
         assert len((out / f"{name}.csv").read_text().splitlines()) > 4
@@ -152,6 +154,7 @@ def test_tiers(types, tmp_path):
     assert plan.items() <= record.items()
     assert "all tiers are up 0.999" in " ".join(run(*arguments).stdout.split())
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     for name in ("tiers", "plan-1", "plan-2", "capacities", "frontier"):
         assert f"{name}.csv" in page
         assert (out / f"{name}.csv").is_file()
@@ -215,6 +218,7 @@ def test_learned_from_histories(market, tmp_path):
     assert record["served"]["failed_at_handover"] <= record["served_unprotected"]["requests"]
     assert {each["window"] for each in record["windows"]} == {"7 days", "oracle"}
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     assert "Does what was learned hold afterwards?" in page
     assert "Batch tasks on the surplus finished" in page
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from foresail.cli.cloud import app
 from foresail.cli.main import main
 from foresail.model.errors import InputError, UnknownNameError
+from reading_pages import page_faults
 
 DAY = 86400.0
 SMALL = ("--machine", "standard-8", "--fixed", 2)
@@ -74,6 +75,7 @@ def test_the_advice_first(log, prices, tmp_path):
     assert "counts as 0.01 EUR, as stated" in said
     assert "With days drawn anew from the log's 10," in said
     page = (out / "report.html").read_text()
+    assert not page_faults(page, out)
     for name in ("policies", "frontier", "by-value", "price-by-machines", "wait-by-machines"):
         assert f"{name}.csv" in page
         assert (out / f"{name}.csv").stat().st_size > 0

@@ -41,7 +41,7 @@ from foresail.cloud.waiting.models import Load, expected
 from foresail.cloud.waiting.policies import Beliefs
 from foresail.cloud.waiting.simulating import simulate
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.reports.advice_words import PricesTold, rests_on
+from foresail.reports.renting.advice_words import PricesTold, rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 WEEK = 7 * 86_400.0

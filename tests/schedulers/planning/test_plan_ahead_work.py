@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from foresail.schedulers._planning import work
-from foresail.schedulers._planning.work import Budget, iterations_within, nodes_within
+from foresail.schedulers._planning.work import Budget, checks_within, iterations_within
 from planning_problems import built, crowd
 
 WINDOW = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,relative_gap=0,solver_share=1"
@@ -57,12 +57,12 @@ def test_the_clock_ends_a_disaster(monkeypatch):
 
 
 def test_budgets_are_counted():
-    """What is spent is gone; at least one iteration and one node are always allowed."""
+    """What is spent is gone; one iteration is always allowed, a program only if it can begin."""
     budget = Budget(1.0)
     budget.spend(0.75)
     assert (budget.left, budget.is_spent) == (0.25, False)
     budget.spend(0.25)
     assert budget.is_spent
-    assert iterations_within(0.0, 1000) == nodes_within(-1.0, 1000) == 1
+    assert (iterations_within(0.0, 1000), checks_within(0.0, 1000)) == (1, 0)
     assert iterations_within(2.0, 100) == 2 * iterations_within(1.0, 100)
     assert iterations_within(1e300, 0) <= 10**9

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
-    from foresail.reports.cloud_page import CloudPage, NumbersTable
+    from foresail.reports.renting.page import CloudPage, NumbersTable
     from foresail.traces.workload import Workload
 
 PricesName: TypeAlias = Annotated[
@@ -115,8 +115,8 @@ def make_output(folder: Path | None) -> None:
 def write_page(page: CloudPage, folder: Path, png: bool) -> None:
     """The page, its numbers and perhaps its pictures; says where."""
     from foresail.cli.cloud._options import made_by
-    from foresail.reports.cloud_page import write_cloud_page
     from foresail.reports.figure import Figure
+    from foresail.reports.renting.page import write_cloud_page
 
     with doing("writing the report"):
         path = write_cloud_page(page, folder, command=made_by())

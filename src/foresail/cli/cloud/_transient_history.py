@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from foresail.cloud.transient.machines import TransientMachines
     from foresail.cloud.transient.overload import Overload
     from foresail.cloud.transient.plan import CapacityPlan
-    from foresail.reports.transient_page import HeldToHistory, TrailingWindow, TransientAnswer
+    from foresail.reports.renting.transient_page import (
+        HeldToHistory,
+        TrailingWindow,
+        TransientAnswer,
+    )
 
 LONGEST_WAIT_SECONDS: Final = 1.0
 """For which a request queues at most, by default."""
@@ -61,7 +65,7 @@ def held_to(
     from foresail.cloud.transient.joint import correlated_pairs
     from foresail.cloud.transient.machines import machines_of
     from foresail.cloud.transient.serving import Cordoned, Traffic, Unprotected, serve
-    from foresail.reports.transient_page import HeldToHistory
+    from foresail.reports.renting.transient_page import HeldToHistory
 
     random = np.random.default_rng(_SEED)
     shuffled = shuffled_availability(history, planned, draws=_DRAWS, random=random)
@@ -141,7 +145,7 @@ def checked(
 ) -> list[TrailingWindow]:
     """Every window, and an oracle; all begin where the longest window allows."""
     from foresail.cloud.transient.estimating import rolled
-    from foresail.reports.transient_page import TrailingWindow
+    from foresail.reports.renting.transient_page import TrailingWindow
 
     for days in windows:
         demand_days("--check-window", days)

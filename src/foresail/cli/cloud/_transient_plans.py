@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from foresail.cli.cloud._transient_offers import OfferHistories
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.tiers import Tier
-    from foresail.reports.tiers_page import TieredAnswer
-    from foresail.reports.transient_page import TransientAnswer
+    from foresail.reports.renting.tiers_page import TieredAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
 
 
 def answer_of(
@@ -28,7 +28,7 @@ def answer_of(
     """The cheapest plan for a capacity, and what each nine would cost."""
     from foresail.cloud.transient.frontier import cheaper, frontier
     from foresail.cloud.transient.planning import plan
-    from foresail.reports.transient_page import TransientAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
 
     planned = plan(offers, capacity, availability, method=method, extra_nines=extra_nines)
     along = frontier(offers, capacity, method=method, extra_nines=extra_nines)
@@ -40,7 +40,7 @@ def answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswe
     from foresail.cloud.transient.frontier import frontier
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.reading import read_plan
-    from foresail.reports.transient_page import TransientAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
 
     planned = read_plan(path)
     along = frontier(offers, planned.capacity, method=method, extra_nines=planned.extra_nines)
@@ -57,7 +57,7 @@ def tiered_answer(
 ) -> TieredAnswer:
     """Plans for tiers, each a text ``NAME=UNITS``; held to the histories where there are any."""
     from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
-    from foresail.reports.tiers_page import TieredAnswer
+    from foresail.reports.renting.tiers_page import TieredAnswer
 
     parts = [_tier(text) for text in tiers]
     planned = plan_tiers(offers, parts, availability, method=method, extra_nines=extra_nines)

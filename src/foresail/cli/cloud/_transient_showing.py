@@ -15,14 +15,14 @@ from foresail.cli.formats import Format
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from foresail.reports.cloud_page import CloudPage
-    from foresail.reports.tiers_page import TieredAnswer
-    from foresail.reports.transient_page import TransientAnswer
+    from foresail.reports.renting.page import CloudPage
+    from foresail.reports.renting.tiers_page import TieredAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
 
 
 def show(answer: TransientAnswer, output_format: Format, output: Path | None) -> None:
     """Print a plan, and write the page about it where one is asked for."""
-    from foresail.reports.transient_page import transient_page, transient_record
+    from foresail.reports.renting.transient_page import transient_page, transient_record
 
     if output_format is Format.JSON:
         print_json(transient_record(answer))
@@ -34,7 +34,7 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
 
 def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None) -> None:
     """Print the plans of tiers, and write the page about them where one is asked for."""
-    from foresail.reports.tiers_page import (
+    from foresail.reports.renting.tiers_page import (
         tier_record,
         tier_sentences,
         tier_tables,
@@ -56,7 +56,7 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
 
 
 def _print(answer: TransientAnswer) -> None:
-    from foresail.reports.transient_page import plan_table, sentences, windows_table
+    from foresail.reports.renting.transient_page import plan_table, sentences, windows_table
 
     tables = [plan_table(answer.plan)]
     if answer.windows:
@@ -76,8 +76,8 @@ def _echo(sentence: str) -> None:
 
 def _write_page(page: CloudPage, record: Mapping[str, Any], folder: Path) -> None:
     """The page, its numbers, and the plan for a machine to apply."""
-    from foresail.reports.cloud_page import write_cloud_page
     from foresail.reports.files import make_folder, write_whole
+    from foresail.reports.renting.page import write_cloud_page
 
     make_folder(folder)
     content = json.dumps(record, indent=2, allow_nan=False)

@@ -12,7 +12,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.waiting.models import Mispredicted
     from foresail.cloud.waiting.owning_answer import OwningAnswer
-    from foresail.reports.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_words import Circumstances
 
 _OF_FORMULAS: Final = 1_000
 """Numbers of machines to try, unless they are given."""
@@ -27,7 +27,7 @@ def answer_by_formula(
     from foresail.cloud.waiting.owning_by_formula import own_or_rent_by_formula
     from foresail.cloud.waiting.settings import usual_counts
     from foresail.cloud.waiting.worth import USUAL_SHARE
-    from foresail.reports.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_words import Circumstances
 
     rate, runtime, arrivals, mean = _arrivals_and_mean(model)
     load = Load(arrivals, 1.0 / mean, owning.relative_price)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from foresail.cloud.waiting.settings import Sweep
     from foresail.cloud.waiting.sweep_inputs import SweepInputs
     from foresail.cloud.waiting.worth import Worth
-    from foresail.reports.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_words import Circumstances
     from foresail.traces.workload import Workload
 
 _LONG_LOG: Final = 1_000_000
@@ -50,7 +50,7 @@ def answer_on_log(
     from foresail.cloud.waiting.sweep_inputs import SweepInputs
     from foresail.cloud.waiting.worth import usual_hour_value
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
-    from foresail.reports.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_words import Circumstances
 
     family = rented_family(owning.catalogue)
     if question.customised:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from foresail.cloud.advising.advice import Advice
     from foresail.cloud.advising.searching import Progress
     from foresail.cloud.purchasing.terms import TransientTerms
-    from foresail.reports.advice_words import PricesTold
+    from foresail.reports.renting.advice_words import PricesTold
 
 _OPTIONS: Final = {
     "owned": "--owned",
@@ -176,7 +176,7 @@ def command(
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
-    from foresail.reports.advice_words import PricesTold
+    from foresail.reports.renting.advice_words import PricesTold
 
     with told_by_options(_OPTIONS):
         question = AdviceQuestion(
@@ -236,13 +236,13 @@ def _transient(history: str) -> TransientTerms:
 
 
 def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
-    from foresail.reports.advice_page import (
+    from foresail.reports.renting.advice_page import (
         candidates_table,
         compared_table,
         record,
         sensitivity_table,
     )
-    from foresail.reports.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
+    from foresail.reports.renting.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
     if output_format is Format.JSON:
         print_json(record(advice, around))
@@ -264,8 +264,8 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
 
 
 def _write(advice: Advice, around: PricesTold, folder: Path, png: bool) -> None:
-    from foresail.reports.advice_page import advice_page, record
     from foresail.reports.files import make_folder, write_whole
+    from foresail.reports.renting.advice_page import advice_page, record
 
     make_folder(folder)
     content = json.dumps(record(advice, around), indent=2, allow_nan=False)

@@ -150,14 +150,14 @@ def command(
     from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
-    from foresail.reports.purchase_answer import PurchaseAnswer, record
-    from foresail.reports.purchase_tables import (
+    from foresail.reports.renting.purchase_answer import PurchaseAnswer, record
+    from foresail.reports.renting.purchase_tables import (
         advice_table,
         costs_table,
         errors_table,
         options_table,
     )
-    from foresail.reports.purchase_words import sentences
+    from foresail.reports.renting.purchase_words import sentences
 
     del config
     if train is not None and not train > 0.0:
@@ -218,7 +218,7 @@ def command(
     )
     show(output_format, record(answer), sentences(answer), tables)
     if output is not None:
-        from foresail.reports.purchase_page import purchase_page
+        from foresail.reports.renting.purchase_page import purchase_page
 
         write_page(purchase_page(answer), output, png)
 

@@ -82,9 +82,9 @@ def command(
     from foresail.cloud.waiting.green_hours import green_hours
     from foresail.cloud.waiting.intensity import Repeat, read_intensity
     from foresail.evaluation.believed_runtimes import believed_runtimes
-    from foresail.reports.green_page import green_page
-    from foresail.reports.green_tables import patiences_table, record
-    from foresail.reports.green_words import GreenCircumstances, sentences
+    from foresail.reports.renting.green_page import green_page
+    from foresail.reports.renting.green_tables import patiences_table, record
+    from foresail.reports.renting.green_words import GreenCircumstances, sentences
 
     del config
     if repeat is not None and repeat not in _REPEATS:

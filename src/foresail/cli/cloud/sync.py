@@ -126,8 +126,8 @@ def command(
         _print_table(found)
         typer.echo(f"\nTransient workers: {how}.")
     if output is not None:
-        from foresail.reports.cloud_page import write_cloud_page
-        from foresail.reports.synchronization_page import synchronization_page
+        from foresail.reports.renting.page import write_cloud_page
+        from foresail.reports.renting.synchronization_page import synchronization_page
 
         page = synchronization_page(setting, found, how)
         path = write_cloud_page(page, output, command=made_by())
@@ -243,7 +243,7 @@ def _found(
 
 def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
     from foresail.cli.cloud._prices import print_numbers
-    from foresail.reports.synchronization_page import best_table
+    from foresail.reports.renting.synchronization_page import best_table
 
     print_numbers(best_table([_costs(each) for each in found]))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from foresail.cloud.transient.offers import Offers
-    from foresail.reports.transient_page import TransientAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
 
 _OPTIONS: Final = {
     "availability": "--availability",

@@ -207,8 +207,8 @@ def command(
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
-    from foresail.reports.rent_or_wait_sentences import sentences
-    from foresail.reports.rent_or_wait_tables import policies_table, record, values_table
+    from foresail.reports.renting.rent_or_wait_sentences import sentences
+    from foresail.reports.renting.rent_or_wait_tables import policies_table, record, values_table
 
     make_output(output)
     catalogue = prices_of(prices, region, types)
@@ -234,7 +234,7 @@ def command(
     tables = policies_table(answer, around), values_table(answer, around)
     show(output_format, record(answer, around), sentences(answer, around), tables)
     if output is not None:
-        from foresail.reports.rent_or_wait_page import rent_or_wait_page
+        from foresail.reports.renting.rent_or_wait_page import rent_or_wait_page
 
         write_page(rent_or_wait_page(answer, around), output, png)
 

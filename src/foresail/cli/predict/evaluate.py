@@ -171,7 +171,7 @@ def _print_table(evaluations: Sequence[Evaluation]) -> None:
     from rich.console import Console
 
     from foresail.evaluation.scores import scores
-    from foresail.reports.evaluation_table import terminal_table
+    from foresail.reports.evaluation.table import terminal_table
 
     width = None if sys.stdout.isatty() else 100
     console = Console(width=width, highlight=False)
@@ -192,7 +192,7 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
 def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) -> None:
     import shlex
 
-    from foresail.reports.evaluation_report import write_report
+    from foresail.reports.evaluation.report import write_report
 
     write_report(workload, evaluations, folder, command=shlex.join(["foresail", *sys.argv[1:]]))
     typer.echo(f"report: {folder / 'report.html'}", err=True)

@@ -74,12 +74,12 @@ class PlanAhead:
         return not self.parameters.scenarios
 
     def reserve(
-        self, pending: PendingJob, now: float, cluster: Cluster
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
     ) -> Reservation | Rejection | None:
         """The answer to a job with a deadline; None where reservations are off."""
         if self._admission is None:
             return None
-        return self._admission.reserve(pending, now, cluster)
+        return self._admission.reserve(pending, earliest_seconds, now, cluster)
 
     def release(self, job_id: str, now: float) -> None:
         """A job that was promised something has ended, or never will run."""

@@ -59,8 +59,8 @@ class PlanAheadParameters:
     solver
         Name of the solver.
     most_options
-        A program is given to it only if no more starts than these could be in a better plan than
-        the one that was found without: of more, it needs long to find little.
+        The most starts that a program given to it has: of more that could be in a better plan,
+        those of the jobs worth most.
     overflow_risk
         With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
         ``none``: capacity is kept in expectation. Starts now are certain to fit in either case.
@@ -103,7 +103,7 @@ class PlanAheadParameters:
     solver_share: float = 0.25
     relative_gap: float = 0.02
     solver: str = "highs"
-    most_options: int = 100
+    most_options: int = 3000
     overflow_risk: float | None = None
     scenarios: int = 0
     end_to_end: bool = False

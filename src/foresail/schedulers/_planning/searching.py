@@ -10,10 +10,11 @@ from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, 
 from foresail.schedulers._planning.work import Budget, of_searching
 from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
-_LEGS: Final = 4
-_CHANGES: Final = 1000
-_CHANGES_FOR_A_JOB: Final = 20
-_MOST_CHANGES: Final = 2000
+_LEGS: Final = 6
+_CHANGES: Final = 2000
+_CHANGES_FOR_A_JOB: Final = 200
+_MOST_CHANGES: Final = 8000
+_TRIES: Final = (1, 3)
 _ROUNDING: Final = 1e-6
 
 
@@ -51,7 +52,8 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
         plan = SearchedPlan(
             choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy()
         )
-        search_plan(ask, plan, begin, enough, changes, changes // 2, seed)
+        tries = _TRIES[seed % len(_TRIES)]
+        search_plan(ask, plan, begin, enough, changes, changes // 2, tries, seed)
         found = PlanChoice(plan.group, plan.slot, plan.stopped)
         value = value_of(problem, found)
         if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:

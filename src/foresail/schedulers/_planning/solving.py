@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, cast
 
@@ -30,7 +30,14 @@ from foresail.schedulers._planning.pricing import Prices, prices, prices_by
 from foresail.schedulers._planning.problem import PlanChoice, Problem, fitting, value_of
 from foresail.schedulers._planning.program import choice_of, program_of, values_of
 from foresail.schedulers._planning.searching import searched
-from foresail.schedulers._planning.work import Budget, nodes_within, of_looking, of_pricing
+from foresail.schedulers._planning.work import (
+    Budget,
+    checks_within,
+    of_looking,
+    of_pricing,
+    of_program,
+)
+from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,6 +49,8 @@ _NEARLY_AS_GOOD: Final = 1.1
 _FAR: Final = 0.5
 """From a gap beyond this, prices are always made anew."""
 _LEVELS: Final = (0.5, 0.999)
+_PROGRAMS: Final = (0.1, 0.3, 1.0)
+"""How large programs are, as shares of the largest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +121,7 @@ class Effort:
     relative_gap
         When a choice is good enough, as a share of its value.
     most_options
-        A program is made if no more options than these could be in a better choice.
+        A program has no more options than these; of more, those of the jobs worth most.
     """
 
     solver_name: str
@@ -233,30 +242,52 @@ class _Attempt:
         self._offer(searched(self._problem, self._best, self._bound, self._budget))
 
     def _by_program(self) -> None:
+        """Programs of the jobs worth most, of ever more of them; of all at once if they are few."""
+        most = self._effort.most_options
+        few = np.count_nonzero(self._problem.worth) <= most
+        for share in _PROGRAMS[-1:] if few else _PROGRAMS:
+            missing = self._bound - self._value
+            score = self._problem.worth if self._prices is None else self._prices.reduced
+            score = np.where(self._problem.worth > 0.0, score, -np.inf)
+            jobs, others = _worthiest(self._problem, score > -missing, int(share * most))
+            if not jobs.any() or not self._by_program_of(jobs, score, missing, others):
+                return
+            good = relative_gap(self._value, self._bound) <= self._effort.relative_gap
+            if good or jobs.all() or self._budget.is_spent:
+                return
+
+    def _by_program_of(
+        self, jobs: NDArray[np.bool_], score: Floats, missing: float, others: float
+    ) -> bool:
+        """The program of some jobs; others are given what is left. False if it was not solved.
+
+        No plan is worth more than the program's best and all that the ``others`` could be worth.
+        """
         problem = self._problem
-        missing = self._bound - self._value
-        score = problem.worth if self._prices is None else self._prices.reduced
-        score = np.where(problem.worth > 0.0, score, -np.inf)
-        promising = int((score > -missing).sum())
-        if promising > self._effort.most_options:
-            return
-        groups, slots = _options(problem, score, self._best, missing)
+        plan = replace(self._best, group=np.where(jobs, self._best.group, NOT_PLANNED))
+        groups, slots = _options(problem, jobs, score, plan, missing)
         program = program_of(problem, groups, slots)
+        entries = program.size.entries
+        checks = checks_within(self._budget.left, entries)
+        if not checks:
+            return False
         self._columns, self._rows = program.size.columns, program.size.rows
-        start = values_of(problem, groups, slots, self._best)
+        start = values_of(problem, groups, slots, plan)
         limits = Limits(
             max(self._budget.guard_seconds, _LEAST_SECONDS),
-            self._effort.relative_gap,
-            nodes_within(self._budget.left, program.size.entries),
+            0.5 * self._effort.relative_gap,
+            most_checks=checks,
         )
         try:
             answer = self._solver.solve(program, limits, start)
         except RuntimeError as error:
             self._fail(error)
-            return
-        self._bound = min(self._bound, max(answer.bound, self._value))
+            return False
+        self._budget.spend(of_program(entries, answer.checks))
         if answer.values is not None:
             self._offer(improved(problem, choice_of(problem, groups, slots, answer.values)))
+        self._bound = min(self._bound, max(answer.bound + others, self._value))
+        return True
 
     def _fail(self, error: RuntimeError) -> None:
         self._failure = str(error)
@@ -282,15 +313,35 @@ def _ready_solver(name: str) -> Solver:
     return solver
 
 
+def _worthiest(
+    problem: Problem, possible: NDArray[np.bool_], most: int
+) -> tuple[NDArray[np.bool_], float]:
+    """The jobs worth most that have together so many possible options at most.
+
+    With them, what all others could be worth at best.
+    """
+    options = np.bincount(problem.group_job, possible.sum(axis=1), problem.jobs)
+    worth = best_of_groups(problem, np.where(possible, problem.worth, 0.0).max(axis=1, initial=0.0))
+    worth = np.maximum(worth, 0.0)
+    order = np.argsort(-worth, kind="stable")
+    chosen = np.zeros(problem.jobs, np.bool_)
+    chosen[order[np.cumsum(options[order]) <= most]] = True
+    return chosen, float(worth[~chosen].sum())
+
+
 def _options(
-    problem: Problem, score: Floats, plan: PlanChoice, missing: float
+    problem: Problem,
+    jobs: NDArray[np.bool_],
+    score: Floats,
+    plan: PlanChoice,
+    missing: float,
 ) -> tuple[Integers, Integers]:
-    """The plan's options, and all that could be in a better one.
+    """The plan's options of some jobs, and all of theirs that could be in a better plan.
 
     An option whose price exceeds its worth by all that is missing to the bound is in no better
     choice.
     """
-    groups, slots = np.nonzero(score > -missing)
+    groups, slots = np.nonzero((score > -missing) & jobs[problem.group_job, np.newaxis])
     planned = plan.planned
     chosen = plan.group[planned] * problem.slots + plan.slot[planned]
     both = np.union1d(groups * problem.slots + slots, chosen)

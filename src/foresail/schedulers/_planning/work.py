@@ -28,10 +28,11 @@ _PRICE: Final = 2.4e-7
 _ENTRY: Final = 8.5e-8
 _BUILT_ENTRY: Final = 4e-7
 _ITERATION_ROW: Final = 1e-8
-_CHANGE: Final = 5e-6
-_CHANGE_SLOT: Final = 5e-7
-_NODE: Final = 1e-4
-_NODE_ENTRY: Final = 1e-8
+_CHANGE: Final = 1e-6
+_CHANGE_PLACE: Final = 1.5e-8
+_PROGRAM_ENTRY: Final = 4e-6
+_CHECK: Final = 0.01
+_CHECK_ENTRY: Final = 1e-7
 
 
 class Budget:
@@ -97,9 +98,15 @@ def iterations_within(seconds: float, rows: int) -> int:
 
 def of_searching(problem: Problem, changes: int) -> float:
     """The work of so many changes of a plan."""
-    return changes * (_CHANGE + _CHANGE_SLOT * problem.slots)
+    return changes * (_CHANGE + _CHANGE_PLACE * problem.capacity.size)
 
 
-def nodes_within(seconds: float, entries: int) -> int:
-    """How many nodes of a search tree a budget allows, at least one."""
-    return max(int(min(seconds / (_NODE + _NODE_ENTRY * entries), 1e9)), 1)
+def of_program(entries: int, checks: int) -> float:
+    """The work of a program of so many entries, with so many looks at its limits."""
+    return _PROGRAM_ENTRY * entries + checks * (_CHECK + _CHECK_ENTRY * entries)
+
+
+def checks_within(seconds: float, entries: int) -> int:
+    """How many looks at its limits a budget allows a program, 0 if not even a beginning."""
+    left = seconds - _PROGRAM_ENTRY * entries
+    return max(int(min(left / (_CHECK + _CHECK_ENTRY * entries), 1e9)), 0)

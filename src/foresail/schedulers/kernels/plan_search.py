@@ -1,5 +1,6 @@
-"""Improving a plan by chance: parts of it are taken out and filled again, and kept if no worse.
+"""Improving a plan by chance: parts of it are taken out, and what is free is filled again.
 
+What is a little worse is borne at first, and ever less of it: simulated annealing.
 Options, groups and rows are those of ``plan_filling``. The numbers drawn depend on the seed alone.
 """
 
@@ -21,9 +22,13 @@ _MULTIPLIER: Final = np.uint64(6364136223846793005)
 _INCREMENT: Final = np.uint64(1442695040888963407)
 _SHIFT: Final = np.uint64(11)
 
+_DRAWN: Final = 2
 _MOST_TAKEN_OUT: Final = 4
 _MOST_REFILLED: Final = 24
 _LESS_CHOOSY: Final = 0.3
+
+_FIRST_BEARABLE: Final = 0.1
+_LAST_BEARABLE: Final = 1e-6
 
 _TAKES_OUT: Final = 0.45
 _LETS_RUN: Final = 0.1
@@ -215,20 +220,66 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
 
 
 @part
-def _force(options: _Options, plan: _Chosen, job: int, state: NDArray[np.uint64]) -> float:
-    """Give a job some option, rather an early one, whether or not there is room."""
+def _guest(
+    plan: _Chosen, options: _Options, most: NDArray[np.float64], state: NDArray[np.uint64]
+) -> int:
+    """Of some jobs drawn, the one that misses most of what it could be worth."""
+    best, best_stake = 0, -1.0
+    for _ in range(_DRAWN):
+        job = int(_chance(state) * most.size)
+        stake = most[job]
+        if plan.one[job, _GROUP] != NOT_PLANNED:
+            stake -= options.groups[plan.one[job, _GROUP], _WORTH, plan.one[job, _SLOT]]
+        if stake > best_stake:
+            best, best_stake = job, stake
+    return best
+
+
+@part
+def _lacking(
+    needs: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    slot: int,
+    left: NDArray[np.float64],
+) -> float:
+    """How much of what a group needs from a slot on is not left, over its rows and slots."""
+    lacking = 0.0
+    for at in range(shares.shape[0]):
+        row, share = int(shares[at, 0]), shares[at, 1]
+        if row < 0:
+            break
+        for after in range(left.shape[1] - slot):
+            lacking += max(needs[after] - max(left[row, slot + after], 0.0) / share, 0.0)
+    return lacking
+
+
+@part
+def _force(
+    options: _Options, plan: _Chosen, job: int, tries: int, state: NDArray[np.uint64]
+) -> float:
+    """Give a job an option, rather an early one, whether or not there is room.
+
+    Of as many as are tried, the one for which least is lacking.
+    """
     first, end = options.groups_of[job, 0], options.groups_of[job, 1]
+    slots = plan.left.shape[1]
     if first == end:
         return -np.inf
-    group = first + int(_chance(state) * (end - first))
-    early = _chance(state)
-    slot = int(early * early * plan.left.shape[1])
-    if options.groups[group, _WORTH, slot] <= 0.0:
+    best_group, best_slot, least = first, NOT_PLANNED, np.inf
+    for _ in range(tries):
+        group = first + int(_chance(state) * (end - first))
+        early = _chance(state)
+        slot = int(early * early * slots)
+        if options.groups[group, _WORTH, slot] > 0.0:
+            lacking = _lacking(options.groups[group, _NEEDS], options.cover[group], slot, plan.left)
+            if lacking < least:
+                best_group, best_slot, least = group, slot, lacking
+    if best_slot == NOT_PLANNED:
         return -np.inf
     gain = 0.0
     if plan.one[job, _GROUP] != NOT_PLANNED:
         gain = _remove(options, plan, job)
-    return gain + _put(options, plan, job, group, slot)
+    return gain + _put(options, plan, job, best_group, best_slot)
 
 
 @part
@@ -312,9 +363,10 @@ def search_plan(
     enough: float,
     changes: int,
     patience: int,
+    tries: int,
     seed: int,
 ) -> float:
-    """Change a plan again and again, and keep each change that makes it no worse.
+    """Change a plan again and again; the best that was met.
 
     Parameters
     ----------
@@ -326,6 +378,8 @@ def search_plan(
         What it is worth; and what is good enough to stop.
     changes, patience
         Stop after so many changes, or so many without gain.
+    tries
+        Of how many options the one is taken for which least room has to be made.
     seed
         Says which changes are tried.
 
@@ -342,17 +396,19 @@ def search_plan(
         ask.victim_cost,
         ask.victim_credit,
     )
-    chosen = np.full((2, jobs + victims, 2), NOT_PLANNED, np.int64)
+    chosen = np.full((3, jobs + victims, 2), NOT_PLANNED, np.int64)
     chosen[:, :jobs, _GROUP], chosen[:, :jobs, _SLOT] = plan.group, plan.slot
     chosen[:, jobs:, _GROUP] = plan.stopped
-    left = np.stack((plan.left, plan.left))
+    left = np.stack((plan.left, plan.left, plan.left))
     order, least = np.empty(jobs, np.int64), np.empty(plan.left.shape[1])
+    most = np.zeros(jobs)
+    np.maximum.at(most, np.repeat(np.arange(jobs), np.diff(ask.first_group)), ask.worth.max(axis=1))
     state = np.array([seed], np.uint64)
-    limits = np.array([value, enough, changes, patience])
-    worth = _search(options, chosen, left, limits, order, least, state)
-    plan.group[:], plan.slot[:] = chosen[0, :jobs].T
-    plan.stopped[:] = chosen[0, jobs:, _GROUP]
-    plan.left[:] = left[0]
+    limits = np.array([value, enough, changes, patience, tries])
+    worth = _search(options, chosen, left, limits, order, least, most, state)
+    plan.group[:], plan.slot[:] = chosen[2, :jobs].T
+    plan.stopped[:] = chosen[2, jobs:, _GROUP]
+    plan.left[:] = left[2]
     return float(worth)
 
 
@@ -364,16 +420,23 @@ def _search(
     limits: NDArray[np.float64],
     order: NDArray[np.int64],
     least: NDArray[np.float64],
+    most: NDArray[np.float64],
     state: NDArray[np.uint64],
 ) -> float:
-    """Change the first of two equal plans; ``limits`` are the last numbers of ``search_plan``."""
+    """Change the first of three equal plans; ``limits`` are the last numbers of ``search_plan``."""
     plan = _Chosen(plans[0], lefts[0])
     kept = _Chosen(plans[1], lefts[1])
+    best = _Chosen(plans[2], lefts[2])
     value, enough, changes, patience = limits[0], limits[1], limits[2], limits[3]
+    tries = int(limits[4])
+    best_value = value
     until = patience
     change = 0.0
-    while change < min(changes, until) and value < enough:
+    bearable = _FIRST_BEARABLE * abs(value)
+    cooling = (_LAST_BEARABLE / _FIRST_BEARABLE) ** (1.0 / changes)
+    while change < min(changes, until) and best_value < enough:
         change += 1.0
+        bearable *= cooling
         move = _chance(state)
         if move < _TAKES_OUT:
             gain = _take_out(options, plan, order, state)
@@ -382,17 +445,20 @@ def _search(
             if move < _TAKES_OUT + _LETS_RUN:
                 gain = _let_run(options, plan, state)
             else:
-                guest = int(_chance(state) * order.size)
-                gain = _force(options, plan, guest, state)
+                guest = _guest(plan, options, most, state)
+                gain = _force(options, plan, guest, tries, state)
             if gain > -np.inf:
                 gain += _make_room(options, plan, guest, state)
         if gain > -np.inf:
             gain += _refill(options, plan, order, least, state) + _spare(options, plan, state)
-        if gain < -_NOTHING:
+        if gain < -_NOTHING - bearable * _chance(state):
             _copy(kept, plan)
             continue
         _copy(plan, kept)
         value += gain
-        if gain > _GAIN * max(abs(value), 1.0):
-            until = change + patience
-    return float(value)
+        if value > best_value:
+            if value > best_value + _GAIN * max(abs(value), 1.0):
+                until = change + patience
+            best_value = value
+            _copy(plan, best)
+    return float(best_value)

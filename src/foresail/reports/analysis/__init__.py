@@ -1,0 +1,1 @@
+"""The report on what workloads are like."""

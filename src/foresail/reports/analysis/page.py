@@ -1,0 +1,212 @@
+"""The HTML page on one or several workloads: words, a comparison, small multiples, what lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+from foresail.analysis.analysing import Analysed
+from foresail.analysis.characteristics import STUDIED, Cell, Characteristic, compared
+from foresail.analysis.finding import Unavailable
+from foresail.model.words import count, duration
+from foresail.reports.analysis.log_style import LogStyle
+from foresail.reports.document import as_html, document, section
+from foresail.reports.figure import Figure
+from foresail.reports.html_parts import (
+    footer,
+    key,
+    leading,
+    note,
+    numbers_section,
+    row,
+    swatch,
+    table,
+)
+
+MARKS: Final[Mapping[str, str]] = {"yes": "✓", "no": "✗", "unknown": "?"}
+
+_BRIEF: Final = 120
+"""A longer command is printed at the table and at the end of the page, not under every figure."""
+
+_MADE: Final = (
+    "All numbers of all analyses: <a href='scalars.csv'>scalars.csv</a>. Logarithmic axes of "
+    "durations begin at 1 s: what is shorter lies on their left edge."
+)
+
+
+def analysis_page(
+    logs: Sequence[Analysed],
+    styles: Sequence[LogStyle],
+    figures: Sequence[Figure],
+    command: str | None = None,
+) -> str:
+    """The whole page as text.
+
+    Parameters
+    ----------
+    logs
+        What was found, at least one log.
+    styles
+        How each is drawn, in the same order.
+    figures
+        In the order in which they are shown.
+    command
+        The command that made it.
+    """
+    title = _title(logs)
+    brief = command if command and len(command) <= _BRIEF else None
+    rows = compared(logs)
+    known = any(cell.verdict != "unknown" for _, cells in rows for cell in cells)
+    body = [
+        f"<header><h1>{as_html(title)}</h1>",
+        _words(sentences(logs)),
+        "</header><main id='numbers'>",
+        _comparison(rows, styles, command) if known else "",
+        "<div class='small'>",
+        *(section(figure, _key(figure), brief) for figure in figures),
+        "</div>",
+        _missing(logs),
+        "</main>",
+        footer([_MADE], command),
+    ]
+    return document(title, "".join(body), figures)
+
+
+def sentences(logs: Sequence[Analysed]) -> list[str]:
+    """What the page says first: how much there is, and which of the characteristics hold."""
+    told = []
+    rows = compared(logs)
+    for position, log in enumerate(logs):
+        size = f"{count(log.jobs, 'job')} in {duration(log.span_seconds)}"
+        cells = [(row, cells[position]) for row, cells in rows]
+        answered = [row for row, cell in cells if cell.verdict != "unknown"]
+        holding = [_lower(row.name) for row, cell in cells if cell.verdict == "yes"]
+        hold = "holds" if len(holding) == 1 else "hold"
+        if len(logs) > 1:
+            part = f"{len(holding)} of the {len(answered)} that can be decided"
+            told.append(f"{log.log}: {size}; {part} {hold}.")
+        elif answered:
+            told.append(
+                f"{size}. Of the ten characteristics by which the study compares four platforms, "
+                f"{len(answered)} can be decided here and {len(holding)} {hold}"
+                f"{': ' + '; '.join(holding) if holding else ''}."
+            )
+        else:
+            told.append(f"{size}.")
+    if len(logs) > 1:
+        told.insert(0, "The study compares four platforms by ten characteristics.")
+    return told
+
+
+def _words(told: Sequence[str]) -> str:
+    lead = f"<p class='lead'>{as_html(told[0])}</p>"
+    return lead if len(told) == 1 else lead + leading(told[1:])
+
+
+def _title(logs: Sequence[Analysed]) -> str:
+    if len(logs) == 1:
+        return f"{logs[0].log}: what is the workload like?"
+    return f"{count(len(logs), 'workload')} compared"
+
+
+def _lower(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+def _comparison(
+    rows: Sequence[tuple[Characteristic, tuple[Cell, ...]]],
+    styles: Sequence[LogStyle],
+    command: str | None,
+) -> str:
+    logs = [
+        f"{swatch(style.colour, style.dash) if len(styles) > 1 else ''}{as_html(style.log)}"
+        for style in styles
+    ]
+    headings = ["characteristic", *logs, *map(escape, STUDIED)]
+    told = [
+        row(
+            [
+                f"{as_html(each.name)}<br><small>yes: {as_html(each.yes_if)}</small>",
+                *map(_cell, cells),
+                *((_mark(said), "unknown verdict") for said in each.studied),
+            ],
+            words=len(headings),
+        )
+        for each, cells in rows
+    ]
+    said = note(
+        "Grey columns: the verdicts of the study (Park, “Distribution-based cluster scheduling”, "
+        "2019, table 3.1). It gives no thresholds; the ones here separate what it says of its "
+        "platforms."
+    )
+    verdicts = table("Characteristics", headings, told, words=len(headings))
+    title = "Is it like the studied platforms?"
+    return numbers_section("characteristics", title, verdicts + said, command)
+
+
+def _cell(cell: Cell) -> tuple[str, str]:
+    value = f"<br><small>{as_html(cell.said)}</small>" if cell.value is not None else ""
+    kinds = "verdict unknown" if cell.verdict == "unknown" else "verdict"
+    return f"{_mark(cell.verdict)}{value}", kinds
+
+
+def _mark(said: str) -> str:
+    return f"<b aria-hidden='true'>{MARKS[said]}</b>{said}"
+
+
+def _missing(logs: Sequence[Analysed]) -> str:
+    lacking = [
+        (found.title, log.log, found.reason)
+        for log in logs
+        for found in log.findings
+        if isinstance(found, Unavailable)
+    ]
+    if not lacking:
+        return ""
+    logs_named = ["log"] if len(logs) > 1 else []
+    headings = ["question", *logs_named, "what lacks"]
+    rows = [
+        row([as_html(text) for text in (title, log, _sentence(reason)) if text], words=3)
+        for title, log, reason in sorted(
+            (title, log if logs_named else "", reason) for title, log, reason in lacking
+        )
+    ]
+    lacks = table("Missing", headings, rows, words=3)
+    return f"<section id='missing'><h2>What could not be answered</h2>{lacks}</section>"
+
+
+def _sentence(reason: str) -> str:
+    begun = reason[0].upper() + reason[1:]
+    return begun if begun.endswith(".") else begun + "."
+
+
+def _key(figure: Figure) -> str:
+    """What colours and dashes mean; of several logs with several series, each by itself."""
+    named = [trace for trace in figure.traces if trace.get("showlegend")]
+    logs, series = _first_by("legendgroup", named), _first_by("meta", named)
+    if len(named) < 2:
+        return ""
+    if len(logs) < 2 or len(series) < 2:
+        return key(f"{swatch(*_stroke(trace))}{trace['name']}" for trace in named)
+    return key(
+        [f"{swatch(_stroke(trace)[0])}{name}" for name, trace in logs.items()]
+        + [f"{swatch('@ink', *_stroke(trace)[1:])}{name}" for name, trace in series.items()]
+    )
+
+
+def _first_by(field: str, traces: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The first trace of each value of a field, those without one left out."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for trace in traces:
+        if trace[field]:
+            found.setdefault(trace[field], trace)
+    return found
+
+
+def _stroke(trace: Mapping[str, Any]) -> tuple[str, str, float]:
+    if trace["type"] == "bar":
+        return trace["marker"]["color"], "solid", trace["marker"]["opacity"]
+    if "line" in trace:
+        return trace["line"]["color"], trace["line"]["dash"], 1.0
+    return trace["marker"]["color"], "solid", 1.0

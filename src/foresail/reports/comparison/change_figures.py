@@ -1,0 +1,362 @@
+"""Was the change worth it, and for whom: metrics against the baseline, and who gains by size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from foresail.metrics.comparison import Change, Metric
+from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, with_size_classes
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.comparison.view import ReportView
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.style import axis, caption, end_note, layout, mark_at, ratio_axis
+
+METRIC_WORDS: Final[dict[Metric, str]] = {
+    "average_bounded_slowdown": "average bounded slowdown",
+    "p99_bounded_slowdown": "99 % bounded slowdown",
+    "mean_wait_seconds": "mean wait",
+    "median_wait_seconds": "median wait",
+    "p90_wait_seconds": "90 % wait",
+    "p99_wait_seconds": "99 % wait",
+    "max_wait_seconds": "longest wait",
+    "mean_flow_seconds": "mean time in system",
+}
+
+_MOST_MAPS: Final = 3
+_FEWEST_JOBS: Final = 10
+_GRACE_SECONDS: Final = 60.0
+_ONE_POLICY: Final = MissingFigure(
+    "Was the change worth it?",
+    "There is one policy only, so there is nothing to compare it with.",
+    "Replay the same log under another policy to see who gains and who pays.",
+)
+
+
+_NO_WAITS: Final = MissingFigure(
+    "Was the change worth it?",
+    "No job waited under any of the policies, so they are all the same.",
+    "A busier log, or fewer processors, would tell them apart.",
+)
+_NO_JOBS: Final = MissingFigure(
+    "Was the change worth it?",
+    "No job has started under one of the policies.",
+    "Replay a log that has jobs.",
+)
+
+
+def said(metric: str, value: float) -> str:
+    """A metric's value with its unit."""
+    return duration(value) if metric.endswith("_seconds") else number(value)
+
+
+def relative_metrics(view: ReportView) -> Figure | MissingFigure:
+    """Dot and interval of each metric of each policy relative to the baseline."""
+    if len(view.schedules) == 1:
+        return _ONE_POLICY
+    if not view.comparisons:
+        return _NO_JOBS
+    if not any(summary.waited_share for summary in view.summaries):
+        return _NO_WAITS
+    metrics = [
+        metric
+        for metric in METRIC_WORDS
+        if any(_drawable(comparison.change(metric)) for comparison in view.comparisons)
+    ]
+    others = len(view.comparisons)
+    spread = 0.0 if others == 1 else min(0.56, 0.2 * (others - 1))
+    traces: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for position, comparison in enumerate(view.comparisons):
+        style = view.styles[position + 1]
+        shift = spread * (position / (others - 1) - 0.5) if others > 1 else 0.0
+        drawn = [(row, comparison.change(metric)) for row, metric in enumerate(metrics)]
+        rows += [_row(comparison.other, comparison.change(metric)) for metric in METRIC_WORDS]
+        drawn = [(row, change) for row, change in drawn if _drawable(change)]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": style.drawn,
+                "x": [change.ratio.value for _, change in drawn],
+                "y": [row + shift for row, _ in drawn],
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [_reach(c.ratio.high, c.ratio.value) for _, c in drawn],
+                    "arrayminus": [_reach(c.ratio.value, c.ratio.low) for _, c in drawn],
+                    "color": style.colour,
+                    "thickness": 2,
+                    "width": 0,
+                },
+                "marker": {"color": style.colour, "size": 10, "symbol": style.symbol},
+                "text": [_told(change) for _, change in drawn],
+                "hovertemplate": "%{text}<extra></extra>",
+                "showlegend": True,
+            }
+        )
+    ends = [
+        end
+        for comparison in view.comparisons
+        for change in (comparison.change(metric) for metric in metrics)
+        if _drawable(change)
+        for end in (change.ratio.value, change.ratio.low, change.ratio.high)
+        if math.isfinite(end) and end > 0
+    ]
+    labels = [
+        f"{METRIC_WORDS[metric]}<br>"
+        f"<span style='font-size:11px'>baseline "
+        f"{said(metric, view.comparisons[0].change(metric).baseline)}</span>"
+        for metric in metrics
+    ]
+    drawing = layout(
+        118 + (34 + 14 * others) * len(metrics),
+        xaxis=ratio_axis("relative to the baseline (log scale)", min(ends), max(ends)),
+        yaxis=axis(
+            "",
+            tickvals=list(range(len(metrics))),
+            ticktext=labels,
+            range=[len(metrics) - 0.4, -0.6],
+            showgrid=False,
+            fixedrange=True,
+        ),
+        shapes=[mark_at(1, "@policy0", 2)],
+        annotations=[end_note("← better", "left"), end_note("worse →", "right")],
+    )
+    drawing["margin"] = {**drawing["margin"], "t": 52}
+    return Figure(
+        name="relative-metrics",
+        title="How does each metric change?",
+        findings=_relative_findings(view),
+        traces=traces,
+        layout=drawing,
+        table=pl.DataFrame(rows),
+        note=_interval_note(view)
+        + " Grey line: the baseline. The longest wait has no interval: one job decides it.",
+    )
+
+
+def size_map(view: ReportView) -> Figure:
+    """Ratio of the median waits by width and runtime: who gains, who pays.
+
+    The view has at least one comparison.
+    """
+    bounds = width_bounds(max(float(pair["cpus"].to_numpy().max()) for pair in view.pairs))
+    widths = width_labels(bounds)
+    shown = min(len(view.pairs), _MOST_MAPS)
+    traces: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {}
+    tables = []
+    panel = 34 * len(widths) + 84
+    height = 60 + panel * shown
+    for position, pair in enumerate(view.pairs):
+        cells = size_changes(pair, bounds)
+        tables.append(cells.with_columns(policy=pl.lit(view.comparisons[position].other)))
+        if position >= shown:
+            continue
+        suffix = "" if position == 0 else str(position + 1)
+        bottom = 1 - ((position + 1) * panel - 48) / (panel * shown)
+        top = 1 - (position * panel + 26) / (panel * shown)
+        z = np.full((len(widths), len(RUNTIME_LABELS)), np.nan)
+        text = np.full(z.shape, "", dtype=object)
+        hover = np.full(z.shape, "no jobs", dtype=object)
+        for cell in cells.iter_rows(named=True):
+            at = cell["width_class"], cell["runtime_class"]
+            hover[at] = _cell_words(cell)
+            if cell["jobs"] >= _FEWEST_JOBS:
+                z[at] = np.clip(math.log2(cell["ratio"]), -4, 4)
+                text[at] = _multiple(cell["ratio"])
+            else:
+                text[at] = "few"
+        traces.append(
+            {
+                "type": "heatmap",
+                "name": view.styles[position + 1].drawn,
+                "z": [[None if math.isnan(v) else float(v) for v in row] for row in z],
+                "x": list(RUNTIME_LABELS),
+                "y": list(widths),
+                "text": text.tolist(),
+                "texttemplate": "%{text}",
+                "customdata": hover.tolist(),
+                "hovertemplate": "%{y} processors, %{x}<br>%{customdata}<extra></extra>",
+                "hoverongaps": False,
+                "zmin": -4,
+                "zmax": 4,
+                "xgap": 2,
+                "ygap": 2,
+                "colorscale": [[0, "@gain"], [0.5, "@neutral"], [1, "@loss"]],
+                "showscale": False,
+                "xaxis": f"x{suffix}",
+                "yaxis": f"y{suffix}",
+            }
+        )
+        axes[f"xaxis{suffix}"] = axis(
+            "runtime",
+            anchor=f"y{suffix}",
+            showgrid=False,
+            type="category",
+            categoryarray=list(RUNTIME_LABELS),
+            categoryorder="array",
+            range=[-0.5, len(RUNTIME_LABELS) - 0.5],
+            tickangle=0,
+        )
+        axes[f"yaxis{suffix}"] = axis(
+            "processors",
+            anchor=f"x{suffix}",
+            domain=[max(bottom, 0.0), top],
+            showgrid=False,
+            type="category",
+            categoryarray=list(widths),
+            categoryorder="array",
+            range=[-0.5, len(widths) - 0.5],
+        )
+        style = view.styles[position + 1]
+        annotations.append(caption(f"<b>{style.drawn}</b>", top, style.colour))
+    drawing = layout(height, annotations=annotations, **axes)
+    left_out = (
+        f" The first {shown} policies are drawn; all are in the CSV."
+        if len(view.pairs) > shown
+        else ""
+    )
+    return Figure(
+        name="wait-by-size",
+        title="Who gains, who pays?",
+        findings=_size_findings(view, tables),
+        traces=traces,
+        layout=drawing,
+        table=_with_size_labels(pl.concat(tables), widths),
+        note="Each cell: median wait under the policy over that under the baseline, a minute added "
+        "to both so that jobs that start at once do not divide by zero. Blue: shorter; orange: "
+        f"longer. “few”: under {_FEWEST_JOBS} jobs." + left_out,
+    )
+
+
+def size_changes(pair: pl.DataFrame, bounds: tuple[float, ...]) -> pl.DataFrame:
+    """Median waits of both schedules and their ratio, by class of width x runtime."""
+    return (
+        with_size_classes(pair, bounds)
+        .group_by("width_class", "runtime_class")
+        .agg(
+            pl.len().alias("jobs"),
+            pl.col("wait_seconds").median().alias("median_wait_seconds"),
+            pl.col("wait_seconds_other").median().alias("median_wait_seconds_other"),
+        )
+        .with_columns(
+            ratio=(pl.col("median_wait_seconds_other") + _GRACE_SECONDS)
+            / (pl.col("median_wait_seconds") + _GRACE_SECONDS)
+        )
+        .sort("width_class", "runtime_class")
+    )
+
+
+def _with_size_labels(cells: pl.DataFrame, widths: tuple[str, ...]) -> pl.DataFrame:
+    return cells.select(
+        "policy",
+        pl.col("width_class")
+        .replace_strict(dict(enumerate(widths)), return_dtype=pl.String)
+        .alias("processors"),
+        pl.col("runtime_class")
+        .replace_strict(dict(enumerate(RUNTIME_LABELS)), return_dtype=pl.String)
+        .alias("runtime"),
+        "jobs",
+        "median_wait_seconds",
+        "median_wait_seconds_other",
+        "ratio",
+    )
+
+
+def _multiple(ratio: float) -> str:
+    return f"{number(float(f'{ratio:.2g}'))}×" if ratio >= 0.01 else "< 0.01×"
+
+
+def _cell_words(cell: dict[str, Any]) -> str:
+    return (
+        f"{count(cell['jobs'], 'job')}<br>median wait {duration(cell['median_wait_seconds'])} → "
+        f"{duration(cell['median_wait_seconds_other'])}"
+    )
+
+
+def _size_findings(view: ReportView, tables: list[pl.DataFrame]) -> list[str]:
+    sentences = []
+    for position, cells in enumerate(tables[:_MOST_MAPS]):
+        known = cells.filter(pl.col("jobs") >= _FEWEST_JOBS)
+        label = view.styles[position + 1].label
+        total = int(known["jobs"].sum())
+        if not total:
+            sentences.append(f"{label}: too few jobs in every class to say who gains.")
+            continue
+        less = int(known.filter(pl.col("ratio") < 0.9)["jobs"].sum()) / total
+        more = int(known.filter(pl.col("ratio") > 1.1)["jobs"].sum()) / total
+        sentences.append(
+            f"{label}: the typical wait is shorter in classes that hold {percent(less)} of the "
+            f"jobs, longer in classes that hold {percent(more)}."
+        )
+    return sentences
+
+
+def _drawable(change: Change) -> bool:
+    return math.isfinite(change.ratio.value) and change.ratio.value > 0
+
+
+def _reach(upper: float, lower: float) -> float:
+    return max(upper - lower, 0.0) if math.isfinite(upper - lower) else 0.0
+
+
+def _told(change: Change) -> str:
+    words = (
+        f"{METRIC_WORDS[change.metric]}: {said(change.metric, change.baseline)} → "
+        f"{said(change.metric, change.other.value)}<br>{number(change.ratio.value)}× the baseline"
+    )
+    if change.ratio.is_known:
+        words += f" (95 %: {number(change.ratio.low)}–{number(change.ratio.high)}×)"
+    return words
+
+
+def _row(policy: str, change: Change) -> dict[str, Any]:
+    values = {
+        "baseline": change.baseline,
+        "value": change.other.value,
+        "value_low": change.other.low,
+        "value_high": change.other.high,
+        "difference": change.difference.value,
+        "difference_low": change.difference.low,
+        "difference_high": change.difference.high,
+        "ratio": change.ratio.value,
+        "ratio_low": change.ratio.low,
+        "ratio_high": change.ratio.high,
+    }
+    known = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {"policy": policy, "metric": change.metric, **known}
+
+
+def _relative_findings(view: ReportView) -> list[str]:
+    sentences = []
+    for position, comparison in enumerate(view.comparisons):
+        better = [c for c in comparison.changes if c.ratio.is_known and c.ratio.high < 1]
+        worse = [c for c in comparison.changes if c.ratio.is_known and c.ratio.low > 1]
+        label = view.styles[position + 1].label
+        judged = sum(c.ratio.is_known for c in comparison.changes)
+        if not judged:
+            sentences.append(f"{label}: the log is too short to give intervals.")
+            continue
+        unsure = judged - len(better) - len(worse)
+        sentences.append(
+            f"{label}: of the {judged} metrics with an interval, {len(better)} are better, "
+            f"{len(worse)} worse, and {unsure} may be either."
+        )
+    return sentences
+
+
+def _interval_note(view: ReportView) -> str:
+    comparison = view.comparisons[0]
+    if not comparison.blocks:
+        return "No intervals: the log has jobs on fewer than five days."
+    unit = "week" if comparison.block_seconds > 86400 else "day"
+    return (
+        f"Bars: 95 % intervals from drawing the log's {count(comparison.blocks, unit)} with "
+        f"replacement, the same {unit}s for both policies."
+    )

@@ -1,0 +1,273 @@
+"""The HTML page of a report: one file, no request to anywhere, words before pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+import polars as pl
+
+from foresail.metrics.comparison import movers
+from foresail.metrics.prediction import worst_predicted_users
+from foresail.model.words import count, duration, number, percent, signed
+from foresail.reports.comparison.prediction_figures import coverage
+from foresail.reports.comparison.recorded_words import how_near
+from foresail.reports.comparison.sentences import (
+    against_baseline,
+    alone,
+    deadlines_against,
+    deadlines_alone,
+    situation,
+)
+from foresail.reports.comparison.table import held_up_words, policy_rows
+from foresail.reports.comparison.view import ReportView
+from foresail.reports.document import as_html, document, missing, section
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.html_parts import (
+    footer,
+    further,
+    key,
+    leading,
+    note,
+    numbers_section,
+    policy_name,
+    row,
+    starred,
+    swatch,
+    table,
+    user_name,
+)
+from foresail.reports.plan.page import RunCourse
+from foresail.reports.style import PolicyStyle
+
+_MOST_MOVER_TABLES: Final = 3
+_MOST_WORST_TABLES: Final = 3
+
+
+def page(
+    view: ReportView,
+    parts: Sequence[Figure | MissingFigure],
+    command: str | None = None,
+    course: RunCourse | None = None,
+) -> str:
+    """The whole page as text.
+
+    Parameters
+    ----------
+    view
+        What the report looks at.
+    parts
+        Figures in the order in which they are shown.
+    command
+        The command that made it.
+    course
+        What the event log says of a moment, and of why jobs waited.
+    """
+    title = f"{view.baseline.workload}: {_subject(view)}"
+    drawn = [part for part in parts if isinstance(part, Figure)]
+    drawn += [] if course is None else course.figures
+    body = [
+        f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
+        _words(view),
+        "</header>",
+        "<main id='numbers'>",
+        _summary_section(view, command),
+        *(_part(part, view.styles, command) for part in parts),
+        "" if course is None else course.html(command),
+        _coverage_section(view),
+        _worst_predicted_section(view, command),
+        _movers_section(view),
+        "</main>",
+        _footer(view, command),
+    ]
+    return document(title, "".join(body), drawn)
+
+
+def _subject(view: ReportView) -> str:
+    names = [style.label for style in view.styles]
+    if len(names) == 1:
+        return names[0]
+    if len(names) == 2:
+        return f"{names[0]} against {names[1]}"
+    return f"{len(names)} policies compared"
+
+
+def _full(style: PolicyStyle) -> str:
+    """Nothing cut: after the letter that it goes by, if it has one."""
+    if not style.is_cut:
+        return as_html(style.label)
+    letter, _, _ = style.label.partition(": ")
+    policy = escape(style.policy).replace(",", ",<wbr>")
+    return f"{as_html(letter)}: <code>{policy}</code>"
+
+
+def _words(view: ReportView) -> str:
+    if not view.comparisons:
+        return _paragraphs([*deadlines_alone(view.baseline), *alone(view.baseline)])
+    blocks = []
+    for style, other, comparison, pair in zip(
+        view.styles[1:], view.summaries[1:], view.comparisons, view.pairs, strict=True
+    ):
+        versus = f"{policy_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
+        sentences = [
+            *deadlines_against(view.baseline, other),
+            *against_baseline(comparison, pair),
+        ]
+        blocks.append(f"<h2 class='versus'>{versus}</h2>{leading(sentences)}")
+    return "".join(blocks)
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return f"<p class='lead'>{as_html(' '.join(sentences))}</p>"
+
+
+def _summary_section(view: ReportView, command: str | None) -> str:
+    headings, told = policy_rows(view.summaries)
+    rows = [
+        row([policy_name(style), *(starred(text, best) for text, best in cells)])
+        for style, cells in zip(view.styles, told, strict=True)
+    ]
+    against = held_up_words(view.summaries)
+    numbers = [
+        table("Summary table", ["policy", *map(as_html, headings)], rows),
+        note("★ best of its column." if len(rows) > 1 else ""),
+        note(f"{against}." if against else ""),
+        note(how_near(view.summaries)),
+    ]
+    return numbers_section("summary", "The numbers", "".join(numbers), command)
+
+
+def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
+    dashes = {
+        trace["name"]: trace.get("line", {}).get("dash", "solid")
+        for trace in figure.traces
+        if trace.get("name")
+    }
+    named = {trace["name"] for trace in figure.traces if trace.get("showlegend")}
+    if len(styles) == 1:
+        return ""
+    return key(
+        f"<span title='{escape(style.policy)}'>{swatch(style.colour, dashes[style.drawn])}"
+        f"{_full(style)}</span>"
+        for style in styles
+        if style.drawn in named or (style.is_cut and style.drawn in dashes)
+    )
+
+
+def _part(part: Figure | MissingFigure, styles: Sequence[PolicyStyle], command: str | None) -> str:
+    return section(part, _key(part, styles) if isinstance(part, Figure) else "", command)
+
+
+def _coverage_section(view: ReportView) -> str:
+    covered = coverage(view)
+    title = "Do stated ranges keep their word?"
+    if not covered.height:
+        remedy = (
+            "Predictors that keep the whole distribution state one; single numbers cannot be "
+            "checked this way."
+        )
+        return missing(title, "No prediction came with a range.", remedy)
+    looks = {style.policy: style for style in view.styles}
+    rows = [row(["as stated", "", "10 %", "80 %", "10 %"], kind="stated")]
+    for each in covered.iter_rows(named=True):
+        shares = [percent(each[part]) for part in ("below", "inside", "above")]
+        rows.append(row([policy_name(looks[each["policy"]]), f"{each['jobs']:,}", *shares]))
+    parts = ("shorter than the 10 % quantile", "within the range", "longer than the 90 % quantile")
+    shown = table("Coverage table", ["policy", "jobs", *parts], rows)
+    return f"<section id='coverage'><h2>{title}</h2>{shown}</section>"
+
+
+def _worst_predicted_section(view: ReportView, command: str | None) -> str:
+    """Tables for the policies whose predictions came with a range; equal ones are shown once."""
+    blocks: list[str] = []
+    shown: list[pl.DataFrame] = []
+    for style, jobs in zip(view.styles, view.jobs, strict=True):
+        table = worst_predicted_users(jobs)
+        if not table.height or any(table.equals(other) for other in shown):
+            continue
+        shown.append(table)
+        if len(shown) <= _MOST_WORST_TABLES:
+            blocks.append(f"<h3>{policy_name(style)}</h3>{_worst_predicted_table(table)}")
+    if not shown:
+        return ""
+    more = further(len(shown) - len(blocks), "further policy", "further policies")
+    title, tables = "Whose jobs are predicted worst?", "".join(blocks) + more
+    return numbers_section("worst-predicted-users", title, tables, command)
+
+
+def _worst_predicted_table(users: pl.DataFrame) -> str:
+    rows = [
+        row(
+            [
+                user_name(each["user"]),
+                f"{each['jobs']:,}",
+                duration(each["absolute_error_seconds"]),
+                percent(each["share_of_error"]),
+                percent(each["too_short"]),
+                duration(each["median_runtime_seconds"]),
+                duration(each["median_prediction_seconds"]),
+            ]
+        )
+        for each in users.iter_rows(named=True)
+    ]
+    errors = ("summed error", "of all error", "predicted too short")
+    headings = ("user", "jobs", *errors, "median runtime", "median prediction")
+    return table("Worst predicted users", headings, rows)
+
+
+def _movers_section(view: ReportView) -> str:
+    if not view.pairs:
+        return ""
+    blocks = []
+    for style, pair in list(zip(view.styles[1:], view.pairs, strict=True))[:_MOST_MOVER_TABLES]:
+        gained, lost = movers(pair)
+        blocks.append(
+            f"<h3>{policy_name(style)}</h3><div class='pair'>"
+            + _movers_table("gained", gained, view)
+            + _movers_table("lost", lost, view)
+            + "</div>"
+        )
+    left_out = len(view.pairs) - len(blocks)
+    more = further(left_out, "further policy", "further policies", where="not shown")
+    return (
+        "<section id='movers'><h2>Which jobs gained and lost most?</h2>"
+        f"{''.join(blocks)}{more}</section>"
+    )
+
+
+def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
+    if not jobs.height:
+        return f"<p class='none'>No job {what} anything.</p>"
+    begin = view.window.begin_seconds
+    rows = [
+        row(
+            [
+                as_html(str(job["job_id"])),
+                user_name(job["user"]),
+                f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}",
+                number(job["cpus"]),
+                duration(job["runtime_seconds"]),
+                duration(job["wait_seconds"]),
+                duration(job["wait_seconds_other"]),
+                signed(duration(job["difference_seconds"])),
+            ],
+            words=2,
+        )
+        for job in jobs.iter_rows(named=True)
+    ]
+    times = ("runtime", "wait before", "wait now", "change")
+    headings = ("job", "user", "day", "processors", *times)
+    caption = f"{count(jobs.height, 'job')} that {what} most"
+    return table(caption, headings, rows, words=2, caption=caption)
+
+
+def _footer(view: ReportView, command: str | None) -> str:
+    conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
+    engines = ", ".join(sorted({s.meta.engine or "real run" for s in view.schedules}))
+    made = (
+        f"Carried out by: {engines}. Conventions of the replay: {conventions}. “Overtaken”: a job "
+        "submitted later started first; “would have fitted”: into the processors free at that "
+        "instant. Times count from the first submission; day 1 is its first 24 hours."
+    )
+    return footer([as_html(made)], command)

@@ -1,0 +1,178 @@
+"""Is the schedule what I think it is: use, queue and binned Gantt on one time axis."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from foresail.metrics.usage import gantt, lay_out, over_time
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.comparison.view import ReportView
+from foresail.reports.figure import Figure, MissingFigure, packed
+from foresail.reports.style import axis, caption, layout, time_unit
+from foresail.reports.zooming import zoomed_gantts, zoomed_line
+
+_LINE_BINS: Final = 240
+_FINE_LINE_BINS: Final = 32 * _LINE_BINS
+_GANTT_BINS: Final = 400
+_GANTT_ROWS: Final = 120
+_MOST_GANTTS: Final = 3
+_GAP: Final = 30
+
+
+def use_over_time(view: ReportView) -> Figure | MissingFigure:
+    """Utilisation and queue length over time, and where jobs lay, on the same axis."""
+    title = "How is the machine used?"
+    if view.window.seconds <= 0:
+        return MissingFigure(title, "No job has run.", "Replay a log that has jobs.")
+    unit, unit_seconds = time_unit(view.window.seconds)
+    shown = min(len(view.schedules), _MOST_GANTTS)
+    panels = [130, 150] + [150] * shown
+    inner = sum(panels) + _GAP * len(panels)
+    tops = [sum(panels[:i]) + _GAP * (i + 1) for i in range(len(panels))]
+    domains = [
+        [1 - (top + panel) / inner, 1 - top / inner]
+        for top, panel in zip(tops, panels, strict=True)
+    ]
+    lines = [over_time(schedule, view.window, _LINE_BINS) for schedule in view.schedules]
+    traces: list[dict[str, Any]] = []
+    zoomed_lines: list[dict[str, Any]] = []
+    for style, schedule, line in zip(view.styles, view.schedules, lines, strict=True):
+        fine = over_time(schedule, view.window, _FINE_LINE_BINS)
+        middle = (line["from_seconds"] + line["to_seconds"]) / 2 - view.window.begin_seconds
+        for suffix, column, hover in (
+            ("", "utilization", "%{y:.0%} used"),
+            ("2", "queued_jobs", "%{y:,.1f} jobs waiting"),
+        ):
+            zoomed_lines.append(zoomed_line(len(traces), fine[column]))
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": style.drawn,
+                    "legendgroup": style.drawn,
+                    "showlegend": not suffix,
+                    "x": packed(middle.to_numpy() / unit_seconds),
+                    "y": packed(line[column].to_numpy()),
+                    "line": {"color": style.colour, "width": 1.6, "shape": "hvh"},
+                    "hovertemplate": f"%{{x:.4~g}} {unit}: {hover}<extra>{style.drawn}</extra>",
+                    "xaxis": "x",
+                    "yaxis": f"y{suffix}",
+                }
+            )
+    width = view.window.seconds / unit_seconds / _GANTT_BINS
+    laid = [lay_out(schedule) for schedule in view.schedules[:shown]]
+    detail = {
+        "seconds": view.window.seconds,
+        "unitSeconds": unit_seconds,
+        "lineBins": _LINE_BINS,
+        "cellBins": _GANTT_BINS,
+        "rowBins": _GANTT_ROWS,
+        "lines": zoomed_lines,
+        **zoomed_gantts(range(len(traces), len(traces) + shown), laid, view.window),
+    }
+    headings = [("share of processors in use", "@ink"), ("jobs waiting", "@ink")]
+    for position, schedule in enumerate(view.schedules[:shown]):
+        style = view.styles[position]
+        cells = gantt(laid[position], view.window, _GANTT_BINS, _GANTT_ROWS)
+        processors = schedule.meta.processors
+        traces.append(
+            {
+                "type": "heatmap",
+                "z": packed(np.rint(100 * np.clip(cells, 0, 1)).astype(np.uint8)),
+                "x0": width / 2,
+                "dx": width,
+                "y0": processors / cells.shape[0] / 2,
+                "dy": processors / cells.shape[0],
+                "zmin": 0,
+                "zmax": 100,
+                "zsmooth": False,
+                "colorscale": [[0, "@cell"], [1, style.colour]],
+                "showscale": False,
+                "hovertemplate": f"%{{x:.4~g}} {unit}, processor %{{y:.0f}}: %{{z}} % used"
+                f"<extra>{style.drawn}</extra>",
+                "xaxis": "x",
+                "yaxis": f"y{position + 3}",
+            }
+        )
+        headings.append((f"processors: {style.drawn}", style.colour))
+    axes: dict[str, Any] = {
+        "yaxis": axis("", domain=domains[0], tickformat=".0%", range=[0, 1.04], nticks=4),
+        "yaxis2": axis("", domain=domains[1], rangemode="tozero", nticks=5, tickformat=",~r"),
+    }
+    for position in range(shown):
+        axes[f"yaxis{position + 3}"] = axis(
+            "",
+            domain=domains[position + 2],
+            range=[0, view.schedules[position].meta.processors],
+            nticks=4,
+            showgrid=False,
+            tickformat=",~r",
+        )
+    axes["xaxis"] = axis(
+        f"{unit} from the first submission",
+        anchor=f"y{shown + 2}",
+        range=[0, view.window.seconds / unit_seconds],
+        tickangle=0,
+        tickformat=",~r",
+    )
+    drawing = layout(
+        inner + 60,
+        annotations=[
+            caption(heading, domain[1], colour)
+            for (heading, colour), domain in zip(headings, domains, strict=True)
+        ],
+        **axes,
+    )
+    tables = [
+        line.with_columns(policy=pl.lit(style.policy)).select("policy", *line.columns)
+        for style, line in zip(view.styles, lines, strict=True)
+    ]
+    step = duration(view.window.seconds / _GANTT_BINS)
+    left_out = (
+        f" The first {shown} policies are drawn below the lines."
+        if len(view.schedules) > shown
+        else ""
+    )
+    return Figure(
+        name="use-over-time",
+        title=title,
+        findings=_findings(view, lines),
+        traces=traces,
+        layout=drawing,
+        table=pl.concat(tables),
+        note=f"Lines: averages over {duration(view.window.seconds / _LINE_BINS)}. Below, each cell "
+        f"is {step} wide and shaded by the share in use. The log does not name processors: jobs "
+        "are laid on the lowest free ones in the order they started. Zooming in loads finer cells "
+        "and lines." + left_out,
+        detail=detail,
+    )
+
+
+def _findings(view: ReportView, lines: list[pl.DataFrame]) -> list[str]:
+    sentences = []
+    for style, summary, line in zip(view.styles, view.summaries, lines, strict=True):
+        longest = line["queued_jobs"].arg_max() or 0
+        queue = float(line["queued_jobs"][longest])
+        day = (line["from_seconds"][longest] - view.window.begin_seconds) / 86400
+        sentence = f"{style.label}: {percent(summary.utilization)} of the machine is used"
+        if queue >= 0.05:
+            sentence += (
+                f"; the queue is longest on day {number(float(int(day) + 1))}, with "
+                f"{_queue(queue)} waiting on average over {duration(_bin_seconds(line))}"
+            )
+        sentences.append(
+            f"{sentence}; {percent(summary.avoidable_idle_share)} stands idle while a waiting job "
+            "would fit."
+        )
+    return sentences
+
+
+def _queue(jobs: float) -> str:
+    return count(round(jobs), "job") if jobs >= 10 else f"{number(jobs)} jobs"
+
+
+def _bin_seconds(line: pl.DataFrame) -> float:
+    return float(line["to_seconds"][0] - line["from_seconds"][0])

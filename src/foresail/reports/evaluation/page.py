@@ -1,0 +1,282 @@
+"""The HTML page of an evaluation: one file, no request to anywhere, words before pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+from foresail.evaluation.derived import Derived
+from foresail.evaluation.scores import Scores
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.document import as_html, document, missing, section
+from foresail.reports.evaluation.coverage_figures import coverage_users_section
+from foresail.reports.evaluation.table import (
+    COLUMNS,
+    Column,
+    amount,
+    memory,
+    microseconds,
+    score_rows,
+    words_of,
+)
+from foresail.reports.evaluation.view import EvaluationView
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.html_parts import (
+    footer,
+    key,
+    leading,
+    note,
+    numbers_section,
+    policy_name,
+    row,
+    starred,
+    swatch,
+    table,
+    user_name,
+)
+from foresail.reports.style import PolicyStyle
+
+_MOST_USER_TABLES: Final = 3
+
+
+def _state(told: Scores) -> float:
+    return math.nan if told.state_bytes is None else float(told.state_bytes)
+
+
+_MORE: Final = (
+    Column(
+        "NMAE of median",
+        lambda told: told.nmae_of_median.value,
+        lambda _, v: number(v),
+        better=-1,
+    ),
+    Column(
+        "MAE",
+        lambda told: told.mean_absolute_error,
+        lambda told, v: amount(told.unit, v),
+        better=-1,
+    ),
+    Column(
+        "µs, 99.9 %",
+        lambda told: told.p999_seconds,
+        lambda _, v: microseconds(v),
+        better=0,
+    ),
+    Column("state", _state, lambda _, v: memory(v), better=0),
+)
+
+
+def page(
+    view: EvaluationView,
+    parts: Sequence[Figure | MissingFigure],
+    derived: Sequence[tuple[str, tuple[Derived, ...]]] = (),
+    command: str | None = None,
+) -> str:
+    """The whole page as text.
+
+    Parameters
+    ----------
+    view
+        What the report looks at.
+    parts
+        Figures in the order in which they are shown.
+    derived
+        Predictors, with the runtimes derived from their estimates of the cpu time.
+    command
+        The command that made it.
+    """
+    title = f"{view.first.source}: can the predictions be trusted?"
+    body = [
+        f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(_situation(view))}</p>",
+        f"{leading(sentences(view))}</header><main id='numbers'>",
+        _scores_section(view, command),
+        *(section(part, _key(part, view.styles), command) for part in parts),
+        coverage_users_section(view, command),
+        _derived_section(derived, command),
+        _users_section(view, command),
+        "</main>",
+        _footer(view, command),
+    ]
+    return document(title, "".join(body), [part for part in parts if isinstance(part, Figure)])
+
+
+def sentences(view: EvaluationView) -> list[str]:
+    """What the evaluation says, in words."""
+    said = []
+    if len(view.told) > 1:
+        known = [i for i, told in enumerate(view.told) if told.relative_crps.value >= 0]
+        if known:
+            best = min(known, key=lambda i: view.told[i].relative_crps.value)
+            said.append(_verdict(view, best))
+    for style, told in zip(view.styles, view.told, strict=True):
+        shares = told.errors
+        words = (
+            f"{style.label}: {percent(shares.within_factor_two)} of the estimates are within a "
+            f"factor of two, {percent(shares.under)} too low, {percent(shares.tail)} too high by "
+            "more than 95 %"
+            if shares.jobs
+            else f"{style.label}: no relative error, every {words_of(told.quantity)} is zero"
+        )
+        if told.ranges:
+            words += f"; its 80 % ranges hold {percent(told.coverage[80].value)} of the truths"
+        said.append(f"{words}.")
+    return said
+
+
+def _verdict(view: EvaluationView, best: int) -> str:
+    told, baseline = view.told[best], view.first
+    words = (
+        f"Closest to what happened is {view.styles[best].label}: its CRPS, the error of the whole "
+        f"distribution, is {number(told.relative_crps.value)} of the mean "
+        f"{words_of(told.quantity)}"
+    )
+    if best and baseline.relative_crps.value > 0:
+        less = 1.0 - told.relative_crps.value / baseline.relative_crps.value
+        words += f", {percent(less)} less than that of {view.styles[0].label}"
+    return f"{words}."
+
+
+def _situation(view: EvaluationView) -> str:
+    first = view.first
+    words = [
+        f"{count(first.jobs, 'job')} over {duration(view.span_seconds)}",
+        f"the {words_of(first.quantity)} predicted at submission",
+        "each job learned when it had ended"
+        if first.learning == "on_completion"
+        else "each job learned right after it was predicted",
+    ]
+    if first.unknown_jobs:
+        words.append(
+            f"{count(first.unknown_jobs, 'job')} left out, {words_of(first.quantity)} unknown"
+        )
+    if first.errors.zero_jobs:
+        words.append(f"{first.errors.zero_jobs:,} of zero not in relative errors")
+    return ", ".join(words) + "."
+
+
+def _scores_section(view: EvaluationView, command: str | None) -> str:
+    columns = (*COLUMNS, *_MORE)
+    told = score_rows(view.told, columns)
+    rows = [
+        row([policy_name(style), *(starred(text, best) for text, best in cells)])
+        for style, cells in zip(view.styles, told, strict=True)
+    ]
+    headings = [as_html(column.heading.replace("\n", " ")) for column in columns]
+    star = "★ best of its column. " if len(view.told) > 1 else ""
+    said = note(
+        f"{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute error, and over "
+        "the mean truth. Median error: in per cent of the truth. 80 % holds, width: share of the "
+        "truths in the range from the 10 % to the 90 % quantile, and its median width over the "
+        "median estimate. µs: all that a predictor does for a job, in the median and the 99.9 % "
+        "quantile."
+    )
+    scores = table("Scores", ["predictor", *headings], rows)
+    return numbers_section("scores", "The numbers", scores + said, command)
+
+
+def _derived_section(
+    derived: Sequence[tuple[str, tuple[Derived, ...]]], command: str | None
+) -> str:
+    if not derived:
+        return ""
+    rows = [
+        row(
+            [
+                as_html(predictor),
+                _way(each),
+                percent(each.shares.within_factor_two),
+                percent(each.shares.under),
+                percent(each.shares.under_by_half),
+                percent(each.shares.tail),
+                f"{each.shares.jobs:,}",
+            ],
+            words=2,
+        )
+        for predictor, ways in derived
+        for each in ways
+    ]
+    shares = ("within 2×", "too short", "by more than half", "over by more than 95 %", "jobs")
+    headings = ("predictor", "runtime estimated from", *shares)
+    said = note(
+        "Only jobs that all ways can estimate. A predictor that limits its estimates to the "
+        "requested time is no good for work."
+    )
+    ways_table = table("Derived runtimes", headings, rows, words=2)
+    title = "Is the work easier to predict than the runtime?"
+    return numbers_section("derived", title, ways_table + said, command)
+
+
+def _way(each: Derived) -> str:
+    return "itself" if each.name == "runtime" else f"cpu time ÷ {words_of(each.name)}"
+
+
+def _users_section(view: EvaluationView, command: str | None) -> str:
+    title = "Whose jobs are predicted worst?"
+    tables = [
+        (style, details["worst_users"])
+        for style, details in zip(view.styles, view.details, strict=True)
+    ]
+    if all(users["user"].is_null().all() for _, users in tables):
+        return missing(title, "The log does not name users.")
+    order = sorted(range(len(tables)), key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
+    blocks = [
+        f"<h3>{policy_name(tables[i][0])}</h3>{_users_table(tables[i][1], view.first.unit)}"
+        for i in sorted(order)
+    ]
+    left_out = len(tables) - len(blocks)
+    least = f"The {count(len(blocks), 'predictor')} with the least CRPS; "
+    more = note(f"{least}{count(left_out, 'further one')} in the CSV.") if left_out else ""
+    return numbers_section("worst-users", title, "".join(blocks) + more, command)
+
+
+def _crps(told: Scores) -> float:
+    return told.crps if math.isfinite(told.crps) else math.inf
+
+
+def _users_table(users: pl.DataFrame, unit: str) -> str:
+    rows = [
+        row(
+            [
+                user_name(each["user"]),
+                f"{each['jobs']:,}",
+                percent(each["share_of_error"]),
+                percent(each["within_factor_two"]),
+                percent(each["under"]),
+                as_html(amount(unit, each["median_actual"])),
+                as_html(amount(unit, each["median_predicted"])),
+            ]
+        )
+        for each in users.iter_rows(named=True)
+    ]
+    shares = ("of all error", "within 2×", "too low")
+    headings = ("user", "jobs", *shares, "median truth", "median estimate")
+    return table("Worst predicted users", headings, rows)
+
+
+def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:
+    """What the lines mean."""
+    if isinstance(part, MissingFigure) or len(styles) == 1:
+        return ""
+    return key(
+        f"{swatch(style.colour, style.dash)} {as_html(style.label)}"
+        for style in styles
+        if style.drawn in part.legend
+    )
+
+
+def _footer(view: EvaluationView, command: str | None) -> str:
+    blocks = view.first.blocks
+    intervals = (
+        f"Intervals are 95 % ranges over draws of {blocks} blocks of "
+        f"{duration(view.first.block_seconds)} of submission."
+        if blocks
+        else "The log is too short for intervals."
+    )
+    words = (
+        f"{intervals} “Too low”, “under-estimated”: below the truth. CRPS: twice the pinball loss, "
+        "averaged over all quantiles; for a single number the absolute error."
+    )
+    return footer([words], command)

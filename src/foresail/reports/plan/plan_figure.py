@@ -1,0 +1,599 @@
+"""The plan as a space-time picture: what runs fades as it may have ended, plans are outlines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.explain.run_snapshot import RunSnapshot
+from foresail.model.words import count, duration
+from foresail.reports.figure import Figure, packed
+from foresail.reports.plan.bands import BandUse, band_uses, bands_of, is_too_dense
+from foresail.reports.plan.lanes import Band
+from foresail.reports.plan.view import Bar, PlanView, plan_view
+from foresail.reports.plan.words import chance_words, findings_of
+from foresail.reports.style import axis, layout, literal, time_unit
+
+_COLUMNS: Final = 300
+_MOST_ROWS: Final = 400
+_MARGIN: Final = 90
+_HEIGHTS: Final = (150, 560)
+_ROW_HEIGHT: Final = 22
+_DRAWN_WIDTH: Final = 900
+_LABEL_HEIGHT: Final = 11.0
+_LETTER_WIDTH: Final = 7.0
+_MOST_LABELS: Final = 80
+_MOST_SEAMS: Final = 600
+_MOST_POINTS: Final = 2000
+_MOST_TICKS: Final = 400
+_MOST_BANDS: Final = 24
+_LEAST_TICK_HEIGHT: Final = 7.0
+_PAST_SHADE: Final = 0.4
+"""How dense an attempt is drawn that has ended, against one that surely runs."""
+
+WITH_DEADLINE: Final = "@policy1"
+WITHOUT: Final = "@policy0"
+AT_RISK: Final = "@loss"
+
+
+@dataclass(frozen=True)
+class _Canvas:
+    """Where times and lanes are on the drawing."""
+
+    view: PlanView
+    unit: str
+    unit_seconds: float
+    height: float
+
+    @classmethod
+    def of(cls, view: PlanView) -> _Canvas:
+        unit, seconds = time_unit(view.to_seconds - view.from_seconds)
+        low, high = _HEIGHTS
+        return cls(view, unit, seconds, min(max(low, _ROW_HEIGHT * view.lanes.count), high))
+
+    def x(self, time: float) -> float:
+        """A time on the log's clock as units from now."""
+        return (time - self.view.moment.now) / self.unit_seconds
+
+    def shown(self, start: float, end: float) -> tuple[float, float]:
+        """The part of a span that is drawn, in units from now."""
+        view = self.view
+        begin, until = max(start, view.from_seconds), min(end, view.to_seconds)
+        return self.x(begin), self.x(max(until, begin))
+
+    @property
+    def lane_pixels(self) -> float:
+        return self.height / max(self.view.lanes.count, 1)
+
+    def pixels(self, units: float) -> float:
+        """Width of so many units of time."""
+        seconds = self.view.to_seconds - self.view.from_seconds
+        return units * self.unit_seconds / seconds * _DRAWN_WIDTH
+
+
+def plan_figure(moment: RunSnapshot) -> tuple[Figure, PlanView]:
+    """The picture of a moment, and what it was drawn from."""
+    view = plan_view(moment, _COLUMNS)
+    canvas = _Canvas.of(view)
+    is_dense = is_too_dense(view, canvas.lane_pixels)
+    traces = _by_bands(canvas) if is_dense else _by_jobs(canvas)
+    figure = Figure(
+        name="plan",
+        title=f"What will happen next, {duration(moment.since_start)} after the start?",
+        findings=findings_of(view),
+        traces=[*traces, *_legend(view, is_dense)],
+        layout=_layout(canvas, bands_of(view) if is_dense else _named_bands(view)),
+        table=plan_table(view),
+        note=_note_on_bands(view) if is_dense else _note(view),
+    )
+    return figure, view
+
+
+def _by_jobs(canvas: _Canvas) -> list[dict[str, Any]]:
+    """Every job is a bar."""
+    return [
+        _shades(canvas.view),
+        _seams(canvas),
+        _down(canvas),
+        *_outlines(canvas),
+        *_deadlines(canvas),
+        _labels(canvas),
+        _points(canvas),
+    ]
+
+
+def _by_bands(canvas: _Canvas) -> list[dict[str, Any]]:
+    """Every partition is filled as far as it is expected to be in use."""
+    view = canvas.view
+    uses = band_uses(view)
+    cells = [np.where(_levels(use) < use.with_deadline, 1.0, -1.0) * use.shade for use in uses]
+    upwards = np.concatenate([each[::-1] for each in cells])
+    step = (view.to_seconds - view.from_seconds) / _COLUMNS / canvas.unit_seconds
+    middles = [canvas.x(time) for time in ((view.times[:-1] + view.times[1:]) / 2).tolist()]
+    later = [at for at, x in enumerate(middles) if x >= 0.0]
+    lines = [[(middles[at], use.band.end - float(use.planned[at])) for at in later] for use in uses]
+    edges = np.concatenate(
+        [np.linspace(use.band.first, use.band.end, len(use.shade) + 1)[:-1] for use in uses]
+    )
+    heat = _heat(upwards, canvas.x(view.from_seconds), step)
+    heat["y"] = packed(np.append(edges, float(view.lanes.count)))
+    planned = _lines("planned", lines, line={"color": "@ink", "width": 1.4, "shape": "hvh"})
+    return [heat, _down(canvas), *([planned] if view.plans_ahead else []), *_deadlines(canvas)]
+
+
+def _levels(use: BandUse) -> NDArray[np.float64]:
+    """Cpus in use at every row of a band, from none upwards; shape (rows, 1)."""
+    rows = len(use.shade)
+    return (np.arange(rows)[:, np.newaxis] + 0.5) / rows * (use.band.end - use.band.first)
+
+
+def _shades(view: PlanView) -> dict[str, Any]:
+    """Cells shaded by the probability that they are held, in one colour per kind of job."""
+    lanes = max(view.lanes.count, 1)
+    each = math.ceil(lanes / _MOST_ROWS)
+    rows = math.ceil(lanes / each)
+    held = np.zeros((2, rows, _COLUMNS))
+    for bar, probability in zip(view.running, view.still_running, strict=True):
+        _shade(held[_kind(bar)], bar, each, probability)
+    width = np.diff(view.times)
+    for bar in view.past:
+        begun = np.minimum(view.times[1:], bar.likely_seconds)
+        share = np.clip((begun - np.maximum(view.times[:-1], bar.start_seconds)) / width, 0.0, 1.0)
+        _shade(held[_kind(bar)], bar, each, _PAST_SHADE * share)
+    total = np.minimum(held.sum(axis=0), 1.0)
+    sign = np.where(held[1] >= held[0], 1.0, -1.0)
+    unit_seconds = time_unit(view.to_seconds - view.from_seconds)[1]
+    step = float(width[0]) / unit_seconds
+    left = (view.from_seconds - view.moment.now) / unit_seconds
+    return {**_heat(sign * total, left, step), "y0": each / 2, "dy": each}
+
+
+def _heat(cells: NDArray[np.float64], left: float, step: float) -> dict[str, Any]:
+    """Cells from -1 (surely held without a deadline) to 1 (with one)."""
+    return {
+        "type": "heatmap",
+        "name": "use",
+        "z": packed(np.rint(100.0 + 100.0 * cells).astype(np.uint8)),
+        "x0": left + step / 2,
+        "dx": step,
+        "zmin": 0,
+        "zmax": 200,
+        "zsmooth": False,
+        "colorscale": [[0, WITHOUT], [0.5, "@cell"], [1, WITH_DEADLINE]],
+        "showscale": False,
+        "hoverinfo": "skip",
+    }
+
+
+def _kind(bar: Bar) -> int:
+    return int(bar.job.deadline_seconds is not None)
+
+
+def _shade(held: NDArray[np.float64], bar: Bar, each: int, share: NDArray[np.float64]) -> None:
+    for first, end in bar.runs:
+        rows = np.arange(first // each, (end - 1) // each + 1)
+        inside = np.minimum(end, (rows + 1) * each) - np.maximum(first, rows * each)
+        held[rows] += np.outer(inside / each, share)
+
+
+def _lines(
+    name: str, segments: Iterable[Sequence[tuple[float, float]]], **settings: Any
+) -> dict[str, Any]:
+    """One trace of many polylines."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for points in segments:
+        x += [*(round(px, 4) for px, _ in points), None]
+        y += [*(round(py, 3) for _, py in points), None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": x,
+        "y": y,
+        "hoverinfo": "skip",
+        "showlegend": False,
+        **settings,
+    }
+
+
+def _seams(canvas: _Canvas) -> dict[str, Any]:
+    """Thin lines between jobs, where there is room for them."""
+    view = canvas.view
+    bars = [*view.past, *view.running]
+    pieces = [
+        (bar, run)
+        for bar in bars
+        for run in bar.runs
+        if (run[1] - run[0]) * canvas.lane_pixels >= 3.0
+    ]
+    segments = []
+    for bar, (first, end) in pieces[-_MOST_SEAMS:]:
+        left, right = canvas.shown(bar.start_seconds, max(bar.high_seconds, view.moment.now))
+        segments.append(((left, end), (left, first), (right, first)))
+    return _lines("seams", segments, line={"color": "@paper", "width": 1})
+
+
+def _down(canvas: _Canvas) -> dict[str, Any]:
+    """Nodes that are down, from then on."""
+    view = canvas.view
+    boxes = []
+    for name, since in view.moment.down.items():
+        for first, end in view.lanes.of_nodes([name]):
+            left, right = canvas.shown(since, view.to_seconds)
+            boxes.append(((left, first), (right, first), (right, end), (left, end), (left, first)))
+    return _lines(
+        "down",
+        boxes[:_MOST_TICKS],
+        fill="toself",
+        fillcolor="@muted",
+        opacity=0.4,
+        line={"color": "@muted", "width": 0.5},
+    )
+
+
+def _outlines(canvas: _Canvas) -> list[dict[str, Any]]:
+    """What is planned: from its start to when it ends as likely as not."""
+    traces = []
+    for name, kind, colour in (("planned", 0, WITHOUT), ("planned-deadline", 1, WITH_DEADLINE)):
+        boxes: list[list[tuple[float, float]]] = []
+        for bar in canvas.view.planned:
+            if _kind(bar) != kind or bar.start_seconds > canvas.view.to_seconds:
+                continue
+            left, right = canvas.shown(bar.start_seconds, bar.likely_seconds)
+            is_cut = bar.likely_seconds > canvas.view.to_seconds
+            for first, end in bar.runs:
+                y, below = float(first), float(end)
+                box = [(right, y), (left, y), (left, below), (right, below)]
+                boxes.append(box if is_cut else [*box, (right, y)])
+        traces.append(_lines(name, boxes, line={"color": colour, "width": 1.6, "dash": "solid"}))
+    return traces
+
+
+def _deadlines(canvas: _Canvas) -> list[dict[str, Any]]:
+    """A tick per deadline over the job's lanes; red, thick and crossed where it is at risk."""
+    view = canvas.view
+    safe: list[Sequence[tuple[float, float]]] = []
+    risky: list[Sequence[tuple[float, float]]] = []
+    crosses: list[tuple[float, float]] = []
+    for bar in _ticked(view):
+        x = canvas.x(bar.job.deadline_seconds or 0.0)
+        for first, end in bar.runs:
+            extra = max(0.0, _LEAST_TICK_HEIGHT / canvas.lane_pixels - (end - first)) / 2
+            (risky if bar.at_risk else safe).append(((x, first - extra), (x, end + extra)))
+        if bar.at_risk and bar.runs:
+            crosses.append((x, sum(bar.runs[0]) / 2))
+    return [
+        _lines("deadline", safe[:_MOST_TICKS], line={"color": "@ink", "width": 1.6}),
+        _lines("deadline-risk", risky[:_MOST_TICKS], line={"color": AT_RISK, "width": 3}),
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "crosses",
+            "x": [round(x, 4) for x, _ in crosses[:_MOST_TICKS]],
+            "y": [round(y, 3) for _, y in crosses[:_MOST_TICKS]],
+            "marker": {"symbol": "x", "size": 8, "color": AT_RISK},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        },
+    ]
+
+
+@dataclass(frozen=True)
+class _Label:
+    """A job's name in its bar: where it begins (units, lanes) and what it covers (pixels)."""
+
+    name: str
+    colour: str
+    x: float
+    y: float
+    left: float
+    middle: float
+    area: float
+
+    def hides(self, other: _Label) -> bool:
+        """Whether both cannot be read."""
+        begin, end = max(self.left, other.left), min(self.right, other.right)
+        return begin < end and abs(self.middle - other.middle) < _LABEL_HEIGHT
+
+    @property
+    def right(self) -> float:
+        return self.left + _LETTER_WIDTH * (len(self.name) + 1)
+
+
+def _labels(canvas: _Canvas) -> dict[str, Any]:
+    """The jobs' names, in bars that have room for them; the largest first, none over another."""
+    found = [*_labels_of(canvas, canvas.view.running), *_labels_of(canvas, canvas.view.planned)]
+    kept: list[_Label] = []
+    for label in sorted(found, key=lambda each: -each.area)[: 4 * _MOST_LABELS]:
+        if not any(label.hides(other) for other in kept):
+            kept.append(label)
+    kept = kept[:_MOST_LABELS]
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "name": "labels",
+        "x": [round(label.x, 4) for label in kept],
+        "y": [round(label.y, 3) for label in kept],
+        "text": [f" {literal(label.name)}" for label in kept],
+        "textposition": "middle right",
+        "textfont": {"size": 11, "color": [label.colour for label in kept]},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "cliponaxis": True,
+    }
+
+
+def _labels_of(canvas: _Canvas, bars: Sequence[Bar]) -> Iterator[_Label]:
+    """Labels that fit into their bars: dark on an outline, light on what surely runs."""
+    now = canvas.view.moment.now
+    for bar in bars:
+        has_begun = bar.start_seconds <= now
+        left, right = canvas.shown(bar.start_seconds, now if has_begun else bar.likely_seconds)
+        first, end = max(bar.runs, key=lambda run: run[1] - run[0], default=(0, 0))
+        high = (end - first) * canvas.lane_pixels
+        wide = canvas.pixels(right - left)
+        if high >= _LABEL_HEIGHT and wide >= _LETTER_WIDTH * (len(bar.job.job_id) + 2):
+            middle = (first + end) / 2
+            yield _Label(
+                name=bar.job.job_id,
+                colour="@paper" if has_begun else "@ink",
+                x=left,
+                y=middle,
+                left=canvas.pixels(left),
+                middle=middle * canvas.lane_pixels,
+                area=high * wide,
+            )
+
+
+def _points(canvas: _Canvas) -> dict[str, Any]:
+    """Invisible points on the bars that tell about them when pointed at."""
+    view = canvas.view
+    x, y, told = [], [], []
+    for bars, words in ((view.running, "runs"), (view.planned, "planned"), (view.past, "ended")):
+        for bar in bars:
+            left, right = canvas.shown(bar.start_seconds, max(bar.likely_seconds, bar.low_seconds))
+            for first, end in bar.runs[:8]:
+                for part in (0.05, 0.5, 0.95):
+                    x.append(round(left + part * (right - left), 4))
+                    y.append((first + end) / 2)
+                    told.append(_told(bar, words, view.moment.now))
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "points",
+        "x": x[:_MOST_POINTS],
+        "y": y[:_MOST_POINTS],
+        "text": told[:_MOST_POINTS],
+        "marker": {"opacity": 0, "size": 14, "color": "@ink"},
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def _told(bar: Bar, words: str, now: float) -> str:
+    job = bar.job
+    lines = [f"job {literal(job.job_id)}: {job.cpus:g} cpus"]
+    if words == "ended":
+        lines.append(f"ran for {duration(bar.likely_seconds - bar.start_seconds)}, has ended")
+    elif words == "runs":
+        lines.append(f"runs since {duration(now - bar.start_seconds)}")
+        lines.append(
+            f"ends in {duration(bar.low_seconds - now)} to {duration(bar.high_seconds - now)} "
+            "(80 %)"
+        )
+    else:
+        lines.append(f"planned in {duration(bar.start_seconds - now)}")
+        lines.append(
+            f"to run for {duration(bar.low_seconds - bar.start_seconds)} to "
+            f"{duration(bar.high_seconds - bar.start_seconds)} (80 %)"
+        )
+    if job.deadline_seconds is not None and words != "ended":
+        off = job.deadline_seconds - now
+        when = f"in {duration(off)}" if off >= 0 else f"{duration(-off)} ago"
+        lines.append(f"deadline {when}, chance {chance_words(bar.chance, True)}")
+    return "<br>".join(lines)
+
+
+def _legend(view: PlanView, is_dense: bool) -> list[dict[str, Any]]:
+    """Marks that stand for what the picture has; the page explains them itself."""
+    bars = [*view.past, *view.running]
+    ticked = _ticked(view)
+    some, others = any(map(_kind, bars)), not all(map(_kind, bars))
+    kinds = [
+        ("runs, with a deadline", "square", WITH_DEADLINE, some),
+        ("runs, without a deadline" if some else "runs", "square", WITHOUT, others),
+        ("planned", "line-ew-open" if is_dense else "square-open", "@ink", view.plans_ahead),
+        ("deadline", "line-ns-open", "@ink", bool(ticked)),
+        ("deadline, chance below a half", "x", AT_RISK, any(bar.at_risk for bar in ticked)),
+        ("node down", "square", "@muted", bool(view.moment.down)),
+    ]
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": [None],
+            "y": [None],
+            "marker": {"symbol": symbol, "size": 11, "color": colour},
+            "showlegend": True,
+        }
+        for name, symbol, colour, is_there in kinds
+        if is_there
+    ]
+
+
+def _ticked(view: PlanView) -> list[Bar]:
+    """Bars whose deadline is within the picture."""
+    return [
+        bar
+        for bar in (*view.running, *view.planned)
+        if bar.job.deadline_seconds is not None
+        and view.from_seconds <= bar.job.deadline_seconds <= view.to_seconds
+    ]
+
+
+def _layout(canvas: _Canvas, bands: Sequence[Band]) -> dict[str, Any]:
+    view = canvas.view
+    borders = [band.first for band in view.lanes.partitions[1:]]
+    shapes = [
+        _line(0.0, 1.0, border, border, "@muted", 0.8)
+        for border in (borders if len(borders) < 60 else [])
+    ]
+    shapes.append(
+        {
+            "type": "line",
+            "xref": "x",
+            "yref": "paper",
+            "x0": 0,
+            "x1": 0,
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": "@ink", "width": 1.6, "dash": "dot"},
+        }
+    )
+    return layout(
+        round(canvas.height) + _MARGIN,
+        shapes=shapes,
+        annotations=[
+            {
+                "text": "now",
+                "xref": "x",
+                "yref": "paper",
+                "x": 0,
+                "y": 1,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"color": "@ink", "size": 13},
+            }
+        ],
+        hovermode="closest",
+        margin={"l": 12, "r": 18, "t": 44, "b": 12},
+        xaxis=axis(
+            f"{canvas.unit} from now",
+            range=list(canvas.shown(view.from_seconds, view.to_seconds)),
+            tickangle=0,
+            showgrid=False,
+            nticks=8,
+            tickformat=",~r",
+        ),
+        yaxis=axis(
+            "",
+            range=[max(view.lanes.count, 1), 0],
+            tickvals=[band.middle for band in bands],
+            ticktext=[_short(band.name) for band in bands],
+            showgrid=False,
+        ),
+    )
+
+
+def _line(x0: float, x1: float, y0: float, y1: float, colour: str, width: float) -> dict[str, Any]:
+    return {
+        "type": "line",
+        "xref": "paper",
+        "yref": "y",
+        "x0": x0,
+        "x1": x1,
+        "y0": y0,
+        "y1": y1,
+        "line": {"color": colour, "width": width},
+    }
+
+
+def _named_bands(view: PlanView) -> list[Band]:
+    """Nodes where they are few, else partitions, else some of these."""
+    if 0 < len(view.lanes.nodes) <= _MOST_BANDS:
+        return list(view.lanes.nodes)
+    partitions = list(view.lanes.partitions)
+    step = math.ceil(len(partitions) / _MOST_BANDS)
+    return partitions[:: max(step, 1)]
+
+
+def _short(name: str) -> str:
+    return literal(name if len(name) <= 16 else f"{name[:10]}…{name[-5:]}")
+
+
+def _note(view: PlanView) -> str:
+    lanes = view.lanes.count
+    each = math.ceil(lanes / _MOST_ROWS)
+    rows = "Every row is a cpu" if each == 1 else f"Every row is {each:,} cpus"
+    order = "nodes in the cluster's order, by partition" if view.lanes.nodes else "by partition"
+    words = [
+        f"{rows}, {order}. A bar fades with the probability that the job still runs, by what was "
+        "believed at that moment; after its belief has run out it is drawn to its corrected end.",
+    ]
+    if view.plans_ahead:
+        words.append(
+            "An outline is planned, from its start to when it ends as likely as not; it is drawn "
+            "where room is likeliest, for which nodes it gets is not settled before its start."
+        )
+    elif view.moment.waiting:
+        words.append("This scheduler has planned no start ahead.")
+    if not view.lanes.nodes:
+        words.append(
+            "The log names no processors: jobs are laid on the lowest free ones in order of start."
+        )
+    if view.left_out:
+        words.append(f"{count(view.left_out, 'further planned job')} not drawn.")
+    return " ".join(words)
+
+
+def _note_on_bands(view: PlanView) -> str:
+    planned = (
+        " The line above is what should be in use with all that is planned." * view.plans_ahead
+    )
+    left_out = f" {count(view.left_out, 'further planned job')} not drawn." * bool(view.left_out)
+    return (
+        "There are more jobs than can be told apart: each part of the cluster is filled from below "
+        "as far as it is in use, and the edge is as soft as it is uncertain which jobs still run. "
+        "That jobs end is taken as independent of each other." + planned + left_out
+    )
+
+
+def plan_table(view: PlanView) -> pl.DataFrame:
+    """The numbers behind the picture: a row per bar, times in seconds from the run's start."""
+    zero = view.moment.zero_seconds
+    rows = [
+        {
+            "state": state,
+            "job_id": bar.job.job_id,
+            "cpus": bar.job.cpus,
+            "start_seconds": bar.start_seconds - zero,
+            "end_low_seconds": bar.low_seconds - zero,
+            "end_likely_seconds": bar.likely_seconds - zero,
+            "end_high_seconds": bar.high_seconds - zero,
+            "deadline_seconds": None
+            if bar.job.deadline_seconds is None
+            else bar.job.deadline_seconds - zero,
+            "chance_of_deadline": bar.chance,
+        }
+        for state, bars in (
+            ("ended", view.past),
+            ("running", view.running),
+            ("planned", view.planned),
+        )
+        for bar in bars
+    ]
+    schema = {
+        "state": pl.String,
+        "job_id": pl.String,
+        **dict.fromkeys(
+            (
+                "cpus",
+                "start_seconds",
+                "end_low_seconds",
+                "end_likely_seconds",
+                "end_high_seconds",
+                "deadline_seconds",
+                "chance_of_deadline",
+            ),
+            pl.Float64,
+        ),
+    }
+    return pl.DataFrame(rows, schema=schema)

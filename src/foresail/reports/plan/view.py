@@ -1,0 +1,210 @@
+"""All that a picture of a plan looks at, computed once: bars, their lanes, chances, the window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.control.policy import parse_policy
+from foresail.explain.chances import (
+    PlannedSlowdowns,
+    chance_of_running,
+    chance_of_start,
+    still_running,
+)
+from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
+from foresail.model.allocation import Unit
+from foresail.model.errors import ForesailError
+from foresail.model.job import Job
+from foresail.model.view import RunningJob
+from foresail.reports.plan.lanes import Lanes, Runs
+
+_PAST_SHARE: Final = 0.5
+"""How much of the past is shown, as a share of what is shown of the future."""
+
+_MOST_PLANNED: Final = 1000
+"""Planned jobs that are drawn; more of them would be more lines than a page should have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An attempt of a job, or one that is planned, as it is drawn.
+
+    Parameters
+    ----------
+    job
+        The job.
+    start_seconds
+        When it started or is planned to.
+    low_seconds, likely_seconds, high_seconds
+        When it ends with a probability of 10, 50 and 90 % (all the same if it has ended).
+    runs
+        Its lanes.
+    chance
+        Of its deadline; None without one.
+    """
+
+    job: Job
+    start_seconds: float
+    low_seconds: float
+    likely_seconds: float
+    high_seconds: float
+    runs: Runs
+    chance: float | None
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether it is likelier to miss its deadline than not."""
+        return self.chance is not None and self.chance < 0.5
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A moment of a run, laid out.
+
+    ``still_running`` has a row per bar of ``running``: the probability that it runs at ``times``
+    (on the log's clock). ``left_out`` counts planned jobs beyond those that are drawn.
+    """
+
+    moment: RunSnapshot
+    from_seconds: float
+    to_seconds: float
+    lanes: Lanes
+    past: tuple[Bar, ...]
+    running: tuple[Bar, ...]
+    planned: tuple[Bar, ...]
+    times: NDArray[np.float64]
+    still_running: NDArray[np.float64]
+    chances: dict[str, float | None]
+    left_out: int
+
+    @property
+    def plans_ahead(self) -> bool:
+        """Whether anything is planned."""
+        return bool(self.planned)
+
+
+def plan_view(moment: RunSnapshot, columns: int) -> PlanView:
+    """Lay out a moment, with so many columns of time."""
+    slowdowns = PlannedSlowdowns(moment.cluster)
+    window = _window_seconds(moment)
+    past_seconds = min(_PAST_SHARE * window, max(moment.since_start, 0.05 * window))
+    begin, end = moment.now - past_seconds, moment.now + window
+    times = np.linspace(begin, end, columns + 1)
+    lanes = Lanes(moment.cluster)
+    past, running = _laid_out(moment, begin, lanes)
+    still = np.ones((len(running), columns))
+    middles = (times[:-1] + times[1:]) / 2
+    for row, job in enumerate(moment.running):
+        begun = np.clip((times[1:] - job.start_seconds) / np.diff(times), 0.0, 1.0)
+        still[row] = np.minimum(begun, still_running(job, middles, moment.now))
+    chances = _chances(moment, slowdowns)
+    for bar in running:
+        lanes.hold(bar.runs, bar.likely_seconds)
+    lanes.hold(lanes.of_nodes(moment.down), math.inf)
+    planned, left_out = _planned(moment, lanes, slowdowns, chances)
+    return PlanView(
+        moment, begin, end, lanes, past, running, planned, times, still, chances, left_out
+    )
+
+
+def _laid_out(
+    moment: RunSnapshot, begin: float, lanes: Lanes
+) -> tuple[tuple[Bar, ...], tuple[Bar, ...]]:
+    """Bars of the attempts that have ended since some time, and of those that run."""
+    ended = [each for each in moment.past if each.end_seconds > begin]
+    attempts: list[PastAttempt | RunningJob] = [*ended, *moment.running]
+    past: list[Bar] = []
+    running: dict[Unit, Bar] = {}
+    for each in sorted(attempts, key=lambda attempt: attempt.start_seconds):
+        if isinstance(each, PastAttempt):
+            end = each.end_seconds
+            runs = lanes.take(each.job, each.placement, each.start_seconds, end)
+            past.append(Bar(each.job, each.start_seconds, end, end, end, runs, None))
+            continue
+        runs = lanes.take(each.held, each.placement, each.start_seconds, math.inf)
+        low, likely, high = _ends(each, moment.now)
+        chance = chance_of_running(each, moment.now)
+        bar = Bar(each.held, each.start_seconds, low, likely, high, runs, chance)
+        running[each.unit] = bar
+    return tuple(past), tuple(running[each.unit] for each in moment.running)
+
+
+def _ends(running: RunningJob, now: float) -> tuple[float, float, float]:
+    """When a running job ends with a probability of 10, 50 and 90 %."""
+    belief, slowdown = running.prediction, running.slowdown
+    gone = float(belief.cumulative(max(running.elapsed_seconds(now), 0.0) / slowdown))
+    if gone >= 1.0:
+        end = max(running.expected_end_seconds, now)
+        return end, end, end
+    levels = [gone + level * (1.0 - gone) for level in (0.1, 0.5, 0.9)]
+    ends = [running.start_seconds + slowdown * belief.quantile(level) for level in levels]
+    low, likely, high = (max(end, now) for end in ends)
+    return low, likely, high
+
+
+def _planned(
+    moment: RunSnapshot, lanes: Lanes, slowdowns: PlannedSlowdowns, chances: dict[str, float | None]
+) -> tuple[tuple[Bar, ...], int]:
+    waiting = [each for each in moment.waiting if math.isfinite(_start(each))]
+    waiting.sort(key=_start)
+    bars = []
+    for each in waiting[:_MOST_PLANNED]:
+        assert each.planned is not None
+        job, start = each.pending.job, each.planned.start_seconds
+        slowdown = slowdowns.of(job, each.planned.placement)
+        low, likely, high = (
+            start + slowdown * each.pending.prediction.quantile(level) for level in (0.1, 0.5, 0.9)
+        )
+        runs = lanes.foresee(job, each.planned.placement, start, likely)
+        bars.append(Bar(job, start, low, likely, high, runs, chances[job.job_id]))
+    return tuple(bars), max(0, len(waiting) - _MOST_PLANNED)
+
+
+def _start(waiting: WaitingJob) -> float:
+    return math.inf if waiting.planned is None else waiting.planned.start_seconds
+
+
+def _chances(moment: RunSnapshot, slowdowns: PlannedSlowdowns) -> dict[str, float | None]:
+    """Chance of every waiting job's deadline: as planned, or at most (if it started now)."""
+    chances = {}
+    for each in moment.waiting:
+        job, belief = each.pending.job, each.pending.prediction
+        if each.planned is None:
+            chances[job.job_id] = chance_of_start(job, belief, moment.now)
+        else:
+            slowdown = slowdowns.of(job, each.planned.placement)
+            start = each.planned.start_seconds
+            chances[job.job_id] = chance_of_start(job, belief, start, slowdown)
+    return chances
+
+
+def _window_seconds(moment: RunSnapshot) -> float:
+    """How far the picture reaches: the scheduler's window, or to the end of what is planned.
+
+    Without either, until nearly all that runs should have ended.
+    """
+    window = _plan_ahead_seconds(moment.policy)
+    starts = [_start(each) - moment.now for each in moment.waiting if each.planned is not None]
+    starts = [start for start in starts if math.isfinite(start)]
+    if window is not None and window > 0.0:
+        return max([window, *(1.02 * start for start in starts)])
+    ends = sorted(_ends(each, moment.now)[1] - moment.now for each in moment.running)
+    most = ends[int(0.9 * (len(ends) - 1))] if ends else 0.0
+    longest = max([1.25 * most, *(1.5 * start for start in starts)])
+    return longest if longest > 0.0 else 600.0
+
+
+def _plan_ahead_seconds(policy: str) -> float | None:
+    """How far the policy's scheduler plans; None for one that has no window, or is not known."""
+    try:
+        parameters = parse_policy(policy).scheduler.parameters
+    except ForesailError:
+        return None
+    slots = getattr(parameters, "window_slots", None)
+    seconds = getattr(parameters, "slot_seconds", None)
+    return None if slots is None or seconds is None else float(slots) * float(seconds)

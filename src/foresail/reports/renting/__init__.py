@@ -1,0 +1,1 @@
+"""The reports on what to own, reserve and rent, and which jobs wait."""

@@ -1,0 +1,131 @@
+"""A page about renting: words first, then tables and figures, and a CSV file behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from foresail.reports.document import as_html, document, section
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.files import make_folder, write_whole
+from foresail.reports.html_parts import (
+    footer,
+    key_of,
+    leading,
+    note,
+    numbers_section,
+    row,
+    table,
+)
+
+
+@dataclass(frozen=True)
+class NumbersTable:
+    """A table of a page.
+
+    Parameters
+    ----------
+    name
+        Stem of its CSV file.
+    title
+        Its heading.
+    headings
+        Of the columns.
+    rows
+        Texts, one per heading; the first of each is its name.
+    table
+        The numbers behind it.
+    note
+        What must be said with it.
+    """
+
+    name: str
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    table: pl.DataFrame
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class CloudPage:
+    """All of a page.
+
+    Parameters
+    ----------
+    title
+        The question it answers.
+    situation
+        What was asked, in a sentence.
+    sentences
+        What comes out, in words.
+    parts
+        Tables and figures in the order in which they are shown.
+    notes
+        How it was computed and what it rests on, a paragraph each.
+    """
+
+    title: str
+    situation: str
+    sentences: Sequence[str]
+    parts: Sequence[NumbersTable | Figure | MissingFigure]
+    notes: Sequence[str] = ()
+
+
+def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = None) -> Path:
+    """Write ``report.html``, and a CSV file for each of its tables and figures, into a folder.
+
+    Parameters
+    ----------
+    page
+        What to write.
+    folder
+        Made unless it is there.
+    command
+        The command that made it.
+
+    Returns
+    -------
+    Path
+        Of the page.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    make_folder(folder)
+    for part in page.parts:
+        if not isinstance(part, MissingFigure):
+            write_whole(folder / f"{part.name}.csv", part.table.write_csv().encode())
+    path = folder / "report.html"
+    write_whole(path, as_document(page, command).encode())
+    return path
+
+
+def as_document(page: CloudPage, command: str | None = None) -> str:
+    """The page as text."""
+    body = [
+        f"<header><h1>{as_html(page.title)}</h1>",
+        f"<p class='situation'>{as_html(page.situation)}</p>{leading(page.sentences)}</header>",
+        "<main id='numbers'>",
+        *(
+            _table(part, command)
+            if isinstance(part, NumbersTable)
+            else section(part, key_of(part), command)
+            for part in page.parts
+        ),
+        "</main>",
+        footer(map(as_html, page.notes), command),
+    ]
+    figures = [part for part in page.parts if isinstance(part, Figure)]
+    return document(page.title, "".join(body), figures)
+
+
+def _table(part: NumbersTable, command: str | None) -> str:
+    rows = [row([as_html(text) for text in texts]) for texts in part.rows]
+    numbers = table(part.title, [as_html(text) for text in part.headings], rows)
+    return numbers_section(part.name, part.title, numbers + note(part.note), command)

@@ -1,0 +1,174 @@
+"""The page about the cost of synchronisation: speed-up, cost and both against the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.synchronization.costing import Costs
+from foresail.cloud.synchronization.monte_carlo import DrawnCosts
+from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.model.words import count, number, percent
+from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.figure import Figure
+from foresail.reports.plot_axes import scale_of
+from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.style import named_styles
+
+Floats = NDArray[np.float64]
+
+
+def synchronization_page(
+    setting: BarrierProgram, found: Sequence[Costs | DrawnCosts], how: str
+) -> CloudPage:
+    """The page about several models.
+
+    Parameters
+    ----------
+    setting
+        The program.
+    found
+        A record for each model, all at the same numbers of workers.
+    how
+        What the speeds of transient workers are, in words.
+    """
+    models = [_costs(each) for each in found]
+    workers = models[0].workers
+    return CloudPage(
+        title="How many workers, and how should they wait for each other?",
+        situation=(
+            f"{number(setting.operations)} operations with {count(setting.barriers, 'barrier')} on "
+            f"{workers.min()} to {count(int(workers.max()), 'worker')}; transient workers cost "
+            f"{percent(1.0 - setting.transient_discount)} of on-demand ones; {how}."
+        ),
+        sentences=[*_verdict(models), *map(said, models)],
+        parts=[
+            best_table(models),
+            _figure("speedup", "How much faster does it get?", "speed-up", found),
+            _figure("cost", "What does that cost?", "cost, 1: one on-demand worker", found),
+            _figure("value", "Which gives most for the money?", "speed-up over cost", found),
+        ],
+        notes=[
+            "Speed-up and cost are those of one on-demand worker that meets no barrier, divided "
+            "and multiplied. At each barrier every worker's messages take "
+            f"{number(setting.network_seconds)} s."
+        ],
+    )
+
+
+def said(costs: Costs) -> str:
+    """A model's best, in words."""
+    fast, good = costs.fastest, costs.best_value
+    return (
+        f"{costs.name}: fastest with {count(int(costs.workers[fast]), 'worker')} "
+        f"({number(float(costs.speedup[fast]))} times as fast, cost "
+        f"{number(float(costs.cost[fast]))}); most for the money with "
+        f"{count(int(costs.workers[good]), 'worker')} (speed-up over cost "
+        f"{number(float(costs.ratio[good]))})."
+    )
+
+
+def best_table(models: Sequence[Costs]) -> NumbersTable:
+    """Each model's best numbers of workers."""
+    headings = ("model", "fastest with", "speed-up", "cost", "best value with", "speed-up / cost")
+    rows = []
+    for each in models:
+        fast, good = each.fastest, each.best_value
+        rows.append(
+            (
+                each.name,
+                str(each.workers[fast]),
+                f"{each.speedup[fast]:.3f}",
+                f"{each.cost[fast]:.3f}",
+                str(each.workers[good]),
+                f"{each.ratio[good]:.3f}",
+            )
+        )
+    return NumbersTable(
+        "models",
+        "The best of each model",
+        headings,
+        rows,
+        pl.concat([each.table() for each in models]),
+        "The CSV has all numbers of workers.",
+    )
+
+
+def _verdict(models: Sequence[Costs]) -> list[str]:
+    if len(models) < 2:
+        return []
+    fastest = max(models, key=lambda each: float(each.speedup.max()))
+    best = max(models, key=lambda each: float(each.ratio.max()))
+    words = f"Fastest of all is {fastest.name}; most for the money gives {best.name}"
+    return [f"{words}."]
+
+
+def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCosts]) -> Figure:
+    """One column of all models; where speeds were drawn, with its 95 % interval."""
+    models = [_costs(each) for each in found]
+    values = [_column(each, column) for each in models]
+    across = scale_of("workers", "number", models[0].workers.astype(np.float64), log=False)
+    up = scale_of(label, "number", np.concatenate(values), log=column == "cost")
+    curves = []
+    for style, each, costs, y in zip(
+        named_styles([costs.name for costs in models]), found, models, values, strict=True
+    ):
+        best = costs.best_value if column == "value" else costs.fastest
+        low = high = None
+        if isinstance(each, DrawnCosts):
+            low, high = _interval(each, column)
+        curves.append(
+            Curve(
+                style,
+                costs.workers.astype(np.float64),
+                y,
+                [best],
+                ["" if column == "cost" else f"{y[best]:.3g}"],
+                low,
+                high,
+            )
+        )
+    findings = [
+        f"{curve.style.label}: {number(float(curve.y[curve.marked[0]]))} with "
+        f"{count(int(curve.x[curve.marked[0]]), 'worker')}"
+        f"{', where it is fastest' if column == 'cost' else ', the most'}."
+        for curve in curves
+    ]
+    drawn = any(isinstance(each, DrawnCosts) for each in found)
+    return curve_figure(
+        column,
+        title,
+        findings,
+        curves,
+        across,
+        up,
+        table=pl.concat([each.table() for each in models]),
+        note="Band: 95 % interval of the mean time." if drawn else "",
+        level=None if column == "value" else (1.0, "one on-demand worker"),
+    )
+
+
+def _column(costs: Costs, column: str) -> Floats:
+    match column:
+        case "speedup":
+            return costs.speedup
+        case "cost":
+            return costs.cost
+        case _:
+            return costs.ratio
+
+
+def _interval(drawn: DrawnCosts, column: str) -> tuple[Floats, Floats]:
+    """A column where the mean time is at either end of its interval."""
+    seconds, half = drawn.costs.seconds, drawn.half_interval_seconds
+    power = {"speedup": -1.0, "cost": 1.0}.get(column, -2.0)
+    value = _column(drawn.costs, column)
+    ends = [value * ((seconds + shift * half) / seconds) ** power for shift in (-1.0, 1.0)]
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def _costs(found: Costs | DrawnCosts) -> Costs:
+    return found.costs if isinstance(found, DrawnCosts) else found

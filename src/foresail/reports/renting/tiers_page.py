@@ -1,0 +1,173 @@
+"""The page about a service of several tiers: what each of them rents, and how often all are up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import polars as pl
+
+from foresail.cloud.transient.offers import Offers
+from foresail.cloud.transient.planning import said_availability
+from foresail.cloud.transient.tiers import TieredPlan
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.transient_figures import (
+    capacity_figure,
+    frontier_figure,
+    frontier_table,
+)
+from foresail.reports.renting.transient_page import plan_table, said_often
+
+_YEAR: Final = 365.25 * 86_400.0
+
+
+@dataclass(frozen=True)
+class TieredAnswer:
+    """All that the page tells.
+
+    Parameters
+    ----------
+    offers
+        What could be rented.
+    plan
+        What to rent for every tier.
+    target
+        Share of time that all tiers must have their capacity.
+    frontier
+        Targets of all tiers that can be reached, ascending, and their plans.
+    realised
+        Share of the history that the offers were learned from in which all tiers had their
+        capacity; None without one.
+    """
+
+    offers: Offers
+    plan: TieredPlan
+    target: float
+    frontier: Sequence[tuple[float, TieredPlan]]
+    realised: float | None = None
+
+
+def tiers_page(answer: TieredAnswer) -> CloudPage:
+    """The page about one service."""
+    planned = answer.plan
+    named = zip(planned.tiers, planned.plans, strict=True)
+    return CloudPage(
+        title="What to rent so that all tiers have their capacity",
+        situation=(
+            f"{count(len(planned.tiers), 'tier')}, all up {answer.target:.12g} of the time; "
+            f"{count(len(answer.offers.types), 'type')} of transient machines to choose from."
+        ),
+        sentences=tier_sentences(answer),
+        parts=[
+            tiers_table(planned),
+            *tier_tables(planned),
+            capacity_figure(answer.offers, {tier.name: each for tier, each in named}),
+            frontier_figure(answer.frontier),
+        ],
+        notes=[
+            f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
+            "they independent, all would be up as often as is asked. A type's machines are taken "
+            "to be up or down together, in all tiers that have some.",
+            "Types are taken to fail independently of each other."
+            if answer.offers.shocks is None
+            else "Types fail together as fitted: independently only within each of "
+            f"{count(answer.offers.weights.size, 'state')} of the markets.",
+            f"Chosen by {planned.plans[0].method}.",
+        ],
+    )
+
+
+def tier_sentences(answer: TieredAnswer) -> list[str]:
+    """The plan in words."""
+    planned = answer.plan
+    short = 1.0 - planned.availability
+    machines = sum(each.count for part in planned.plans for each in part.rented)
+    said = [
+        f"Rent {count(machines, 'machine')} for {number(planned.price_per_hour)} an hour: all "
+        f"tiers are up {said_availability(short)} of the time, and one or another is short "
+        f"{duration(short * _YEAR)} a year."
+    ]
+    share = planned.on_demand_share
+    if share is not None:
+        words = f"That is {percent(share)} of what it costs on demand"
+        said.append(f"{words}." if share < 1.0 else f"{words}: rent it on demand instead.")
+    said.append(
+        "Tiers with machines of one type lose them together. Were their machines independent of "
+        "each other, all tiers would be up "
+        f"{said_availability(1.0 - planned.independent_availability)} of the time."
+    )
+    if answer.realised is not None:
+        said.append(
+            f"In all of the history, all tiers had their capacity {said_often(answer.realised)}."
+        )
+    return said
+
+
+def tiers_table(planned: TieredPlan) -> NumbersTable:
+    """A row for each tier, and one for all."""
+    rows, records = [], []
+    for tier, each in zip(planned.tiers, planned.plans, strict=True):
+        machines = sum(rented.count for rented in each.rented)
+        rows.append(
+            (
+                tier.name,
+                number(each.capacity),
+                number(each.total_capacity),
+                f"{machines:,}",
+                said_availability(each.availability_shortfall),
+                percent(each.on_demand_share),
+                f"{each.price_per_hour:.4f}",
+            )
+        )
+        records.append(
+            {
+                "tier": tier.name,
+                "needed": each.capacity,
+                "capacity": each.total_capacity,
+                "machines": machines,
+                "availability_shortfall": each.availability_shortfall,
+                "on_demand_share": each.on_demand_share,
+                "price_per_hour": each.price_per_hour,
+            }
+        )
+    rows.append(
+        (
+            "together",
+            number(sum(each.capacity for each in planned.plans)),
+            number(sum(each.total_capacity for each in planned.plans)),
+            f"{sum(r.count for each in planned.plans for r in each.rented):,}",
+            said_availability(1.0 - planned.availability),
+            percent(planned.on_demand_share),
+            f"{planned.price_per_hour:.4f}",
+        )
+    )
+    return NumbersTable(
+        "tiers",
+        "What does each tier take?",
+        ("tier", "needed", "rented", "machines", "availability", "of on demand", "price per hour"),
+        rows,
+        pl.DataFrame(records, infer_schema_length=None),
+        "Availability of all together: that every tier has its capacity.",
+    )
+
+
+def tier_tables(planned: TieredPlan) -> list[NumbersTable]:
+    """What to rent for each tier."""
+    return [
+        replace(plan_table(each), name=f"plan-{place}", title=f"What to rent for {tier.name}")
+        for place, (tier, each) in enumerate(
+            zip(planned.tiers, planned.plans, strict=True), start=1
+        )
+    ]
+
+
+def tier_record(answer: TieredAnswer) -> dict[str, Any]:
+    """The plan's record, and what else is known of it."""
+    record = answer.plan.to_record()
+    record["target_availability"] = answer.target
+    record["frontier"] = frontier_table(answer.frontier).to_dicts()
+    if answer.realised is not None:
+        record["availability_in_history"] = answer.realised
+    return record

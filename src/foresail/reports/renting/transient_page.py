@@ -1,0 +1,336 @@
+"""The page about transient capacity for a service: what to rent, how available, at what price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from foresail.cloud.transient.batch import BatchDone
+from foresail.cloud.transient.estimating import Realised, mean_availability
+from foresail.cloud.transient.offers import Offers
+from foresail.cloud.transient.overload import Overload
+from foresail.cloud.transient.plan import CapacityPlan
+from foresail.cloud.transient.planning import said_availability
+from foresail.cloud.transient.serving import Served
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.transient_figures import (
+    capacity_figure,
+    frontier_figure,
+    frontier_table,
+    nines_of,
+)
+
+_YEAR: Final = 365.25 * 86_400.0
+_MOST_PAIRS: Final = 10
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeldToHistory:
+    """What a plan would have had in the history that it was made of.
+
+    Parameters
+    ----------
+    realised
+        Availability and price.
+    shuffled
+        Shape (draws,): availabilities, had the markets not moved together.
+    batch
+        What batch tasks made of the surplus, where there were any.
+    together
+        Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
+        which one never changed are left out.
+    served, served_unprotected
+        What became of requests with a daemon that hears warnings, and without, where there were
+        any.
+    overload
+        Of the same requests, what became of them while there was less than the capacity.
+    """
+
+    realised: Realised
+    shuffled: Floats
+    together: Sequence[tuple[str, str, float]] = ()
+    batch: BatchDone | None = None
+    served: Served | None = None
+    served_unprotected: Served | None = None
+    overload: Overload | None = None
+
+
+@dataclass(frozen=True)
+class TrailingWindow:
+    """Plans made again and again of a trailing window, and what became of them."""
+
+    name: str
+    found: Sequence[Realised]
+
+
+@dataclass(frozen=True)
+class TransientAnswer:
+    """All that the page tells.
+
+    Parameters
+    ----------
+    offers
+        What could be rented.
+    plan
+        What to rent.
+    frontier
+        Plans by target, ascending.
+    held
+        The plan in the history, where there is one.
+    windows
+        Trailing windows, where they were asked for.
+    """
+
+    offers: Offers
+    plan: CapacityPlan
+    frontier: Sequence[CapacityPlan]
+    held: HeldToHistory | None = None
+    windows: Sequence[TrailingWindow] = ()
+
+
+def transient_page(answer: TransientAnswer) -> CloudPage:
+    """The page about one plan."""
+    planned = answer.plan
+    parts: list[NumbersTable | Figure | MissingFigure] = [
+        plan_table(planned),
+        capacity_figure(answer.offers, {"plan": planned}),
+        frontier_figure([(each.target, each) for each in answer.frontier]),
+    ]
+    if answer.windows:
+        parts.append(windows_table(answer.windows))
+    if answer.held is not None and answer.held.together:
+        parts.append(together_table(answer.held.together))
+    extra = (
+        f", planned with {number(planned.extra_nines)} nines more" if planned.extra_nines else ""
+    )
+    return CloudPage(
+        title="What to rent so that the service has its capacity",
+        situation=(
+            f"{number(planned.capacity)} units of capacity, there "
+            f"{planned.target:.12g} of the time{extra}; "
+            f"{count(len(answer.offers.types), 'type')} of transient machines to choose from."
+        ),
+        sentences=sentences(answer),
+        parts=parts,
+        notes=[
+            "A type's machines are taken to be up or down together. "
+            + (
+                "Types are taken to fail independently of each other."
+                if answer.offers.shocks is None
+                else "Types fail together as fitted: independently only within each of "
+                f"{count(answer.offers.weights.size, 'state')} of the markets."
+            ),
+            f"Chosen by {planned.method}. "
+            + (
+                "Prices and availabilities are as they were given."
+                if answer.held is None
+                else "Prices are means over the time that was learned from."
+            ),
+        ],
+    )
+
+
+def sentences(answer: TransientAnswer) -> list[str]:
+    """The plan in words."""
+    planned = answer.plan
+    machines = sum(each.count for each in planned.rented)
+    short = planned.availability_shortfall
+    said = [
+        f"Rent {count(machines, 'machine')} of {count(len(planned.rented), 'type')} for "
+        f"{number(planned.price_per_hour)} an hour: the capacity is there "
+        f"{said_availability(short)} of the time, missing {duration(short * _YEAR)} a year."
+    ]
+    share = planned.on_demand_share
+    if share is not None:
+        words = f"That is {percent(share)} of what it costs on demand"
+        said.append(f"{words}." if planned.is_worth_it else f"{words}: rent it on demand instead.")
+    said.append(
+        f"With all machines up there is {number(planned.total_capacity)}: "
+        f"{percent(planned.surplus_share)} more than the service needs, for batch work at no "
+        "further cost."
+    )
+    if answer.held is not None:
+        had, shuffled = answer.held.realised, answer.held.shuffled
+        said.append(
+            f"In all of the history, the capacity was there {said_often(had.availability)}; had "
+            f"the markets not moved together, {said_often(float(shuffled.mean()))}."
+        )
+        said += _in_use(answer.held)
+    return said
+
+
+def said_often(availability: float) -> str:
+    """How often in words: ``0.9994 of the time``, or ``always``."""
+    short = 1.0 - availability
+    return "always" if short <= 0.0 else f"{said_availability(short)} of the time"
+
+
+def _in_use(held: HeldToHistory) -> list[str]:
+    """Batch work and requests, in words."""
+    said = []
+    batch = held.batch
+    if batch is not None:
+        offered = batch.finished + batch.lost + batch.unfinished + batch.idle
+        said.append(
+            f"Batch tasks on the surplus finished {number(batch.finished / 3600.0)} "
+            f"capacity hours ({percent(batch.finished / offered if offered else 0.0)} of it) and "
+            f"lost {percent(batch.lost / offered if offered else 0.0)} in "
+            f"{count(batch.evictions, 'eviction')}."
+        )
+    if held.served is not None and held.served_unprotected is not None:
+        said.append(
+            f"Of {count(held.served.requests, 'request')} {held.served.failed:,} fail where "
+            f"machines are cordoned on a warning, {held.served_unprotected.failed:,} where not."
+        )
+    if held.overload is not None:
+        said.append(_overloaded(held.overload))
+    return said
+
+
+def _overloaded(found: Overload) -> str:
+    """What becomes of requests while there is too little capacity."""
+    if not found.overloaded_seconds:
+        return "There is always as much as is needed: no request queues."
+    return (
+        "If the capacity is just enough for them, more come than can be done for "
+        f"{duration(found.overloaded_seconds)} in all: {number(round(found.queued))} queue, "
+        f"{duration(found.mean_wait_seconds)} on average, and {number(round(found.turned_away))} "
+        f"({percent(found.turned_away / found.requests)}) are turned away."
+    )
+
+
+def plan_table(planned: CapacityPlan) -> NumbersTable:
+    """What to rent."""
+    rows = [
+        (
+            each.type.name,
+            f"{each.count:,}",
+            number(each.capacity),
+            said_availability(1.0 - each.type.availability),
+            f"{each.type.price_per_hour:.4f}",
+            f"{each.price_per_hour:.4f}",
+        )
+        for each in sorted(planned.rented, key=lambda each: -each.price_per_hour)
+    ]
+    rows.append(
+        (
+            "together",
+            f"{sum(each.count for each in planned.rented):,}",
+            number(planned.total_capacity),
+            said_availability(planned.availability_shortfall),
+            "",
+            f"{planned.price_per_hour:.4f}",
+        )
+    )
+    table = pl.DataFrame(planned.to_record()["machines"], infer_schema_length=None)
+    headings = ("type", "machines", "capacity", "availability", "each, per hour", "price per hour")
+    return NumbersTable(
+        "plan",
+        "What to rent",
+        headings,
+        rows,
+        table,
+        f"Availability of all together: of {number(planned.capacity)} units.",
+    )
+
+
+def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
+    """Which of the plan's markets were up and down together."""
+    return NumbersTable(
+        "together",
+        "Which of these markets fail together?",
+        ("market", "and", "correlation"),
+        [(one, other, f"{value:+.2f}".replace("-", "−")) for one, other, value in pairs][
+            :_MOST_PAIRS
+        ],
+        pl.DataFrame(pairs, schema=["market", "and", "correlation"], orient="row"),
+        "Correlation of being up, over all the history: 1 if always at the same time, 0 if they "
+        f"know nothing of each other. The {_MOST_PAIRS} that fail together most; markets that were "
+        "always up are left out."
+        if len(pairs) > _MOST_PAIRS
+        else "Correlation of being up, over all the history: 1 if always at the same time, 0 if "
+        "they know nothing of each other. Markets that were always up are left out.",
+    )
+
+
+def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
+    """What was planned for and what it came to, by window."""
+    rows = []
+    records = []
+    for window in windows:
+        kept = [each for each in window.found if each.plan is not None]
+        availability = mean_availability(window.found)
+        paid = [
+            each.price_per_hour / each.plan.on_demand_price_per_hour
+            for each in kept
+            if each.plan is not None and each.plan.on_demand_price_per_hour is not None
+        ]
+        share = float(np.mean(paid)) if paid else math.nan
+        surplus = (
+            float(np.mean([each.plan.surplus_share for each in kept if each.plan is not None]))
+            if kept
+            else math.nan
+        )
+        rows.append(
+            (
+                window.name,
+                f"{len(kept)} of {len(window.found)}",
+                "–" if math.isnan(availability) else said_availability(1.0 - availability),
+                number(nines_of(1.0 - availability)),
+                percent(share),
+                percent(surplus),
+            )
+        )
+        records += [
+            {
+                "window": window.name,
+                "begin_seconds": each.begin,
+                "end_seconds": each.end,
+                "planned": each.plan is not None,
+                "availability": each.availability,
+                "price_per_hour": each.price_per_hour,
+            }
+            for each in window.found
+        ]
+    headings = ("learned from", "plans", "realised", "nines", "paid of on demand", "surplus")
+    return NumbersTable(
+        "windows",
+        "Does what was learned hold afterwards?",
+        headings,
+        rows,
+        pl.DataFrame(records, infer_schema_length=None),
+        "Each plan is made of the time before it only, and held to the time after; “oracle” plans "
+        "are made of that time itself. Nines of all the time together.",
+    )
+
+
+def transient_record(answer: TransientAnswer) -> dict[str, Any]:
+    """The plan's record, and what else is known of it."""
+    record = answer.plan.to_record()
+    plans = [(each.target, each) for each in answer.frontier]
+    record["frontier"] = frontier_table(plans).to_dicts()
+    if answer.held is not None:
+        record["availability_in_history"] = answer.held.realised.availability
+        record["availability_in_shuffled_history"] = float(answer.held.shuffled.mean())
+        record["correlations"] = [
+            {"market": one, "and": other, "correlation": value}
+            for one, other, value in answer.held.together
+        ]
+        for name in ("batch", "served", "served_unprotected", "overload"):
+            done = getattr(answer.held, name)
+            if done is not None:
+                record[name] = asdict(done)
+    if answer.windows:
+        table = windows_table(answer.windows).table.fill_nan(None)
+        record["windows"] = table.to_dicts()
+    return record
