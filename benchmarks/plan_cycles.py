@@ -26,6 +26,7 @@ from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
+from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -82,8 +83,8 @@ class Cycles:
 
     Parameters
     ----------
-    name, workload
-        What was run.
+    name, workload, schedule
+        What was run, and what came of it.
     records
         Of every cycle in which jobs waited.
     processor_seconds
@@ -94,6 +95,7 @@ class Cycles:
 
     name: str
     workload: Workload
+    schedule: Schedule
     records: tuple[CycleRecord, ...]
     processor_seconds: Floats
     run_processor_seconds: float
@@ -188,10 +190,13 @@ def cycles_of(
     cluster = cluster_of(workload.nodes)
     controller = Controller(cluster, watched, predictor, correction, IN_CYCLES)
     began = time.process_time()
-    simulate_events(workload, controller, text, conditions=ClusterConditions(cycle_seconds))
+    schedule = simulate_events(
+        workload, controller, text, conditions=ClusterConditions(cycle_seconds)
+    )
     return Cycles(
         name,
         workload,
+        schedule,
         tuple(watched.records),
         np.array(watched.processor_seconds),
         time.process_time() - began,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.changing_nodes import changed, changes_between
+from foresail.model.changing_nodes import changed, changes_between, with_later_nodes
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
@@ -33,6 +33,21 @@ def cluster(**partitions):
             )
             for name, nodes in partitions.items()
         )
+    )
+
+
+def test_all_nodes_that_ever_come():
+    """Each as it first is, whether it goes again or not; those of the beginning are there too."""
+    changes = (
+        NodeAdded(1.0, node("n2", 4), "a"),
+        NodeRemoved(2.0, "n1"),
+        NodeChanged(3.0, node("n2", 8)),
+        NodeRemoved(4.0, "n2"),
+        NodeAdded(5.0, node("n2", 16), "a"),
+        NodeAdded(6.0, node("n3", 2), "b"),
+    )
+    assert with_later_nodes(cluster(a={"n1": 1}), changes) == cluster(
+        a={"n1": 1, "n2": 4}, b={"n3": 2}
     )
 
 

@@ -4,9 +4,13 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
+from foresail.model.cluster import Node
 from foresail.model.errors import InputError
+from foresail.model.event import NodeAdded
+from foresail.model.resources import Resources
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions
 from scenario.small_cluster import asking, in_parts
 
 PLANNING = "tetrisched(window_slots=8,slot_seconds=5),requested"
@@ -37,7 +41,22 @@ def test_it_runs_longer_where_its_request_says_so():
     assert (row["start_seconds"], row["end_seconds"]) == (103.0, 113.0)
 
 
-@pytest.mark.parametrize("policy", ["easy,requested", "fcfs", "guarded,requested"])
+@pytest.mark.parametrize("text", ["nCk({n5, n6}, 2, 0, 5, 1)", "nCk(new, 2, 0, 5, 1)"])
+def test_it_waits_for_nodes_that_come_later(text):
+    """Two nodes come at 50 and 60 s; by name or by their partition they may be asked for at 3 s."""
+    later = tuple(
+        NodeAdded(seconds, Node(name, Resources(cpus=1.0)), "new")
+        for name, seconds in (("n5", 50.0), ("n6", 60.0))
+    )
+    schedule = run(asking(text), conditions=ClusterConditions(node_changes=later))
+    (row,) = schedule.jobs.filter(pl.col("job_id") == "4").iter_rows(named=True)
+    assert (row["start_seconds"], row["placement"]) == (60.0, "n5:1,n6:1")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["easy,requested", "fcfs", "guarded,requested", "3sigma(scenarios=8),requested"],
+)
 def test_a_scheduler_that_would_run_it_elsewhere_is_refused(policy):
     """Before anything runs, whatever engine it would have had."""
     with pytest.raises(InputError) as raised:

@@ -37,6 +37,14 @@ def option(nodes, tasks, slowdown, *starts):
             "min(nCk(r1, 1, 0, 10, 4), nCk(r2, 1, 0, 10, 2))",
             [PlacementOption((OptionPart(GPU, 1), OptionPart(ALL[2:], 1)), 1.0, ((0.0, 2.0),))],
         ),
+        (
+            "sum(LnCk(r1, 1, 0, 10, 3), LnCk(r2, 9, 0, 10, 27))",
+            [PlacementOption((OptionPart(GPU, 1), OptionPart(ALL[2:], 2)), 1.0, ((0.0, 6.0),))],
+        ),
+        (
+            "barrier(sum(LnCk(r1, 1, 5, 10, 1), LnCk(r2, 1, 5, 10, 1)), 2)",
+            [PlacementOption((OptionPart(GPU, 1), OptionPart(ALL[2:], 1)), 1.0, ((5.0, 2.0),))],
+        ),
     ],
 )
 def test_requests_become_options(text, options):
@@ -53,6 +61,18 @@ def test_requests_become_options(text, options):
         ("nCk(gpu, 3, 0, 10, 1)", "start together (found 'k=3'); expected k=2, its tasks"),
         ("LnCk(gpu, 1, 0, 10, 1)", "start together (found 'k=1'); expected k=2, its tasks"),
         ("sum(nCk(r1, 1, 0, 9, 1), nCk(r2, 1, 0, 9, 1))", "a sum is worth something without all"),
+        (
+            "sum(LnCk(r1, 1, 0, 9, 1), LnCk(r2, 1, 0, 9, 2))",
+            "a task is worth more in one part of a sum than in another",
+        ),
+        (
+            "sum(LnCk(r1, 1, 0, 9, 1), LnCk(r2, 1, 5, 9, 1))",
+            "all tasks of a job start together and run equally long",
+        ),
+        (
+            "min(sum(LnCk(r1, 1, 0, 9, 1), LnCk(r2, 1, 0, 9, 1)), nCk(r1, 1, 0, 9, 1))",
+            "a sum says all about where the tasks of a job are",
+        ),
         (
             "min(nCk(r1, 1, 0, 9, 1), nCk(r2, 1, 5, 9, 1))",
             "all tasks of a job start together and run equally long",
@@ -73,6 +93,12 @@ def test_what_is_no_option_is_refused(text, words):
     assert words in str(raised.value)
 
 
+def test_a_sum_has_room_for_all_tasks():
+    """Two in one rack and one in the other are no places for four."""
+    with pytest.raises(InputError, match=r"found 'k=3'\); expected at least k=4, its tasks"):
+        own_options("sum(LnCk(r1, 2, 0, 9, 2), LnCk(r2, 1, 0, 9, 1))", 4, PLACES)
+
+
 def test_too_many_alternatives_are_refused():
     """Each is looked at in every cycle: twenty places for each of five tasks are too many."""
     places = RequestPlaces.of(racks(20))
@@ -87,5 +113,9 @@ def test_processors_without_nodes_are_a_place_each_partition():
     assert own_options("nCk(all, 3, 1min, 10, 1)", 3, places) == (
         option(("all",), 3, 1.0, (60.0, 1.0)),
     )
-    with pytest.raises(InputError, match="need nodes with names"):
-        own_options("min(nCk(all, 1, 0, 9, 1), nCk(all, 1, 0, 9, 1))", 2, places)
+    for text in (
+        "min(nCk(all, 1, 0, 9, 1), nCk(all, 1, 0, 9, 1))",
+        "sum(LnCk(all, 1, 0, 9, 1), LnCk(all, 1, 0, 9, 1))",
+    ):
+        with pytest.raises(InputError, match="need nodes with names"):
+            own_options(text, 2, places)

@@ -358,14 +358,16 @@ def _of_submission(job: Job) -> str:
             "long elsewhere."
         )
     if job.options:
-        best = f" By its own STRL it runs {'; or '.join(map(_of_option, job.options))}."
+        told = "; or ".join(_of_option(each, job.tasks) for each in job.options)
+        best = f" By its own STRL it runs {told}."
     cpus = "1 cpu" if job.cpus == 1.0 else f"{job.cpus:g} cpus"
     return f"Submitted{user}: {count(job.tasks, 'task')}, {cpus}, {limit}{deadline}{after}.{best}"
 
 
-def _of_option(option: PlacementOption) -> str:
+def _of_option(option: PlacementOption, tasks: int) -> str:
+    most = "at most " if sum(part.tasks for part in option.parts) > tasks else ""
     where = " and ".join(
-        f"{count(part.tasks, 'task')} on {listed(part.nodes)}" for part in option.parts
+        f"{most}{count(part.tasks, 'task')} on {listed(part.nodes)}" for part in option.parts
     )
     longer = f", {option.slowdown:g} times as long" if option.slowdown > 1.0 else ""
     starts = [f"{number(value)} from {duration(start)} on" for start, value in option.starts]

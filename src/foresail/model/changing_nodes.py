@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from foresail.model.cluster import Cluster, Node, Partition
@@ -44,6 +44,22 @@ def changed(cluster: Cluster, change: NodeChange) -> Cluster:
         case NodeRemoved(node=name):
             home = _require_home(cluster, name)
             return _with(cluster, home, tuple(each for each in home.nodes if each.name != name))
+
+
+def with_later_nodes(cluster: Cluster, changes: Iterable[NodeChange]) -> Cluster:
+    """The cluster with all nodes that ever come, each as it first is; none goes.
+
+    Raises
+    ------
+    InputError
+        As ``changed`` does.
+    """
+    known = set(_nodes(cluster))
+    for change in changes:
+        if isinstance(change, NodeAdded) and change.node.name not in known:
+            known.add(change.node.name)
+            cluster = changed(cluster, change)
+    return cluster
 
 
 def without(cluster: Cluster, nodes: Collection[str]) -> Cluster:

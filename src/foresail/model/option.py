@@ -18,7 +18,8 @@ class OptionPart:
     nodes
         Names of the nodes, in order; of partitions, on a cluster without named nodes.
     tasks
-        How many tasks run there.
+        How many tasks run there; at most, where the parts of an option have places for more tasks
+        than the job has.
     """
 
     nodes: tuple[str, ...]
@@ -32,7 +33,8 @@ class PlacementOption:
     Parameters
     ----------
     parts
-        Tasks by set of nodes; all tasks of the job together. Sets may overlap.
+        Tasks by set of nodes; all tasks of the job together, or more: then any of these places
+        will do. Sets may overlap.
     slowdown
         How many times longer the job runs there than in its quickest option; at least 1.
     starts

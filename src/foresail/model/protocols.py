@@ -282,7 +282,10 @@ class TellsSizes(Protocol):
 class PlacesByOptions(Protocol):
     """A scheduler that runs jobs with options of their own (``Job.options``) in these only."""
 
-    places_by_options: Literal[True]
+    @property
+    def places_by_options(self) -> bool:
+        """Whether it does so with the parameters that it has."""
+        ...
 
 
 @runtime_checkable

@@ -32,7 +32,7 @@ def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     """What ``foresail.scenario.running.run_scenario`` gives, by the event engine."""
     jobs = scenario.jobs
     if jobs.has_own_requests:
-        jobs = with_options(jobs, scenario.cluster)
+        jobs = with_options(jobs, scenario.cluster, scenario.conditions.node_changes)
         scenario = replace(scenario, workload=jobs)
     if scenario.place == "processors":
         require_processors_bind(jobs)

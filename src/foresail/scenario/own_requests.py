@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import polars as pl
 
 from foresail.control.policy import Policy
+from foresail.model.changing_nodes import with_later_nodes
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.event import NodeChange
 from foresail.model.option import PlacementOption
 from foresail.model.protocols import capabilities_of_scheduler
 from foresail.strl.own_requests import RequestPlaces, own_options
 from foresail.traces.workload import Workload
 
-_WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
+_WHO_DOES = "tetrisched or 3sigma with scenarios=0, or jobs without strl"
 
 
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
@@ -41,15 +44,24 @@ def require_places_by_options(policy: Policy, source: object) -> None:
         )
 
 
-def with_options(workload: Workload, cluster: Cluster) -> Workload:
+def with_options(
+    workload: Workload, cluster: Cluster, node_changes: Iterable[NodeChange] = ()
+) -> Workload:
     """The workload with the requests of its jobs read.
+
+    Parameters
+    ----------
+    workload, cluster
+        The jobs, and the nodes that there are at the beginning.
+    node_changes
+        What becomes of them: requests may name nodes that come later, and sets have these too.
 
     Raises
     ------
     InputError
         If one is wrong: names the job and what was expected there.
     """
-    places = RequestPlaces.of(cluster)
+    places = RequestPlaces.of(with_later_nodes(cluster, node_changes))
     known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
     options = {}
     asking = workload.jobs.filter(pl.col("strl").is_not_null())

@@ -125,12 +125,16 @@ def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[Placement
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One alternative: where the tasks run, from when, for how long, and what that is worth."""
+    """One alternative: where the tasks run, from when, for how long, and what that is worth.
+
+    Where ``is_split_freely``, parts say how many tasks may be there at most.
+    """
 
     parts: tuple[OptionPart, ...]
     start_seconds: float
     duration_seconds: float
     value: float
+    is_split_freely: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,12 @@ class _Ways:
         ways = self._below(expression)
         for way in ways:
             asked = sum(part.tasks for part in way.parts)
-            if asked != self.tasks:
+            if asked < self.tasks or (asked > self.tasks and not way.is_split_freely):
+                least = "at least " if way.is_split_freely else ""
                 raise _refused(
-                    "all tasks of a job start together", f"k={asked}", f"k={self.tasks}, its tasks"
+                    "all tasks of a job start together",
+                    f"k={asked}",
+                    f"{least}k={self.tasks}, its tasks",
                 )
         if not any(way.value for way in ways):
             raise _refused("it can never be worth anything", None, "a value above 0")
@@ -166,13 +173,7 @@ class _Ways:
             case Minimum(children):
                 ways = self._together([self._below(child) for child in children])
             case Sum(children):
-                if len(children) > 1:
-                    raise _refused(
-                        "a sum is worth something without all of its parts, which a job is not",
-                        "sum",
-                        "min for tasks in several places, max for one place of several",
-                    )
-                ways = self._below(children[0])
+                ways = self._below(children[0]) if len(children) == 1 else [self._split(children)]
             case Scale(child, factor):
                 ways = [replace(way, value=way.value * factor) for way in self._below(child)]
             case Barrier(child, value):
@@ -193,16 +194,49 @@ class _Ways:
         part = OptionPart(tuple(sorted(leaf.nodes)), tasks)
         return _Way((part,), leaf.start_seconds, leaf.duration_seconds, value)
 
+    def _split(self, children: Sequence[Expression]) -> _Way:
+        """The way of a ``sum``: all tasks, and no more in a place than its leaf is given."""
+        leaves = [child for child in children if isinstance(child, LinearNChooseK)]
+        if len(leaves) < len(children):
+            raise _refused(
+                "a sum is worth something without all of its parts, which a job is not",
+                "sum",
+                "sum of LnCk for at most so many tasks in each place, min for tasks in several "
+                "places, max for one place of several",
+            )
+        self._require_nodes()
+        first = leaves[0]
+        of_task = first.value / first.count
+        if not all(math.isclose(leaf.value / leaf.count, of_task) for leaf in leaves):
+            raise _refused(
+                "a task is worth more in one part of a sum than in another",
+                "sum",
+                "value / k the same in all of them; max around several sums for several values",
+            )
+        value = of_task * self.tasks
+        ways = [self._leaf(leaf, min(leaf.count, self.tasks), value) for leaf in leaves]
+        return replace(_at_once(ways), is_split_freely=True)
+
+    def _require_nodes(self) -> None:
+        if not self.places.has_nodes:
+            raise _refused(
+                "tasks in several places need nodes with names", None, "nCk, max, scale, barrier"
+            )
+
     def _there(self) -> str:
         known = f"nodes of {listed(self.places.names)}"
         return f"{known}, or one of the sets {', '.join(sorted(self.places.sets))}"
 
     def _together(self, choices: Sequence[Sequence[_Way]]) -> list[_Way]:
         """The ways of a ``min``: one of each child, at the same time."""
-        if len(choices) > 1 and not self.places.has_nodes:
-            raise _refused(
-                "tasks in several places need nodes with names", "min", "nCk, max, scale, barrier"
-            )
+        if len(choices) > 1:
+            self._require_nodes()
+            if any(way.is_split_freely for ways in choices for way in ways):
+                raise _refused(
+                    "a sum says all about where the tasks of a job are",
+                    "min",
+                    "a sum with nothing beside it",
+                )
         _require_few(math.prod(map(len, choices)))
         return [_at_once(each) for each in product(*choices)]
 

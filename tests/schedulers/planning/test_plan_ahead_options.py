@@ -7,20 +7,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.option import option_of
 from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.protocols import capabilities_of_scheduler
 from foresail.model.slowdown import Slowdowns
 from foresail.model.value import DecayingValue
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.strl.expression import Maximum, Minimum, NChooseK, Sum
+from foresail.strl.expression import (
+    Barrier,
+    LinearNChooseK,
+    Maximum,
+    Minimum,
+    NChooseK,
+    Sum,
+)
 from foresail.strl.own_requests import RequestPlaces, own_options
 from foresail.strl.requests import Gang, StartWindow, either, unconstrained, within
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
+from foresail.strl.tree import leaves
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 from strl.printed import format_expression
 from strl.slow_evaluation import evaluate
@@ -176,14 +184,19 @@ requests = st.lists(
 
 
 def text_of(tasks, is_apart, alternatives):
-    """A request: one of the places, or a task in the first of them and the others in the second."""
+    """A request: one of the places, or a task in the first of them and the others in the second.
+
+    Of two tasks that may be in more than two places, there is at most one in each.
+    """
+    if is_apart and tasks == 2 and len(alternatives) > 2:
+        _, start, value = alternatives[0]
+        parts = [f"LnCk({where}, 1, {start}, 20, {value})" for where, _, _ in alternatives]
+        return f"sum({', '.join(parts)})"
     if is_apart and tasks == 2 and len(alternatives) > 1:
         (one, start, value), (other, _, less) = alternatives[:2]
         return f"min(nCk({one}, 1, {start}, 20, {value}), nCk({other}, 1, {start}, 20, {less}))"
-    leaves = [
-        f"nCk({where}, {tasks}, {start}, 20, {value})" for where, start, value in alternatives
-    ]
-    return leaves[0] if len(leaves) == 1 else f"max({', '.join(leaves)})"
+    texts = [f"nCk({where}, {tasks}, {start}, 20, {value})" for where, start, value in alternatives]
+    return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
 def spelled_out(options):
@@ -192,7 +205,13 @@ def spelled_out(options):
     for option, slot in product(options, range(SLOTS)):
         start = slot * SLOT
         value = option.value_at(start)
-        if value:
+        if value and len(option.parts) > 2:
+            parts = tuple(
+                LinearNChooseK(frozenset(part.nodes), part.tasks, start, 20.0, value / 2)
+                for part in option.parts
+            )
+            choices.append(Barrier(Sum(parts), value))
+        elif value:
             parts = tuple(
                 NChooseK(frozenset(part.nodes), part.tasks, start, 20.0, value)
                 for part in option.parts
@@ -225,7 +244,7 @@ def test_plans_are_worth_what_the_language_says(asked, busy):
 
 def worth_now(tree, nodes):
     """What the language makes of nodes that are given at once, whichever leaf is given which."""
-    numbers = [at for at, each in enumerate(_leaves(tree)) if each.start_seconds == 0.0]
+    numbers = [at for at, each in enumerate(leaves(tree)) if each.start_seconds == 0.0]
     ways = product(*[[None, *numbers]] * len(nodes))
     allocations = (
         {
@@ -236,14 +255,6 @@ def worth_now(tree, nodes):
         for way in ways
     )
     return max(evaluate(tree, each).value for each in allocations)
-
-
-def _leaves(tree):
-    return (
-        [tree]
-        if isinstance(tree, NChooseK)
-        else [leaf for each in tree.children for leaf in _leaves(each)]
-    )
 
 
 def test_a_job_runs_as_long_as_its_option_says():
@@ -274,8 +285,40 @@ def test_a_scheduler_goes_on_from_what_it_remembers():
     assert second.memory() == first.memory()
 
 
-def test_drawn_futures_are_refused():
+def test_drawn_futures_take_no_options():
     """They value runtimes, not starts."""
-    view = view_of(CLUSTER, waiting((asking("a", "nCk(all, 1, 0, 10, 1)", 1), 10.0)))
-    with pytest.raises(InputError, match="drawn futures"):
-        built(f"3sigma({EXACT},scenarios=8)").decide(view)
+    takes = [
+        capabilities_of_scheduler(built(f"3sigma(scenarios={count})")).places_by_options
+        for count in (0, 8)
+    ]
+    assert takes == [True, False]
+
+
+def test_at_most_so_many_tasks_a_rack():
+    """Three tasks, at most two a rack: three free nodes in one rack do not do.
+
+    The other rack's node is free from 15 s on; from then on there is one way only.
+    """
+    cluster = racks(3, 1)
+    text = "sum(LnCk(r1, 2, 0, 10, 2), LnCk(r2, 2, 0, 10, 2))"
+    options = own_options(text, 3, RequestPlaces.of(cluster))
+    one = replace(job("a", 3), options=options)
+    busy = running(job("r", 1), 15.0, ["n21"])
+    assert outcome(planner(), view_of(cluster, waiting((one, 10.0)), [busy]))[0] == {"a": 20.0}
+    (start,) = planner().decide(view_of(cluster, waiting((one, 10.0)), now=20.0)).starts
+    assert start.placement.tasks_by_partition == (("r1", 2), ("r2", 1))
+
+
+def test_of_many_racks_those_with_room_are_looked_at():
+    """At most two tasks in each of twelve racks of three, of which three have two, one, one."""
+    cluster = racks(*[3] * 12)
+    racks_of_two = ", ".join(f"LnCk(r{rack}, 2, 0, 10, 2)" for rack in range(1, 13))
+    options = own_options(f"sum({racks_of_two})", 4, RequestPlaces.of(cluster))
+    free = {"n21", "n22", "n71", "n121"}
+    busy = [
+        running(job(f"r{at}", 1), 500.0, [name], order=at)
+        for at, name in enumerate(sorted(set(RequestPlaces.of(cluster).names) - free))
+    ]
+    one = replace(job("a", 4), options=options)
+    (start,) = planner().decide(view_of(cluster, waiting((one, 10.0)), busy)).starts
+    assert {name for name, _ in start.placement.tasks_by_node} == free

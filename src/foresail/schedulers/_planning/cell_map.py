@@ -44,7 +44,8 @@ class Space:
     """A set of places, as bits of cells, and how many times longer a job runs there.
 
     ``parts`` are sets of which each holds one task (failure domains, or the parts of an option);
-    none if tasks may be anywhere in it. ``option`` is the job's own that is to be had here, if any.
+    none if tasks may be anywhere in it. Of more parts than tasks, some are still to be chosen.
+    ``option`` is the job's own that is to be had here, if any.
     """
 
     cells: int
@@ -171,11 +172,14 @@ class CellMap:
             return
         fitting = self.tasks(job.stages[0].request)
         usable = sum(1 << cell for cell, count in enumerate(fitting) if count)
-        parts = [(self.cells_with(part.nodes) & usable, part.tasks) for part in option.parts]
-        if all(sum(fitting[cell] for cell in bits(cells)) >= tasks for cells, tasks in parts):
-            everywhere = functools.reduce(operator.or_, (cells for cells, _ in parts))
-            apart = [cells for cells, tasks in parts for _ in range(tasks)]
-            yield Space(everywhere, option.slowdown, tuple(apart) if len(parts) > 1 else (), option)
+        apart: list[int] = []
+        for part in option.parts:
+            cells = self.cells_with(part.nodes) & usable
+            apart += [cells] * min(part.tasks, sum(fitting[cell] for cell in bits(cells)))
+        if len(apart) >= job.tasks:
+            everywhere = functools.reduce(operator.or_, apart)
+            parts = tuple(apart) if len(option.parts) > 1 else ()
+            yield Space(everywhere, option.slowdown, parts, option)
 
     def cells_with(self, nodes: tuple[str, ...]) -> int:
         """The cells of some nodes, those that are there."""

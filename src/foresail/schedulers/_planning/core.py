@@ -6,14 +6,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
 from foresail.milp.solver import find_solver
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
-from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
@@ -57,8 +56,6 @@ class PlanAhead:
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
 
-    places_by_options: Literal[True] = True
-
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self.parameters = parameters
         self.last: CycleRecord | None = None
@@ -70,6 +67,11 @@ class PlanAhead:
         if parameters.reservations != "off":
             alignment = Alignment(parameters.reservations)
             self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
+
+    @property
+    def places_by_options(self) -> bool:
+        """Whether jobs may have options: drawn futures know no starts that only some jobs have."""
+        return not self.parameters.scenarios
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -189,13 +191,6 @@ class PlanAhead:
     def _look_at(self, view: ClusterView) -> None:
         """Know the cells of the cluster, and such that tell nodes apart as waiting jobs do."""
         told = _told(view.pending)
-        if told and self.parameters.scenarios:
-            raise InputError(
-                "drawn futures know no starts that only some jobs have, as those with STRL do",
-                field="scenarios",
-                value=self.parameters.scenarios,
-                expected="0 where jobs have STRL of their own",
-            )
         if self._places.cluster is not view.cluster:
             self._places = CellMap(view.cluster)
             self._carried = ()

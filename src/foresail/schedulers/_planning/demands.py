@@ -34,7 +34,7 @@ from foresail.schedulers._planning.chains import ChainWorth, claimed_worth, clai
 from foresail.schedulers._planning.fitting_now import fits_now
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import Problem
-from foresail.schedulers._planning.spreading import spread_spaces
+from foresail.schedulers._planning.spreading import chosen_parts, spread_spaces
 from foresail.schedulers._planning.valuing import (
     Fall,
     expected_worth,
@@ -224,6 +224,10 @@ def _spaces(
 ) -> list[Space]:
     """Where a job may run, the best first."""
     anywhere = places.spaces(job, parameters.soft_constraints)
+    if job.options:
+        return [
+            each for space in anywhere for each in chosen_parts(space, job, places, free_cells[0])
+        ]
     preference = job.preference
     if preference is None or preference.kind is not PreferenceKind.SPREAD:
         return anywhere

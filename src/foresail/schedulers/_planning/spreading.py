@@ -1,4 +1,4 @@
-"""Jobs whose tasks are to be apart: one task in each of as many failure domains.
+"""Jobs whose tasks are to be apart: at most one task, or so many, in each failure domain.
 
 Which domains these are is chosen with the start: every choice is a set of places of its own. Where
 there are few, all of them are looked at; else those of the freest domains, now and for good.
@@ -6,8 +6,12 @@ there are few, all of them are looked at; else those of the freest domains, now 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
@@ -35,28 +39,63 @@ def spread_spaces(job: Job, places: CellMap, free_cells: NDArray[np.float64]) ->
     domains = places.domains(job)
     if not 0 < job.tasks <= len(domains):
         return []
-    if math.comb(len(domains), job.tasks) <= _MOST_CHOICES:
-        chosen: Iterable[Sequence[int]] = combinations(domains, job.tasks)
+    return [Space(sum(parts), 1.0, parts) for parts in _choices(domains, job, places, free_cells)]
+
+
+def chosen_parts(
+    space: Space, job: Job, places: CellMap, free_cells: NDArray[np.float64]
+) -> list[Space]:
+    """A set of places as it is, or of more parts than tasks, the choices of as many of them.
+
+    Parameters
+    ----------
+    space, job, places
+        Who runs where.
+    free_cells
+        Free cpus of every cell; shape (cells,).
+    """
+    if len(space.parts) <= job.tasks:
+        return [space]
+    return [
+        replace(space, cells=functools.reduce(operator.or_, parts), parts=parts)
+        for parts in _choices(space.parts, job, places, free_cells)
+    ]
+
+
+def _choices(
+    parts: Sequence[int], job: Job, places: CellMap, free_cells: NDArray[np.float64]
+) -> Iterable[tuple[int, ...]]:
+    """Parts for all tasks of a job; a part that may hold several tasks is there as often."""
+    if math.comb(len(parts), job.tasks) <= _MOST_CHOICES:
+        chosen: Iterable[Sequence[int]] = combinations(parts, job.tasks)
     else:
-        free = [sum(free_cells[cell] for cell in bits(domain)) for domain in domains]
-        whole = [sum(places.totals[cell] for cell in bits(domain)) for domain in domains]
-        now = _in_turn([domains[at] for at in _descending(free)], job.tasks)
-        later = _in_turn([domains[at] for at in _descending(whole)], job.tasks)
-        chosen = [*now, *later]
-    distinct = dict.fromkeys(tuple(sorted(each)) for each in chosen)
-    return [Space(sum(parts), 1.0, parts) for parts in distinct]
+        each = job.cpus / job.tasks
+        chosen = [
+            choice
+            for amounts in (free_cells, places.totals)
+            for choice in _in_turn(_freest_first(parts, amounts, each), job.tasks)
+        ]
+    return dict.fromkeys(tuple(sorted(each)) for each in chosen)
 
 
 def most_spaces(job: Job, places: CellMap, soft_constraints: bool) -> int:
     """How many sets of places a job may have, of domains and others."""
-    anywhere = len(places.spaces(job, soft_constraints))
-    preference = None if job.options else job.preference
+    anywhere = places.spaces(job, soft_constraints)
+    if job.options:
+        return sum(_MOST_CHOICES if len(space.parts) > job.tasks else 1 for space in anywhere)
+    preference = job.preference
     spreads = preference is not None and preference.kind is PreferenceKind.SPREAD
-    return anywhere + _MOST_CHOICES if spreads and soft_constraints else anywhere
+    return len(anywhere) + (_MOST_CHOICES if spreads and soft_constraints else 0)
 
 
-def _descending(amounts: Sequence[float]) -> Sequence[int]:
-    return sorted(range(len(amounts)), key=lambda at: -amounts[at])
+def _freest_first(parts: Sequence[int], amounts: NDArray[np.float64], each: float) -> Sequence[int]:
+    """The parts by what they have left; one that is there again has a task of ``each`` less."""
+    seen: Counter[int] = Counter()
+    left = []
+    for part in parts:
+        left.append(sum(amounts[cell] for cell in bits(part)) - each * seen[part])
+        seen[part] += 1
+    return [parts[at] for at in sorted(range(len(parts)), key=lambda at: -left[at])]
 
 
 def _in_turn(domains: Sequence[int], count: int) -> list[Sequence[int]]:
