@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
+from foresail.model.limits import require_at_least, require_choice, require_positive
 from foresail.traces.folder import load_workload
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._population import jobs_of_log
@@ -77,7 +77,13 @@ class PreparationParameters:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")
         require_positive(self, "load", "median_tasks")
-        require_share(self, "width_follows_size")
+        if not 0.0 <= self.width_follows_size <= 1.0:
+            raise InputError(
+                "parameter out of range",
+                field="width_follows_size",
+                value=self.width_follows_size,
+                expected="from 0 to 1",
+            )
         require_choice(
             self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
         )
