@@ -193,7 +193,7 @@ def _variation() -> None:
 
 def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles, forecasts and models, and their totals."""
-    from foresail.cloud.waiting.deciding import ArrivalCase, decide_by_numbers
+    from foresail.cloud.waiting.deciding import ArrivalCase, decide
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
@@ -219,7 +219,7 @@ def _waiting() -> None:
     predicted_waits(model, rows.features)
     simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs, model))
     for tried in (False, True):
-        decide_by_numbers(compound.rules, ArrivalCase(False, 1.0, tried=tried), 1.0, np.zeros(3))
+        decide(compound.rules, ArrivalCase(False, 1.0, tried=tried), 1.0, np.zeros(3))
     blocking([3], [2.0])
 
 
@@ -236,16 +236,11 @@ def _carbon() -> None:
 
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
-    from foresail.cloud.transient.kernels.availability import (
-        capacity_masses,
-        log_capacity_masses,
-        shortfall_after,
-    )
+    from foresail.cloud.transient.kernels.availability import capacity_masses, shortfall_after
     from foresail.cloud.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
     capacity_masses(units, up, 2)
-    log_capacity_masses(units, up, 2)
     shortfall_after(units, np.array([1, 1]), up, 2, 1)
     none = np.empty(0)
     serve_clients(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.cloud.transient.kernels.availability import capacity_masses, log_capacity_masses
+from foresail.cloud.transient.kernels.availability import capacity_masses
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.planning import plan
 
@@ -24,16 +24,14 @@ def measure() -> Iterator[Measurement]:
     random = np.random.default_rng(7)
     units = random.integers(1, 64, _TYPES)
     up = random.uniform(0.9, 0.999, _TYPES)
-    plain, logarithms, reference = best_in_turns(
+    seconds, reference = best_in_turns(
         2.0,
         lambda: capacity_masses(units, up, _CAPACITY),
-        lambda: log_capacity_masses(units, up, _CAPACITY),
         lambda: _masses_by_numpy(units, up, _CAPACITY),
     )
-    for name, seconds in (("polynomial", plain), ("logarithms", logarithms)):
-        yield Measurement(
-            f"availability {name}", seconds, "NumPy", reference, _TYPES * _CAPACITY, "coefficient"
-        )
+    yield Measurement(
+        "availability polynomial", seconds, "NumPy", reference, _TYPES * _CAPACITY, "coefficient"
+    )
     offers = _offers(random)
     planning, reference = best_in_turns(
         2.0,

@@ -193,7 +193,7 @@ def test_settings_go_before_those_of_the_quick_size():
     assert study_part("sums", ["seeds=4"], quick=True).parameters.seeds == 4
     with pytest.raises(UnknownNameError, match="seed"):
         study_part("sums", ["seed=4"], quick=True)
-    with pytest.raises(InputError, match="no seed"):
+    with pytest.raises(InputError, match="'seeds': out of range"):
         study_part("sums", ["seeds=0"], quick=True)
 
 

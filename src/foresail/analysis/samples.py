@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from foresail.analysis.finding import Plot
 
 MOST_POINTS: Final = 1000
 """Rows of a table of cumulative shares; a sample with more distinct values is thinned to them."""
@@ -53,6 +55,36 @@ def cumulative_shares(values: NDArray[np.float64], name: str = "value") -> pl.Da
         rows = _informative(distinct, share)
         distinct, share = distinct[rows], share[rows]
     return pl.DataFrame({name: distinct, "share": share})
+
+
+def cumulative_plot(
+    table: str,
+    column: str,
+    x_label: str,
+    y_label: str,
+    said: str,
+    *,
+    series: str | None = None,
+    x_kind: Literal["number", "duration"] = "number",
+    log_x: bool = True,
+) -> Plot:
+    """The picture of a table of ``cumulative_shares`` of a column; else as ``Plot`` has it.
+
+    ``said`` is the finding in a sentence.
+    """
+    return Plot(
+        kind="steps",
+        table=table,
+        x=column,
+        y="share",
+        x_label=x_label,
+        y_label=y_label,
+        alternative=said,
+        series=series,
+        x_kind=x_kind,
+        log_x=log_x,
+        y_kind="share",
+    )
 
 
 def _informative(distinct: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, Final
 
 import polars as pl
 
 from foresail.analysis.finding import Analysis, Finding, Plot, Unavailable
-from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
+from foresail.checks.rules import BrokenRuleError, Make, Rule, bound, demand, require_conformity
 from foresail.model.registry import Entry
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -36,7 +35,7 @@ def check_analysis(entry: Entry, **options: Any) -> None:
         If it breaks a rule; the message lists every broken one.
     """
     record = entry.parameters(**options)
-    rules: list[Rule] = [_about(rule, entry.name) for rule in _RULES]
+    rules: list[Rule] = [bound(rule, entry.name) for rule in _RULES]
     require_conformity(f"analysis {entry.name!r}", lambda: entry.build(record), rules)
 
 
@@ -164,13 +163,6 @@ def _same(left: Finding | Unavailable, right: Finding | Unavailable) -> bool:
         right.plots,
         right.notes,
     )
-
-
-def _about(rule: Callable[[str, Make], None], name: str) -> Rule:
-    """The rule about an analysis of this name, its docstring kept."""
-    bound = partial(rule, name)
-    bound.__doc__ = rule.__doc__
-    return bound
 
 
 _RULES: Final = (

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
+from foresail.checks.rules import (
+    NOTHING,
+    BrokenRuleError,
+    Make,
+    Rule,
+    bound,
+    demand,
+    require_conformity,
+)
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.prices_reading import CatalogueSource, HistorySource, Reference
@@ -17,13 +23,6 @@ from foresail.model.errors import InputError
 from foresail.model.registry import Entry
 from foresail.traces.source import head
 
-_NO_PRICES: Final = {
-    "empty": b"",
-    "blank": b"\n\n\n",
-    "binary": bytes(range(256)) * 8,
-    "prose": b"Once upon a time there was a machine.\nNobody knew its price.\n",
-    "cut off gzip": b"\x1f\x8b\x08\x00\x00\x00",
-}
 _NO_NAMES: Final = ("", "nothing of this name", "/no/such/file.csv")
 
 
@@ -47,16 +46,9 @@ def check_price_source(entry: Entry, example: str | None = None, **options: Any)
     """
     rules: list[Rule] = [gives_prices, recognises_anything]
     if example is not None:
-        rules += [_bound(rule, example) for rule in _ABOUT_GOOD_PRICES]
+        rules += [bound(rule, example) for rule in _ABOUT_GOOD_PRICES]
     record = entry.parameters(**options)
     require_conformity(f"price source {entry.name!r}", lambda: entry.build(record), rules)
-
-
-def _bound(rule: Callable[..., None], *arguments: Any) -> Rule:
-    """The rule with its arguments bound, its docstring kept."""
-    bound = partial(rule, *arguments)
-    bound.__doc__ = rule.__doc__
-    return bound
 
 
 def gives_prices(make: Make) -> None:
@@ -70,7 +62,7 @@ def recognises_anything(make: Make) -> None:
     source = make()
     for text in _NO_NAMES:
         demand(source.recognises(Reference(text)) is False, f"it recognises {text!r}")
-    for kind, content in _NO_PRICES.items():
+    for kind, content in NOTHING.items():
         for name in ("prices.csv", "prices.json"):
             seen = source.recognises(Reference(name, content))
             demand(seen is False, f"it recognises {name} with {kind} content")
@@ -80,7 +72,7 @@ def what_has_no_prices(example: str, make: Make) -> None:
     """A file without prices is an InputError: empty, blank, binary, prose, cut off."""
     if not Path(example).is_file():
         return  # It reads no files: it knows its prices by heart.
-    for kind, content in _NO_PRICES.items():
+    for kind, content in NOTHING.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / Path(example).name
             path.write_bytes(content)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
-from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
+from foresail.checks.rules import (
+    NOTHING,
+    BrokenRuleError,
+    Make,
+    Rule,
+    bound,
+    demand,
+    require_conformity,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry
 from foresail.traces import schema
 from foresail.traces.reading import Reader, Sample, read
 from foresail.traces.workload import Workload
-
-_NO_LOGS: Final = {
-    "empty": b"",
-    "blank": b"\n\n\n",
-    "binary": bytes(range(256)) * 8,
-    "prose": b"Once upon a time there was a cluster.\nIt had no log.\n",
-    "cut off gzip": b"\x1f\x8b\x08\x00\x00\x00",
-}
 
 
 def check_reader(entry: Entry, example: str | None = None, **options: Any) -> None:
@@ -44,24 +42,17 @@ def check_reader(entry: Entry, example: str | None = None, **options: Any) -> No
     NonconformityError
         If it breaks a rule; the message lists every broken one.
     """
-    rules: list[Rule] = [_bound(rule, entry.name, options) for rule in _ABOUT_NO_LOGS]
+    rules: list[Rule] = [bound(rule, entry.name, options) for rule in _ABOUTNOTHING]
     if example is not None:
-        rules += [_bound(rule, entry.name, options, example) for rule in _ABOUT_GOOD_LOGS]
+        rules += [bound(rule, entry.name, options, example) for rule in _ABOUT_GOOD_LOGS]
     record = entry.parameters(**options)
     require_conformity(f"reader {entry.name!r}", lambda: entry.build(record), rules)
-
-
-def _bound(rule: Callable[..., None], *arguments: Any) -> Rule:
-    """The rule with its arguments bound, its docstring kept."""
-    bound = partial(rule, *arguments)
-    bound.__doc__ = rule.__doc__
-    return bound
 
 
 def what_is_no_log(name: str, options: dict[str, Any], make: Make) -> None:
     """A file that is no log is an InputError: empty, blank, binary, prose, cut off."""
     del make
-    for kind, content in _NO_LOGS.items():
+    for kind, content in NOTHING.items():
         try:
             _read(name, content, options)
         except InputError:
@@ -73,7 +64,7 @@ def recognises_anything(name: str, options: dict[str, Any], make: Make) -> None:
     """Asked whether it recognises anything at all, it says no instead of failing."""
     del name, options
     reader: Reader = make()
-    for kind, content in _NO_LOGS.items():
+    for kind, content in NOTHING.items():
         sample = Sample(Path("nothing.log"), content.decode("utf-8", errors="replace"))
         demand(not reader.recognises(sample), f"it recognises {kind} content")
 
@@ -128,7 +119,7 @@ def strict_refuses(name: str, options: dict[str, Any], example: str, make: Make)
     raise BrokenRuleError("it is read")
 
 
-_ABOUT_NO_LOGS: Final = (what_is_no_log, recognises_anything)
+_ABOUTNOTHING: Final = (what_is_no_log, recognises_anything)
 _ABOUT_GOOD_LOGS: Final = (
     recognises_example,
     canonical_jobs,

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 Make = Callable[[], Any]
 """Builds a fresh instance of the plug-in under test."""
 
 Rule = Callable[[Make], None]
+
+NOTHING: Final = {
+    "empty": b"",
+    "blank": b"\n\n\n",
+    "binary": bytes(range(256)) * 8,
+    "prose": b"Once upon a time there was a cluster.\nNobody wrote anything down.\n",
+    "cut off gzip": b"\x1f\x8b\x08\x00\x00\x00",
+}
+"""Contents of files that no reader of any layout may take for its own, by kind."""
 
 
 class BrokenRuleError(AssertionError):
@@ -32,6 +42,13 @@ class NonconformityError(AssertionError):
         self.breaches = breaches
         lines = [f"  {breach.rule}: {breach.seen}" for breach in breaches]
         super().__init__("\n".join([f"{plugin} breaks {len(breaches)} rules", *lines]))
+
+
+def bound(rule: Callable[..., None], *arguments: Any) -> Rule:
+    """The rule with its arguments bound, its docstring kept."""
+    found = partial(rule, *arguments)
+    found.__doc__ = rule.__doc__
+    return found
 
 
 def demand(holds: object, seen: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat
 from foresail.cli.log_options import read_log
 from foresail.cli.progress import doing, in_days
@@ -67,13 +68,9 @@ def load_cleaned(
     filters: Sequence[str],
 ) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
-    from foresail.model.short_form import part_of
-    from foresail.traces.filtering import FilterChoice, apply_filters
+    from foresail.traces.filtering import apply_filters, choices_of
 
-    choices = []
-    for text in filters:
-        part = part_of("filter", text)
-        choices.append(FilterChoice(part.entry.name, part.parameters))
+    choices = choices_of(filters)
     workload = read_log(log, reader, mapping, processors, strict)
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
@@ -191,13 +188,11 @@ def show(
 def _write(
     schedules: Sequence[Schedule], folder: Path, png: bool, course: RunCourse | None
 ) -> None:
-    import shlex
-
     from foresail.reports.comparison.report import write_report
     from foresail.reports.images import write_images
     from foresail.traces.schedule_file import write_schedule
 
-    command = shlex.join(["foresail", *sys.argv[1:]])
+    command = made_by()
     report = write_report(schedules, folder, command=command, course=course)
     for number, schedule in enumerate(schedules, start=1):
         write_schedule(schedule, folder / f"schedule-{number}.parquet")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format, FormatOption
 from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing
@@ -93,12 +94,9 @@ def _names(logs: Sequence[Path]) -> list[str]:
 
 
 def _write(found: Sequence[Analysed], folder: Path) -> None:
-    import shlex
-    import sys
-
     from foresail.reports.analysis.report import write_analysis
 
-    write_analysis(found, folder, shlex.join(["foresail", *sys.argv[1:]]))
+    write_analysis(found, folder, made_by())
 
 
 def _print_json(found: Sequence[Analysed]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat, TableFormatOption
 from foresail.cli.progress import doing
 
@@ -115,7 +115,7 @@ def report(
     from foresail.model.words import number
 
     rule = _rule(normalised, longest_wait, baseline)
-    command = shlex.join(["foresail", *sys.argv[1:]])
+    command = made_by()
     with doing("writing the report"):
         written = write_report(Results(folder), rule, command=command)
     rows = [

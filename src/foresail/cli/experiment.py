@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat, TableFormatOption
 from foresail.cli.progress import doing
 
@@ -102,7 +102,7 @@ def run(
     pool = partial(in_processes, workers=workers or os.cpu_count() or 1)
     with _progress(study, results, output_format) as finished:
         done = carry_out_study(study, results, pool, finished)
-    command = shlex.join(["foresail", *sys.argv[1:]])
+    command = made_by()
     folder = output / name
     with doing("writing the report"):
         report = report_of(name, part.text, study, results, command, apart_from_full(part))

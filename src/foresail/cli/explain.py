@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _moments as moments
+from foresail.cli.command_line import made_by
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -119,8 +120,6 @@ def _tell_of_service(job_id: str) -> None:
 
 
 def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:
-    import shlex
-
     from foresail.record.log_text import read_log
     from foresail.reports.plan.page import PlanPart, write_plan
 
@@ -128,7 +127,7 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
         records = list(read_log(log))
     part = PlanPart.of(moments.moment_at(records, at, log, "--at"))
     if output is not None:
-        command = shlex.join(["foresail", *sys.argv[1:]])
+        command = made_by()
         with doing("writing the page"):
             write_plan(part, output, run.name or str(run), command)
             if png:
@@ -141,8 +140,6 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
 
 
 def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) -> None:
-    import shlex
-
     from foresail.model.errors import UnknownNameError
     from foresail.record.log_text import read_log
     from foresail.record.records import Manifest
@@ -163,7 +160,7 @@ def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) 
         typer.echo(textwrap.fill(sentence, 100))
     if output is not None:
         with doing("writing the page"):
-            write_node(figure, name, output, run.name, shlex.join(["foresail", *sys.argv[1:]]))
+            write_node(figure, name, output, run.name, made_by())
             if png:
                 from foresail.reports.images import write_images
 

@@ -34,3 +34,14 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: i
     text = StringIO()
     Console(file=text, width=_PIPED_WIDTH, markup=False, highlight=False).print(table)
     sys.stdout.writelines(line.rstrip() + "\n" for line in text.getvalue().splitlines())
+
+
+def print_plugins(family: str, does: str) -> None:
+    """Print what is registered under a family: name, what it does (``does``), parameters."""
+    from foresail.model.registry import entries
+    from foresail.model.short_form import parameter_texts
+
+    print_table(
+        (family, does, "parameters"),
+        [(e.name, e.summary, ", ".join(parameter_texts(e))) for e in entries(family)],
+    )

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.limits import require, require_share
 
 GIB: Final = float(1 << 30)
 HIGHEST_PRICE: Final = 1e9
@@ -150,12 +151,10 @@ class Transient:
 
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, "transient")
-        if self.availability is not None:
-            checked_share(self.availability, "availability")
+        require_share(self, "availability")
         for name in ("mean_lifetime_hours", "lifetime_cap_hours"):
             hours = getattr(self, name)
-            if hours is not None and not hours > 0.0:
-                raise InputError("not a length", field=name, value=hours, expected="above 0")
+            require(hours is None or hours > 0.0, self, name, "above 0")
 
 
 @dataclass(frozen=True, slots=True)

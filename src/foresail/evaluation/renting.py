@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.kernels.packing import CORES
-from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice, decide_by_numbers
+from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice, decide
 from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_wait
 from foresail.cloud.waiting.kernels.waiting import (
@@ -255,7 +255,7 @@ class _Advice:
             question.tried,
         )
         waits = self._believed_wait(question, row, cores)
-        return decide_by_numbers(self._rules, case, columns.estimate[row], waits)
+        return decide(self._rules, case, columns.estimate[row], waits)
 
     def _features(self, question: RentingCase, cores: float) -> Floats:
         fixed = self._fixed

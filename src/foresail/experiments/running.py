@@ -10,11 +10,10 @@ from foresail.experiments.measuring import Measured, measure
 from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
 from foresail.model.conventions import CONVENTIONS
-from foresail.model.short_form import part_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
-from foresail.traces.filtering import FilterChoice, apply_filters
+from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload, write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -88,7 +87,7 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     if log.processors is not None:
         options["processors"] = log.processors
     workload = load_workload(log.path, log.reader, **options)
-    workload = apply_filters(workload, [_choice(text) for text in filters])
+    workload = apply_filters(workload, choices_of(filters))
     real_runtimes(workload)
     return workload
 
@@ -120,9 +119,3 @@ def warm_up(plan: CampaignPlan) -> None:
     for policy in plan.policies:
         conventions = CONVENTIONS[plan.conventions]
         run_scenario(Scenario(workload, parse_policy(policy), conventions=conventions))
-
-
-def _choice(text: str) -> FilterChoice:
-    """A filter as written: ``name`` or ``name(parameter=value, ...)``."""
-    part = part_of("filter", text)
-    return FilterChoice(part.entry.name, part.parameters)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, Protocol
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_positive
 from foresail.model.registry import Entry, find
 from foresail.model.short_form import PlugIn, make_part, name_and_settings
 from foresail.model.words import duration, number, percent
@@ -207,13 +208,8 @@ class StudyParameters:
     seeds: int = 5
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise InputError("no seed", field="seeds", value=self.seeds, expected="1 or more")
-        for name in self.POSITIVE:
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    "not positive", field=name, value=getattr(self, name), expected="> 0"
-                )
+        require_at_least(self, 1, "seeds")
+        require_positive(self, *self.POSITIVE)
 
 
 def sizes_of(entry: Entry) -> type[StudyParameters]:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 import polars as pl
-
-STATED_COVERAGE: Final = 0.8
-"""Between the 10 % and the 90 % quantile, which the schedule table keeps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ from foresail.simulator.engine import simulate_events
 from foresail.simulator.truth import known_runtimes, real_runtimes
 from foresail.traces.binding import require_processors_bind
 from foresail.traces.nodes import require_known_preferences
+from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.schedule import Schedule
-from foresail.traces.use_file import use_file, write_use
+from foresail.traces.use_file import use_file
 
 
 def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
@@ -81,7 +82,7 @@ def _use_beside(scenario: Scenario) -> Callable[[pl.DataFrame], object] | None:
     log = scenario.event_log
     if log is None or not scenario.conditions.share_nodes:
         return None
-    return partial(write_use, path=use_file(log))
+    return partial(write_whole_parquet, path=use_file(log))
 
 
 @contextmanager

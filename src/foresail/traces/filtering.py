@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
 from foresail.model.registry import find
+from foresail.model.short_form import part_of
 from foresail.traces.workload import Workload
 
 
@@ -34,6 +35,20 @@ class FilterChoice:
 
     name: str
     parameters: Any = None
+
+
+def choices_of(texts: Iterable[str]) -> list[FilterChoice]:
+    """Filters as written: ``name`` or ``name(parameter=value, ...)``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no filter of a name, or it has no parameter of one.
+    InputError
+        If a text is malformed, or a value does not fit.
+    """
+    parts = [part_of("filter", text) for text in texts]
+    return [FilterChoice(part.entry.name, part.parameters) for part in parts]
 
 
 @runtime_checkable

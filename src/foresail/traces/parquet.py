@@ -1,9 +1,10 @@
-"""Parquet files that a user hands in: read, or refused; nothing else."""
+"""Parquet files: those that a user hands in are read, or refused; ours are written whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import polars as pl
 
@@ -26,3 +27,24 @@ def parquet_of(source: object) -> Iterator[None]:
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         problem = "the Parquet file is damaged, or is none"
         raise InputError(problem, source=source, expected="a complete Parquet file") from error
+
+
+def write_whole_parquet(
+    table: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write a table; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        table.write_parquet(partial, metadata=metadata)
+        partial.replace(path)
+    except (OSError, pl.exceptions.ComputeError) as error:
+        with suppress(OSError):
+            partial.unlink()
+        problem = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be written: {problem}", source=path) from error

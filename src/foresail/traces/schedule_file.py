@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ import polars as pl
 from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError
 from foresail.traces import schema
-from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet import parquet_of, write_whole_parquet
 from foresail.traces.schedule import Schedule, ScheduleMeta
 
 _KEY: Final = "foresail.schedule"
@@ -27,16 +26,8 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
     InputError
         If it cannot be written there.
     """
-    partial = path.with_name(f".{path.name}.partial")
     meta = json.dumps(dataclasses.asdict(schedule.meta))
-    try:
-        schedule.jobs.write_parquet(partial, metadata={_KEY: meta})
-        partial.replace(path)
-    except (OSError, pl.exceptions.ComputeError) as error:
-        with suppress(OSError):
-            partial.unlink()
-        problem = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be written: {problem}", source=path) from error
+    write_whole_parquet(schedule.jobs, path, {_KEY: meta})
 
 
 def read_schedule(path: Path) -> Schedule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,25 +34,6 @@ GONE: Final = ("completed", "evicted", "left")
 def use_file(log: Path) -> Path:
     """Where the use of the machines of a run is, by its event log."""
     return log.with_suffix(".use.parquet")
-
-
-def write_use(use: pl.DataFrame, path: Path) -> None:
-    """Write it; the file appears whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written there.
-    """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        use.write_parquet(partial)
-        partial.replace(path)
-    except (OSError, pl.exceptions.ComputeError) as error:
-        with suppress(OSError):
-            partial.unlink()
-        problem = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be written: {problem}", source=path) from error
 
 
 def read_use(log: Path) -> pl.DataFrame:

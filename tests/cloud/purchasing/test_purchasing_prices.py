@@ -143,7 +143,7 @@ def test_golden_sustained_use():
 @pytest.mark.parametrize("hours", [0.0, -1.0, float("nan")])
 def test_a_lifetime_is_above_0(hours):
     """An error that names the value."""
-    with pytest.raises(InputError, match="'mean_hours': not a lifetime"):
+    with pytest.raises(InputError, match="'mean_hours': out of range"):
         ExponentialRevocation(hours)
-    with pytest.raises(InputError, match="'cap_hours': not a lifetime"):
+    with pytest.raises(InputError, match="'cap_hours': out of range"):
         CappedRevocation(ExponentialRevocation(), hours)

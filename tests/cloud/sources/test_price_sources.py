@@ -101,7 +101,7 @@ def test_a_table_of_ones_own(tmp_path):
         ("0.2,", ",", "line 2, field 'on_demand': is missing"),
         ("0.2,", "cheap,", "line 2, field 'on_demand': not a number.*'cheap'"),
         ("0.12,", "-1,", "line 2, field 'reserved_1y': not a price"),
-        ("0.97", "1.2", "line 2, field 'availability': not a share.*1.2.*0 to 1"),
+        ("0.97", "1.2", "line 2, field 'availability': out of range.*1.2.*from 0 to 1"),
         ("EUR", "", "field 'currency': is missing"),
         ("2026-03-01", "March", "line 2, field 'date': not a day.*'March'.*YYYY-MM-DD"),
         ("0.2,", "1e300,", "line 2, field 'on_demand': not a price.*up to 1e9"),

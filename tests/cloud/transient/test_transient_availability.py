@@ -17,12 +17,10 @@ from foresail.cloud.transient.availability import (
     best_shortfall,
     capacity_distribution,
     counted,
-    nines,
     shortfall,
 )
 from foresail.cloud.transient.kernels.availability import (
     capacity_masses,
-    log_capacity_masses,
     shortfall_after,
 )
 from foresail.cloud.transient.offers import Offers, TransientType
@@ -109,24 +107,6 @@ def test_shortfall_after_a_change(drawn, needed, change):
         assert found[i] == pytest.approx(shortfall(offers, changed, needed), abs=1e-12)
 
 
-@given(groups, st.integers(1, 40))
-def test_logarithms_agree(drawn, needed):
-    """The kernel in logarithms gives the logarithms of the plain one."""
-    offers, counts = offers_of(drawn)
-    plain = capacity_masses(counts * offers.units, offers.up[0], needed)
-    logs = log_capacity_masses(counts * offers.units, offers.up[0], needed)
-    assert np.exp(logs) == pytest.approx(plain, rel=1e-9, abs=1e-300)
-
-
-def test_nines_beyond_floats():
-    """Three hundred types of two nines each, any of which is enough: six hundred nines."""
-    offers = Offers(tuple(TransientType(f"t{i}", 1.0, 0.99, 1.0) for i in range(300)))
-    counts = np.ones(300, dtype=np.int64)
-    assert shortfall(offers, counts, 1) == 0.0
-    assert nines(offers, counts, 1) == pytest.approx(600.0)
-    assert nines(POOL, COUNTS, 4) == pytest.approx(-math.log10(5e-5))
-
-
 def test_shocks_are_a_mean_of_polynomials():
     """Under shocks the shortfall is the mean of those in each state, not that of mean types."""
     up = np.array([[0.99, 0.98, 0.97], [0.5, 0.4, 0.6]])
@@ -154,14 +134,13 @@ def test_fractional_capacities_are_counted_exactly():
 
 
 def test_large_pool_takes_less_than_a_second():
-    """1,000 types and 10,000 units of capacity, in either space."""
+    """1,000 types and 10,000 units of capacity."""
     random = np.random.default_rng(1)
     units, up = random.integers(1, 64, 1_000), random.uniform(0.9, 0.999, 1_000)
-    for kernel in (capacity_masses, log_capacity_masses):
-        kernel(units[:2], up[:2], 10)
-        begin = time.process_time()
-        kernel(units, up, 10_000)
-        assert time.process_time() - begin < 1.0
+    capacity_masses(units[:2], up[:2], 10)
+    begin = time.process_time()
+    capacity_masses(units, up, 10_000)
+    assert time.process_time() - begin < 1.0
 
 
 def test_allowed_shortfall_keeps_the_written_digits():

@@ -392,5 +392,5 @@ def test_a_population_may_be_wider():
     assert many.min() >= 5
     assert np.median(many) == pytest.approx(60.0, rel=0.3)
     assert many.size / width.size == pytest.approx(0.8116, abs=0.05)
-    with pytest.raises(InputError, match="not positive"):
+    with pytest.raises(InputError, match="out of range"):
         SLearnTracesParameters(median_tasks=0.0)

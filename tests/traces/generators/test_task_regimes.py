@@ -44,5 +44,5 @@ def test_without_variation_all_tasks_of_a_name_are_equal():
     """Zero is a variation too; less is none."""
     made = regimes(names=1, job_variation=0.0, task_variation=0.0)
     assert made.tasks["runtime_seconds"].n_unique() == 1
-    with pytest.raises(InputError, match="too small"):
+    with pytest.raises(InputError, match="out of range"):
         TaskRegimesParameters(task_variation=-0.1)

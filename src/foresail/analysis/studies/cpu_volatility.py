@@ -20,6 +20,7 @@ from foresail.analysis.volatility import (
     with_requests,
 )
 from foresail.model.errors import InputError
+from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
@@ -61,10 +62,7 @@ class CpuVolatilityParameters:
     levels: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0)
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.coverage <= 1.0:
-            raise InputError(
-                "not a share", field="coverage", value=self.coverage, expected="0 to 1"
-            )
+        require_share(self, "coverage")
         if not self.scheduling_classes:
             raise InputError("no classes", field="scheduling_classes", expected="at least one")
 

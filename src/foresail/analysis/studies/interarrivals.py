@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
 from foresail.analysis.poisson import asymptotic_p_value, distance_to_exponential
-from foresail.analysis.samples import cumulative_shares, variation
+from foresail.analysis.samples import cumulative_plot, cumulative_shares, variation
 from foresail.model.registry import register
 from foresail.model.words import duration, number, percent
 from foresail.traces.workload import Workload
@@ -71,17 +71,13 @@ class Interarrivals(PlainAnalysis):
             notes.append(
                 f"Times are multiples of {duration(resolution)}: what is shorter cannot be seen."
             )
-        plot = Plot(
-            kind="steps",
-            table="gaps",
-            x="gap_seconds",
-            y="share",
-            x_label="time to the next submission (log scale)",
-            y_label="share of submissions",
-            alternative=verdict,
+        plot = cumulative_plot(
+            "gaps",
+            "gap_seconds",
+            "time to the next submission (log scale)",
+            "share of submissions",
+            verdict,
             x_kind="duration",
-            log_x=True,
-            y_kind="share",
         )
         return Finding(
             name="interarrivals",

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares, known, variation
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.analysis.samples import cumulative_plot, cumulative_shares, known, variation
 from foresail.model.registry import register
 from foresail.model.words import count, duration
 from foresail.traces.workload import Workload
@@ -46,17 +46,13 @@ class JobDurations(PlainAnalysis):
             f"Half of the jobs run for at most {duration(median)}, four in five for at most "
             f"{duration(p80)}; the longest runs for {duration(scalars['longest_seconds'])}."
         )
-        plot = Plot(
-            kind="steps",
-            table="runtimes",
-            x="runtime_seconds",
-            y="share",
-            x_label="runtime (log scale)",
-            y_label="share of jobs that run no longer",
-            alternative=verdict,
+        plot = cumulative_plot(
+            "runtimes",
+            "runtime_seconds",
+            "runtime (log scale)",
+            "share of jobs that run no longer",
+            verdict,
             x_kind="duration",
-            log_x=True,
-            y_kind="share",
         )
         left_out = every.size - runtimes.size
         return Finding(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares, known
+from foresail.analysis.samples import cumulative_plot, cumulative_shares, known
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
@@ -86,17 +86,7 @@ def _cpus(value: float) -> str:
 
 
 def _plot(name: str, label: str, said: str) -> Plot:
-    return Plot(
-        kind="steps",
-        table=name,
-        x=name,
-        y="share",
-        x_label=label,
-        y_label="share of jobs that ask for no more",
-        alternative=said,
-        log_x=True,
-        y_kind="share",
-    )
+    return cumulative_plot(name, name, label, "share of jobs that ask for no more", said)
 
 
 def _true_notes(notes: list[str]) -> tuple[str, ...]:

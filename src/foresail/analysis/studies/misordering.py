@@ -16,6 +16,7 @@ from foresail.analysis.gaussian import (
     samples_to_win,
 )
 from foresail.model.errors import InputError
+from foresail.model.limits import require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
@@ -48,10 +49,7 @@ class MisorderingParameters:
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("no features", field="features", expected="at least one")
-        if not self.samples or min(self.samples) < 1:
-            raise InputError(
-                "too few", field="samples", value=self.samples, expected="numbers from 1 on"
-            )
+        require_each_at_least(self, 1, "samples")
 
 
 @register("analysis", _NAME, parameters=MisorderingParameters)

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 import numpy as np
 import polars as pl
 
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
 from foresail.analysis.outcomes import UNSUCCESSFUL, outcomes
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
@@ -62,16 +62,12 @@ class Resubmissions(PlainAnalysis):
             f"{percent(scalars['share_of_jobs_submitted_once'])} of the jobs; a name is submitted "
             f"{number(scalars['mean_submissions'])} times on average."
         )
-        plot = Plot(
-            kind="steps",
-            table="submissions",
-            x="submissions",
-            y="share",
-            x_label="times a name is submitted (log scale)",
-            y_label="share of names submitted no more often",
-            alternative=verdict,
-            log_x=True,
-            y_kind="share",
+        plot = cumulative_plot(
+            "submissions",
+            "submissions",
+            "times a name is submitted (log scale)",
+            "share of names submitted no more often",
+            verdict,
         )
         unknown = len(workload) - named.height
         return Finding(

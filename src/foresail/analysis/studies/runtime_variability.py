@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import percent
 from foresail.traces.workload import Workload
@@ -75,16 +75,14 @@ class RuntimeVariability(PlainAnalysis):
             f"Runtimes vary more than those of an exponential distribution for "
             f"{' and '.join(sentences)}."
         )
-        plot = Plot(
-            kind="steps",
-            table="variation",
-            x="coefficient_of_variation",
-            y="share",
-            x_label="coefficient of variation of runtimes in a group",
-            y_label="share of groups that vary no more",
-            alternative=verdict,
+        plot = cumulative_plot(
+            "variation",
+            "coefficient_of_variation",
+            "coefficient of variation of runtimes in a group",
+            "share of groups that vary no more",
+            verdict,
             series="group",
-            y_kind="share",
+            log_x=False,
         )
         return Finding(
             name="runtime_variability",

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
 from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, UNSUCCESSFUL, outcomes
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import number
 from foresail.traces.workload import Workload
@@ -61,17 +61,13 @@ class SizesByOutcome(PlainAnalysis):
             cumulative_shares(sample, "cpus").with_columns(outcome=pl.lit(name))
             for name, sample in (("successful", successful), ("unsuccessful", unsuccessful))
         )
-        plot = Plot(
-            kind="steps",
-            table="sizes",
-            x="cpus",
-            y="share",
-            x_label="cpus of a job (log scale)",
-            y_label="share of jobs that ask for no more",
-            alternative=verdict,
+        plot = cumulative_plot(
+            "sizes",
+            "cpus",
+            "cpus of a job (log scale)",
+            "share of jobs that ask for no more",
+            verdict,
             series="outcome",
-            log_x=True,
-            y_kind="share",
         )
         return Finding(
             "sizes_by_outcome", TITLE, verdict, scalars, {"sizes": table}, (plot,), (DEFINITION,)

@@ -22,6 +22,7 @@ from foresail.analysis.variability import (
     runtime_spread,
 )
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_each_positive
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
@@ -71,18 +72,10 @@ class TaskVariabilityParameters:
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("no features", field="features", expected="at least one")
-        for name in ("window_days", "ratios"):
-            values = getattr(self, name)
-            if not values or min(values) <= 0:
-                raise InputError("out of range", field=name, value=values, expected="above 0")
-        if self.period_days_at_least < 0:
-            raise InputError(
-                "negative", field="period_days_at_least", value=self.period_days_at_least
-            )
-        for name, least in (("similar_jobs", 2), ("scattered_jobs", 1)):
-            value = getattr(self, name)
-            if value < least:
-                raise InputError("too few", field=name, value=value, expected=f"{least} or more")
+        require_each_positive(self, "window_days", "ratios")
+        require_at_least(self, 0, "period_days_at_least")
+        require_at_least(self, 2, "similar_jobs")
+        require_at_least(self, 1, "scattered_jobs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares, known
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.analysis.samples import cumulative_plot, cumulative_shares, known
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
@@ -43,16 +43,8 @@ class TasksPerJob(PlainAnalysis):
             f"{percent(single)} of the jobs have a single task, nine in ten at most "
             f"{number(scalars['p90_tasks'])}; the largest has {number(scalars['most_tasks'])}."
         )
-        plot = Plot(
-            kind="steps",
-            table="tasks",
-            x="tasks",
-            y="share",
-            x_label="tasks of a job (log scale)",
-            y_label="share of jobs with no more",
-            alternative=verdict,
-            log_x=True,
-            y_kind="share",
+        plot = cumulative_plot(
+            "tasks", "tasks", "tasks of a job (log scale)", "share of jobs with no more", verdict
         )
         notes = ["Logs in the Standard Workload Format count every processor as a task."]
         if every.size > tasks.size:

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload
@@ -73,17 +73,7 @@ class UserVariability(PlainAnalysis):
             f"deviate 2–10 times, {percent(scalars['share_of_users_10_times_or_more'])} more."
         )
         plots = tuple(
-            Plot(
-                kind="steps",
-                table=table,
-                x=table,
-                y="share",
-                x_label=label,
-                y_label="share of users",
-                alternative=said,
-                log_x=log,
-                y_kind="share",
-            )
+            cumulative_plot(table, table, label, "share of users", said, log_x=log)
             for table, label, log, said in (
                 (
                     "largest_deviation",

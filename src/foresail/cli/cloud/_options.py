@@ -37,14 +37,6 @@ Config: TypeAlias = Annotated[
 ]
 
 
-def made_by() -> str:
-    """The command line, as a report tells it."""
-    import shlex
-    import sys
-
-    return shlex.join(["foresail", *sys.argv[1:]])
-
-
 def _table(path: Path, name: str) -> Mapping[str, Any]:
     table = toml_of(path).get(name)
     if not isinstance(table, dict):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -114,7 +115,6 @@ def make_output(folder: Path | None) -> None:
 
 def write_page(page: CloudPage, folder: Path, png: bool) -> None:
     """The page, its numbers and perhaps its pictures; says where."""
-    from foresail.cli.cloud._options import made_by
     from foresail.reports.figure import Figure
     from foresail.reports.renting.page import write_cloud_page
 

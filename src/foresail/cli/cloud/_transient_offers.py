@@ -14,7 +14,6 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from foresail.cloud.transient.estimating import MachineKind
     from foresail.cloud.transient.joint import JointHistory
     from foresail.cloud.transient.offers import Offers
 
@@ -107,7 +106,7 @@ def learned_of(
     from foresail.cloud.prices_reading import load_histories
     from foresail.cloud.transient.estimating import correlated_offers, estimated_offers
     from foresail.cloud.transient.joint import joined
-    from foresail.cloud.transient.reading import read_kinds
+    from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
 
     if machines is None:
         raise InputError(
@@ -118,16 +117,7 @@ def learned_of(
     histories = [each for each in load_histories(prices) if fnmatch(each.market, market)]
     if not histories:
         raise InputError("no market of this name", source=prices, field="--market", value=market)
-    kinds: dict[str, MachineKind] = {}
-    for each in histories:
-        if each.instance_type not in by_type:
-            raise InputError(
-                "the capacity of an instance type is missing",
-                source=machines,
-                field="instance_type",
-                value=each.instance_type,
-            )
-        kinds[each.market] = by_type[each.instance_type].or_on_demand(each.on_demand_per_hour)
+    kinds = kinds_of_markets(histories, by_type, machines)
     estimate = correlated_offers if correlated else estimated_offers
     return OfferHistories(joined(histories), partial(estimate, kinds=kinds, doubt_hours=doubt))
 

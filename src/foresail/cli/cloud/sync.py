@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from foresail.cli.cloud._options import Config, Output, made_by
+from foresail.cli.cloud._options import Config, Output
+from foresail.cli.cloud._prices import make_output, print_json, print_numbers, write_page
 from foresail.cli.formats import Format, FormatOption
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
@@ -100,7 +101,6 @@ def command(
     staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
     draws them.
     """
-    from foresail.cli.cloud._prices import make_output
     from foresail.cloud.synchronization.models import model_of
     from foresail.cloud.synchronization.setting import BarrierProgram
 
@@ -126,12 +126,9 @@ def command(
         _print_table(found)
         typer.echo(f"\nTransient workers: {how}.")
     if output is not None:
-        from foresail.reports.renting.page import write_cloud_page
         from foresail.reports.renting.synchronization_page import synchronization_page
 
-        page = synchronization_page(setting, found, how)
-        path = write_cloud_page(page, output, command=made_by())
-        typer.echo(f"report: {path}", err=True)
+        write_page(synchronization_page(setting, found, how), output, png=False)
 
 
 def _refuse(option: str, value: object, expected: str) -> NoReturn:
@@ -242,14 +239,12 @@ def _found(
 
 
 def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.cli.cloud._prices import print_numbers
     from foresail.reports.renting.synchronization_page import best_table
 
     print_numbers(best_table([_costs(each) for each in found]))
 
 
 def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.cli.cloud._prices import print_json
     from foresail.cloud.synchronization.monte_carlo import DrawnCosts
 
     content: list[dict[str, Any]] = []

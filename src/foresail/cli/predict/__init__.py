@@ -1,25 +1,9 @@
-"""``foresail predict``: one file per command, each defining its function as ``command``.
-
-The file's name is the command's name; nothing lists the files. They import the heavy libraries
-inside ``command``, so that the group's help is quick.
-"""
+"""``foresail predict``: one file per command."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from foresail.cli.groups import group_of
 
-import typer
-
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
-@app.callback()
-def predict() -> None:
-    """Evaluate predictors on logs; train, merge and show their state."""
-
-
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.startswith("_"):
-        _command = importlib.import_module(f"{__name__}.{_module.name}").command
-        app.command(_module.name)(_command)
+app = group_of(
+    __name__, __path__, "Evaluate predictors on logs; train, merge and show their state."
+)

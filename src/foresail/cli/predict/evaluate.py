@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli import _replaying as replaying
+from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format, FormatOption
 from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
 from foresail.cli.progress import doing, in_shares
@@ -190,9 +191,7 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
 
 
 def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) -> None:
-    import shlex
-
     from foresail.reports.evaluation.report import write_report
 
-    write_report(workload, evaluations, folder, command=shlex.join(["foresail", *sys.argv[1:]]))
+    write_report(workload, evaluations, folder, command=made_by())
     typer.echo(f"report: {folder / 'report.html'}", err=True)

@@ -1,25 +1,11 @@
-"""``foresail strl``: one file per command, each defining its function as ``command``.
-
-The file's name is the command's name; nothing lists the files. They import the heavy libraries
-inside ``command``, so that the group's help is quick.
-"""
+"""``foresail strl``: one file per command."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from foresail.cli.groups import group_of
 
-import typer
-
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
-@app.callback()
-def strl() -> None:
-    """Check, explain and solve files of requests in STRL, the space-time request language."""
-
-
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.startswith("_"):
-        _command = importlib.import_module(f"{__name__}.{_module.name}").command
-        app.command(_module.name)(_command)
+app = group_of(
+    __name__,
+    __path__,
+    "Check, explain and solve files of requests in STRL, the space-time request language.",
+)

@@ -32,20 +32,18 @@ def command(
 ) -> None:
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
     from foresail.cli.trace._writing import write
-    from foresail.model.short_form import part_of
-    from foresail.traces.filtering import FilterChoice, apply_filters
+    from foresail.traces.filtering import apply_filters, choices_of
 
     if path is None:
-        _list()
+        from foresail.cli.tables import print_plugins
+
+        print_plugins("filter", "what it does")
         return
     if output is None:
         raise InputError("nowhere to write", field="OUT", expected="a folder or FILE.swf[.gz|.zst]")
     if not filters:
         raise InputError("no filter is named", field="--with", expected="--with predictsim")
-    choices = []
-    for text in filters:
-        part = part_of("filter", text)
-        choices.append(FilterChoice(part.entry.name, part.parameters))
+    choices = choices_of(filters)
     workload = read_log(path, reader, mapping, processors, strict)
     with doing(f"cleaning {path.name}"):
         cleaned = apply_filters(workload, choices)
@@ -65,14 +63,3 @@ def _report(
     rows = [(name, number(jobs)) for name, jobs in touched]
     print_table(("filter", "jobs touched"), rows, right=1)
     typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
-
-
-def _list() -> None:
-    from foresail.cli.tables import print_table
-    from foresail.model.registry import entries
-    from foresail.model.short_form import parameter_texts
-
-    print_table(
-        ("filter", "what it does", "parameters"),
-        [(e.name, e.summary, ", ".join(parameter_texts(e))) for e in entries("filter")],
-    )

@@ -34,7 +34,9 @@ def command(
     from foresail.model.short_form import make_part, settings_of
 
     if name is None:
-        _list()
+        from foresail.cli.tables import print_plugins
+
+        print_plugins("generator", "what it makes")
         return
     if output is None:
         raise InputError(
@@ -61,14 +63,3 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
     for name, value in workload.meta.header.items():
         if name.startswith(ACHIEVED):
             typer.echo(f"  {name.removeprefix(ACHIEVED).replace('_', ' ')}: {value}")
-
-
-def _list() -> None:
-    from foresail.cli.tables import print_table
-    from foresail.model.registry import entries
-    from foresail.model.short_form import parameter_texts
-
-    print_table(
-        ("generator", "what it makes", "parameters"),
-        [(e.name, e.summary, ", ".join(parameter_texts(e))) for e in entries("generator")],
-    )

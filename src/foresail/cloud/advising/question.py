@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waiting_policy
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import UnknownNameError
+from foresail.model.limits import require, require_at_least, require_each_at_least, require_positive
 
 _HOUR: Final = 3600.0
 LIMITED: Final = ("all-jobs-wait-threshold", "compound", "speculative")
@@ -128,25 +129,14 @@ class AdviceQuestion:
     def __post_init__(self) -> None:
         if self.queue not in QUEUES:
             raise UnknownNameError("queue", self.queue, QUEUES)
-        for name, holds, expected in (
-            ("owned", _at_least(self.owned, 0.0), "0 or more"),
-            ("term_years", self.term_years in (1, 3), "1 or 3"),
-            ("node_price_per_hour", _at_least(self.node_price_per_hour, 0.0), "0 or more"),
-            ("wait_price_per_hour", _at_least(self.wait_price_per_hour, 0.0), "0 or more"),
-            ("most_wait_seconds", _at_least(self.most_wait_seconds, 0.0), "0 or more"),
-            ("most_cost_per_month", _at_least(self.most_cost_per_month, 0.0), "0 or more"),
-            ("waiting_seconds", min(self.waiting_seconds, default=-1.0) >= 0.0, "0 or more"),
-            ("short_seconds", min(self.short_seconds, default=-1.0) >= 0.0, "0 or more"),
-            ("risk", self.risk is None or 0.0 < self.risk < 1.0, "above 0 and below 1"),
-            ("growth", 0.0 < self.growth < math.inf, "above 0"),
-            ("growth_spread", 0.0 <= self.growth_spread < math.inf, "0 or more"),
-            ("futures", self.futures >= 1, "1 or more"),
-            ("workers", self.workers >= 1, "1 or more"),
-        ):
-            if not holds:
-                raise InputError(
-                    "out of range", field=name, value=getattr(self, name), expected=expected
-                )
+        require_at_least(self, 0, "owned", "node_price_per_hour", "wait_price_per_hour")
+        require_at_least(self, 0, "most_wait_seconds", "most_cost_per_month", "growth_spread")
+        require_at_least(self, 1, "futures", "workers")
+        require_each_at_least(self, 0, "waiting_seconds", "short_seconds")
+        require_positive(self, "growth")
+        require(self.term_years in (1, 3), self, "term_years", "1 or 3")
+        sensible = self.risk is None or 0.0 < self.risk < 1.0
+        require(sensible, self, "risk", "above 0 and below 1")
 
     @property
     def has_targets(self) -> bool:

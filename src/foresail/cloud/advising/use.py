@@ -10,6 +10,7 @@ import polars as pl
 
 from foresail.cloud.advising.market import Market
 from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.work import work_until
 
 _HOUR: Final = 3600.0
 _MOST_SLOTS: Final = 400
@@ -33,7 +34,7 @@ def use_over_time(jobs: TraceJobs, market: Market, hours: float) -> pl.DataFrame
     slots = max(math.ceil(hours - 1e-9), 1)
     begin = jobs.submit_seconds - jobs.submit_seconds[0]
     edges: Floats = np.arange(slots + 1, dtype=np.float64) * _HOUR
-    hourly = np.diff(_used_until(begin, jobs.runtime_seconds, amount, edges)) / _HOUR
+    hourly = np.diff(work_until(edges, begin, begin + jobs.runtime_seconds, amount)) / _HOUR
     together = next((h for h in _SLOT_HOURS if slots <= h * _MOST_SLOTS), _SLOT_HOURS[-1])
     padded = np.full(math.ceil(slots / together) * together, np.nan)
     padded[:slots] = hourly
@@ -45,16 +46,3 @@ def use_over_time(jobs: TraceJobs, market: Market, hours: float) -> pl.DataFrame
             "highest": np.nanmax(table, axis=1),
         }
     )
-
-
-def _used_until(begin: Floats, lasting: Floats, amount: Floats, edges: Floats) -> Floats:
-    """What was used before each edge: amounts times seconds."""
-    total = np.zeros(edges.size)
-    for times, sign in ((begin, 1.0), (begin + lasting, -1.0)):
-        order = np.argsort(times, kind="stable")
-        each = amount[order]
-        count = np.concatenate(([0.0], np.cumsum(each)))
-        moment = np.concatenate(([0.0], np.cumsum(each * times[order])))
-        before = np.searchsorted(times[order], edges, side="left")
-        total += sign * (count[before] * edges - moment[before])
-    return total

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import BoughtJobs
+from foresail.cloud.work import work_until
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +39,8 @@ def demand_course(jobs: BoughtJobs, units: Floats, level: float, bins: int) -> p
     slots = int(np.clip(np.ceil(jobs.span_hours), 1, _MOST_SLOTS))
     edges = np.linspace(0.0, jobs.span_hours, slots + 1)
     length = float(edges[1] - edges[0])
-    asked = np.diff(_work_until(jobs, units, edges)) / length
+    end_hours = jobs.start_hours + jobs.hours
+    asked = np.diff(work_until(edges, jobs.start_hours, end_hours, units)) / length
     first = np.unique(np.linspace(0, asked.size, bins + 1).astype(np.int64))[:-1]
     sizes = np.diff(np.append(first, asked.size))
 
@@ -55,16 +57,3 @@ def demand_course(jobs: BoughtJobs, units: Floats, level: float, bins: int) -> p
             "peak_units": np.maximum.reduceat(asked, first),
         }
     )
-
-
-def _work_until(jobs: BoughtJobs, units: Floats, hours: Floats) -> Floats:
-    """Unit hours of all jobs up to each moment."""
-
-    def since(moments: Floats) -> Floats:
-        order = np.argsort(moments, kind="stable")
-        at = np.searchsorted(moments[order], hours, side="right")
-        counted = np.concatenate([[0.0], np.cumsum(units[order])])[at]
-        weighted = np.concatenate([[0.0], np.cumsum((units * moments)[order])])[at]
-        return np.asarray(counted * hours - weighted)
-
-    return since(jobs.start_hours) - since(jobs.start_hours + jobs.hours)

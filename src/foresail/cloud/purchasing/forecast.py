@@ -23,6 +23,7 @@ from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSett
 from foresail.cloud.purchasing.owned import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least, require_positive
 
 Floats = NDArray[np.float64]
 
@@ -63,16 +64,10 @@ class ForecastSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, holds, expected in (
-            ("risk", 0.0 < self.risk < 1.0, "above 0 and below 1"),
-            ("scenarios", self.scenarios >= 1, "1 or more"),
-            ("growth", 0.0 < self.growth < math.inf, "above 0"),
-            ("growth_spread", 0.0 <= self.growth_spread < math.inf, "0 or more"),
-        ):
-            if not holds:
-                raise InputError(
-                    "out of range", field=name, value=getattr(self, name), expected=expected
-                )
+        require(0.0 < self.risk < 1.0, self, "risk", "above 0 and below 1")
+        require_at_least(self, 1, "scenarios")
+        require_positive(self, "growth")
+        require_at_least(self, 0, "growth_spread")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings
 from foresail.cloud.purchasing.terms import TransientTerms
-from foresail.model.errors import InputError
+from foresail.model.limits import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,10 @@ class MixRequest:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.training_hours is not None and not self.training_hours > 0.0:
-            raise InputError(
-                "not a training period",
-                field="training_hours",
-                value=self.training_hours,
-                expected="hours above 0",
-            )
-        if any(not error >= -1.0 for error in self.demand_errors):
-            raise InputError(
-                "not an error of demand",
-                field="demand_errors",
-                value=self.demand_errors,
-                expected="-1 (nothing is reserved) or more",
-            )
+        lasts = self.training_hours is None or self.training_hours > 0.0
+        require(lasts, self, "training_hours", "above 0")
+        some = all(error >= -1.0 for error in self.demand_errors)
+        require(some, self, "demand_errors", "-1 (nothing is reserved) or more")
 
 
 DEFAULT_REQUEST: Final = MixRequest()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
 from foresail.cloud.purchasing.job_prices import Normalisation
 from foresail.cloud.purchasing.schedules import LevelSchedule
-from foresail.model.errors import InputError
+from foresail.model.limits import require, require_positive
 
 Floats = NDArray[np.float64]
 
@@ -61,14 +61,8 @@ class OfflineSettings:
     amounts: Amounts = "any"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.slot_hours <= HOURS_PER_MONTH:
-            raise InputError(
-                "not a slot", field="slot_hours", value=self.slot_hours, expected="above 0 to 730"
-            )
-        if self.level_units is not None and not self.level_units > 0.0:
-            raise InputError(
-                "not a level", field="level_units", value=self.level_units, expected="above 0"
-            )
+        require(0.0 < self.slot_hours <= HOURS_PER_MONTH, self, "slot_hours", "above 0 to 730")
+        require_positive(self, "level_units")
 
 
 DEFAULT_SETTINGS: Final = OfflineSettings()

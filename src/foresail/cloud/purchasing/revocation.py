@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.histories import Lifetimes
 from foresail.model.errors import InputError
+from foresail.model.limits import require
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class ExponentialRevocation:
     mean_hours: float = 24.0
 
     def __post_init__(self) -> None:
-        _demand_length("mean_hours", self.mean_hours)
+        require(self.mean_hours > 0.0, self, "mean_hours", "above 0")
 
     def revoked(self, hours: Floats) -> Floats:
         """See ``RevocationModel.revoked``."""
@@ -69,7 +70,7 @@ class CappedRevocation:
     cap_hours: float
 
     def __post_init__(self) -> None:
-        _demand_length("cap_hours", self.cap_hours)
+        require(self.cap_hours > 0.0, self, "cap_hours", "above 0")
 
     def revoked(self, hours: Floats) -> Floats:
         """See ``RevocationModel.revoked``."""
@@ -81,11 +82,6 @@ class CappedRevocation:
         before = self.lives.revoked(cap)
         whole = before * self.lives.mean_run(cap) + (1.0 - before) * cap
         return np.where(hours > self.cap_hours, whole, self.lives.mean_run(hours))
-
-
-def _demand_length(name: str, hours: float) -> None:
-    if not hours > 0.0:
-        raise InputError("not a lifetime", field=name, value=hours, expected="hours above 0")
 
 
 class ObservedRevocation:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least, require_positive
 
 _MOST_BARRIERS: Final = 1_000_000
 
@@ -39,22 +38,8 @@ class BarrierProgram:
     transient_discount: float = 0.9
 
     def __post_init__(self) -> None:
-        _check("operations", self.operations, 0.0 < self.operations < math.inf, "above 0")
-        _check("barriers", self.barriers, 1 <= self.barriers <= _MOST_BARRIERS, "1 to 1,000,000")
-        _check(
-            "network_seconds",
-            self.network_seconds,
-            0.0 <= self.network_seconds < math.inf,
-            "0 or more",
-        )
-        _check(
-            "transient_discount",
-            self.transient_discount,
-            0.0 <= self.transient_discount < 1.0,
-            "0 or more, below 1",
-        )
-
-
-def _check(field: str, value: float, holds: bool, expected: str) -> None:
-    if not holds:
-        raise InputError("cannot be", field=field, value=value, expected=expected)
+        require_positive(self, "operations")
+        require(1 <= self.barriers <= _MOST_BARRIERS, self, "barriers", "1 to 1,000,000")
+        require_at_least(self, 0, "network_seconds")
+        sensible = 0.0 <= self.transient_discount < 1.0
+        require(sensible, self, "transient_discount", "0 or more, below 1")

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.kernels.availability import capacity_masses, log_capacity_masses
+from foresail.cloud.transient.kernels.availability import capacity_masses
 from foresail.cloud.transient.offers import Offers
 from foresail.model.errors import InputError
-
-_SMALLEST: Final = 1e-280
-_LOG_TEN: Final = math.log(10.0)
 
 
 def capacity_distribution(
@@ -49,25 +45,6 @@ def shortfall(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
     Arguments as for ``capacity_distribution``.
     """
     return min(float(capacity_distribution(offers, counts, needed)[:-1].sum()), 1.0)
-
-
-def nines(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
-    """Availability as its number of nines, −log10(1 − availability); infinite where it is 1.
-
-    Goes on in logarithms where the shortfall is less than a float can hold.
-    """
-    short = shortfall(offers, counts, needed)
-    if short > _SMALLEST:
-        return abs(math.log10(short))
-    groups = counts * offers.units
-    logs = np.array([_log_shortfall(groups, up, needed) for up in offers.up])
-    with np.errstate(divide="ignore"):
-        total = np.logaddexp.reduce(logs + np.log(offers.weights))
-    return float(-total / _LOG_TEN)
-
-
-def _log_shortfall(groups: NDArray[np.int64], up: NDArray[np.float64], needed: int) -> float:
-    return float(np.logaddexp.reduce(log_capacity_masses(groups, up, needed)[:-1]))
 
 
 def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:

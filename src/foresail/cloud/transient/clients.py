@@ -26,7 +26,7 @@ from foresail.cloud.transient.kernels.service import (
 )
 from foresail.cloud.transient.machines import TransientMachines
 from foresail.cloud.transient.serving import Protection, Served, absence
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_positive, require_share
 
 _DRAWS: Final = 1 << 20
 
@@ -65,19 +65,9 @@ class Clients:
     retry_seconds: float = 0.001
 
     def __post_init__(self) -> None:
-        for field, holds, expected in (
-            ("clients", self.clients >= 1, "1 or more"),
-            ("workers", self.workers >= 1, "1 or more"),
-            ("hit_seconds", 0.0 < self.hit_seconds < math.inf, "above 0"),
-            ("miss_seconds", 0.0 < self.miss_seconds < math.inf, "above 0"),
-            ("in_memory", 0.0 <= self.in_memory <= 1.0, "0 to 1"),
-            ("warming_seconds", 0.0 < self.warming_seconds < math.inf, "above 0"),
-            ("retry_seconds", 0.0 < self.retry_seconds < math.inf, "above 0"),
-        ):
-            if not holds:
-                raise InputError(
-                    "cannot be", field=field, value=getattr(self, field), expected=expected
-                )
+        require_at_least(self, 1, "clients", "workers")
+        require_share(self, "in_memory")
+        require_positive(self, "hit_seconds", "miss_seconds", "warming_seconds", "retry_seconds")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.offers import TransientType
@@ -62,6 +63,39 @@ def read_kinds(path: Path) -> dict[str, MachineKind]:
     kinds = {row.text("instance_type"): row.record(_kind) for row in _rows(path, "machines")}
     if not kinds:
         raise InputError("there is no machine in it", source=path, expected="at least one")
+    return kinds
+
+
+def kinds_of_markets(
+    histories: Iterable[MarketHistory], by_type: Mapping[str, MachineKind], source: object
+) -> dict[str, MachineKind]:
+    """What each market rents, by market: the kind of its type, at its price on demand.
+
+    Parameters
+    ----------
+    histories
+        Of the markets.
+    by_type
+        Kinds by instance type.
+    source
+        Where these are from.
+
+    Raises
+    ------
+    InputError
+        If nothing is known of a market's type.
+    """
+    kinds = {}
+    for each in histories:
+        if each.instance_type not in by_type:
+            raise InputError(
+                "the capacity of an instance type is missing",
+                source=source,
+                field="instance_type",
+                value=each.instance_type,
+                expected="a file of machines with instance_type and capacity that has it",
+            )
+        kinds[each.market] = by_type[each.instance_type].or_on_demand(each.on_demand_per_hour)
     return kinds
 
 

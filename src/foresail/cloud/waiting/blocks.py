@@ -16,6 +16,7 @@ from foresail.cloud.waiting.simulating import Simulated
 _WEEK: Final = 7.0 * 86400.0
 _DAY: Final = 86400.0
 _FEWEST: Final = 5
+_TRIAL_PRICE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +67,14 @@ def block_sums(
     fixed: FixedMachines,
     policy: WaitingPolicy,
     length_seconds: float,
-    trial_price: float = 1.0,
 ) -> BlockSums:
     """The sums of each block of submissions.
 
     Parameters
     ----------
-    simulated, fixed, policy, trial_price
-        As for ``metrics.measured``, of which the blocks add up to the sums.
+    simulated, fixed, policy
+        As for ``metrics.measured``, of which the blocks add up to the sums; trials cost as much as
+        other rented machines.
     length_seconds
         Of a block; the last may be shorter.
     """
@@ -90,7 +91,7 @@ def block_sums(
         totals_of.add_up(
             first,
             last,
-            trial_price,
+            _TRIAL_PRICE,
             policy.rules,
             simulated.columns,
             simulated.shapes,

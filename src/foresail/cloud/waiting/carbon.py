@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
 from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
 from foresail.model.errors import InputError
+from foresail.model.limits import require_positive
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,7 @@ class CarbonIntensity:
         values = self.grams_per_kwh
         if values.ndim != 1 or values.size == 0 or not np.all(values >= 0.0):
             raise InputError("out of range", field="grams_per_kwh", expected="values, 0 or more")
-        if not 0.0 < self.step_seconds < np.inf:
-            raise InputError(
-                "out of range", field="step_seconds", value=self.step_seconds, expected="above 0"
-            )
+        require_positive(self, "step_seconds")
 
     @cached_property
     def sums(self) -> Floats:

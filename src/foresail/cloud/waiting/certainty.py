@@ -48,12 +48,17 @@ class Draws(NamedTuple):
     delay_cost: Floats
 
 
+def period_draws(blocks: int) -> Floats:
+    """How often each block comes in each period put together anew; shape (draws, blocks)."""
+    return block_draws(blocks, _DRAWS, _SEED)
+
+
 def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
     """Periods of as many blocks as the log has, alike for all settings.
 
     ``hour_value`` is what an hour of any job's waiting is worth; None: to each its own.
     """
-    weights = block_draws(sums.jobs.size, _DRAWS, _SEED)
+    weights = period_draws(sums.jobs.size)
     prices, waits = sums.drawn(weights)
     if hour_value is None:
         return Draws(prices, waits, sums.drawn_delay_cost(weights))

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
-
-import numpy as np
 
 from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.kernels import waiting_choice as kernel
-from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.model.distribution import Distribution
-
-PARTS: Final = 20
-"""Equal parts of probability that a belief about a wait is cut into."""
 
 
 class ArrivalChoice(Enum):
@@ -56,23 +48,13 @@ class ArrivalCase:
 
 
 def decide(
-    policy: WaitingPolicy, case: ArrivalCase, runtime: Distribution, wait: Distribution
-) -> ArrivalChoice:
-    """What a policy chooses, given what is believed of a job's runtime and of its wait (s).
-
-    Thresholds on the runtime are compared with its median; a policy that weighs costs uses its
-    mean, which what is paid grows with.
-    """
-    believed = runtime.mean() if policy.weighing else runtime.quantile(0.5)
-    levels = (np.arange(PARTS) + 0.5) / PARTS
-    waits = np.array([wait.quantile(float(level)) for level in levels])
-    return decide_by_numbers(policy.rules, case, believed, waits)
-
-
-def decide_by_numbers(
     rules: kernel.WaitingRules, case: ArrivalCase, runtime_seconds: float, wait_quantiles: Floats
 ) -> ArrivalChoice:
-    """As ``decide``, from a believed runtime and quantiles of the believed wait (s, ascending)."""
+    """What a policy's rules choose for a job.
+
+    ``runtime_seconds`` is what is believed of its runtime, ``wait_quantiles`` are quantiles of its
+    believed wait (seconds, ascending).
+    """
     delay_costs = kernel.DelayCosts(
         float(case.rent_per_hour), float(case.own_per_hour), float(case.delay_per_hour)
     )

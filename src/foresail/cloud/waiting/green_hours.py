@@ -8,21 +8,20 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.blocks import block_draws, block_seconds
+from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.carbon import (
     GreenMetrics,
     emitted_grams,
     green_metrics,
     green_starts,
 )
+from foresail.cloud.waiting.certainty import interval, period_draws
 from foresail.cloud.waiting.intensity import IntensitySeries
 from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
+from foresail.cloud.work import work_until
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
-_DRAWS: Final = 1000
-_SEED: Final = 1
-_LEVELS: Final = (0.025, 0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ class _Blocks:
         since = submit_seconds - submit_seconds[0]
         self.count = max(int(np.ceil(since[-1] / length - 1e-9)), 1)
         self._of_job = np.minimum((since / length).astype(np.int64), self.count - 1)
-        self._draws = block_draws(self.count, _DRAWS, _SEED)
+        self._draws = period_draws(self.count)
         self._at_once = self._drawn(grams_at_once)
         self._jobs = self._drawn(np.ones(since.size))
 
@@ -272,19 +271,14 @@ class _Blocks:
             where=self._at_once > 0.0,
         )
         return GreenCertainty(
-            _interval(1.0 - kept),
-            _interval(self._drawn(wait_seconds) / np.maximum(self._jobs, 1.0)),
+            interval(1.0 - kept),
+            interval(self._drawn(wait_seconds) / np.maximum(self._jobs, 1.0)),
         )
 
     def _drawn(self, values: Floats) -> Floats:
         """Sums of each period, shape (draws,)."""
         sums: Floats = self._draws @ np.bincount(self._of_job, values, self.count)
         return sums
-
-
-def _interval(values: Floats) -> tuple[float, float]:
-    low, high = np.quantile(values, _LEVELS)
-    return float(low), float(high)
 
 
 def most_cores(start_seconds: Floats, jobs: TraceJobs) -> int:
@@ -312,27 +306,15 @@ def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> 
     edges = np.append(edges[:-1][kept], edges[1:][kept][-1])
     length, hours = length[kept], hours[kept]
     grams = series.carbon.grams(edges[:-1] - series.first_seconds, length)
+    cores = jobs.cores.astype(np.float64)
+
+    def used(begin: Floats) -> Floats:
+        return np.diff(work_until(edges, begin, begin + jobs.runtime_seconds, cores)) / length
+
     return GreenCourse(
         edges,
         hours,
         grams * _HOUR / length,
-        np.diff(_core_seconds_until(edges, jobs.submit_seconds, jobs)) / length,
-        np.diff(_core_seconds_until(edges, start_seconds, jobs)) / length,
+        used(jobs.submit_seconds),
+        used(start_seconds),
     )
-
-
-def _core_seconds_until(at_seconds: Floats, start_seconds: Floats, jobs: TraceJobs) -> Floats:
-    """Work done by each moment, when the jobs start then."""
-    ends = start_seconds + jobs.runtime_seconds
-    return _after(at_seconds, start_seconds, jobs) - _after(at_seconds, ends, jobs)
-
-
-def _after(at_seconds: Floats, times_seconds: Floats, jobs: TraceJobs) -> Floats:
-    """Core-seconds since each job's time, summed over jobs whose time is past."""
-    order = np.argsort(times_seconds, kind="stable")
-    times, cores = times_seconds[order], jobs.cores[order].astype(np.float64)
-    past = np.searchsorted(times, at_seconds)
-    count = np.concatenate([[0.0], np.cumsum(cores)])[past]
-    moment = np.concatenate([[0.0], np.cumsum(cores * times)])[past]
-    work: Floats = count * at_seconds - moment
-    return work

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -203,12 +204,8 @@ class FixedMachines:
     gpus: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("count", 0), ("cores", 1), ("price_per_hour", 0), ("gpus", 0)):
-            if not getattr(self, name) >= least:
-                value = getattr(self, name)
-                raise InputError(
-                    "out of range", field=name, value=value, expected=f"{least} or more"
-                )
+        require_at_least(self, 1, "cores")
+        require_at_least(self, 0, "count", "price_per_hour", "gpus")
 
     @property
     def total_cores(self) -> int:

@@ -23,6 +23,9 @@ from foresail.model.errors import InputError, UnknownNameError
 DEPTH: Final = 114
 SEED: Final = 137
 _BEYOND: Final = 1.5
+_LEARNED_SHARE: Final = 0.7
+_RATE: Final = 0.1
+_SMALLEST_LEAF: Final = 5
 
 RuntimeModel = Callable[[Floats], Floats]
 """Estimated seconds by rows of job features."""
@@ -72,10 +75,10 @@ def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
     return WaitRows(simulated.features[known], waited[known], cut[known])
 
 
-def split_rows(rows: WaitRows, share: float = 0.7, seed: int = SEED) -> tuple[WaitRows, WaitRows]:
-    """So large a share of the rows at random, and the others."""
-    order = np.random.default_rng(seed).permutation(rows.wait_seconds.size)
-    cut = int(share * order.size)
+def split_rows(rows: WaitRows) -> tuple[WaitRows, WaitRows]:
+    """Seven tenths of the rows at random, and the others."""
+    order = np.random.default_rng(SEED).permutation(rows.wait_seconds.size)
+    cut = int(_LEARNED_SHARE * order.size)
     first, second = (
         WaitRows(rows.features[part], rows.wait_seconds[part], rows.cut[part])
         for part in (order[:cut], order[cut:])
@@ -103,10 +106,8 @@ def linear_waits(rows: WaitRows) -> WaitModel:
 def forest_waits(
     rows: WaitRows,
     trees: int = 50,
-    depth: int = DEPTH,
-    smallest_leaf: int = 5,
+    smallest_leaf: int = _SMALLEST_LEAF,
     parts: int = 1,
-    seed: int = SEED,
 ) -> WaitModel:
     """A random forest.
 
@@ -120,7 +121,7 @@ def forest_waits(
         If scikit-learn is not installed.
     """
     forest = _sklearn("ensemble").RandomForestRegressor(
-        n_estimators=trees, max_depth=depth, min_samples_leaf=smallest_leaf, random_state=seed
+        n_estimators=trees, max_depth=DEPTH, min_samples_leaf=smallest_leaf, random_state=SEED
     )
     inputs = rows.features.astype(np.float32)
     forest.fit(inputs, rows.wait_seconds)
@@ -135,14 +136,7 @@ def forest_waits(
     return _as_arrays(grown, leaves, np.zeros(parts))
 
 
-def boosted_waits(
-    rows: WaitRows,
-    trees: int = 100,
-    depth: int = DEPTH,
-    smallest_leaf: int = 5,
-    rate: float = 0.1,
-    seed: int = SEED,
-) -> WaitModel:
+def boosted_waits(rows: WaitRows, trees: int = 100, depth: int = DEPTH) -> WaitModel:
     """Gradient boosting of trees.
 
     Raises
@@ -153,13 +147,13 @@ def boosted_waits(
     boosting = _sklearn("ensemble").GradientBoostingRegressor(
         n_estimators=trees,
         max_depth=depth,
-        min_samples_leaf=smallest_leaf,
-        learning_rate=rate,
-        random_state=seed,
+        min_samples_leaf=_SMALLEST_LEAF,
+        learning_rate=_RATE,
+        random_state=SEED,
     )
     boosting.fit(rows.features.astype(np.float32), rows.wait_seconds)
     grown = [each.tree_ for each in boosting.estimators_[:, 0]]
-    leaves = [tree.value[:, 0, :] * rate for tree in grown]
+    leaves = [tree.value[:, 0, :] * _RATE for tree in grown]
     return _as_arrays(grown, leaves, np.array([rows.wait_seconds.mean()]))
 
 

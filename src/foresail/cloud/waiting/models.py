@@ -26,6 +26,7 @@ from foresail.cloud.waiting.queueing import (
     with_patience,
 )
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.limits import require_positive
 from foresail.model.renamed import todays_name
 
 CompoundForm = Literal["scaled", "printed", "printed-all-jobs"]
@@ -55,11 +56,7 @@ class Load:
     fixed_price: float = 0.4
 
     def __post_init__(self) -> None:
-        for name in ("arrivals_per_second", "services_per_second"):
-            if not 0.0 < getattr(self, name) < np.inf:
-                raise InputError(
-                    "out of range", field=name, value=getattr(self, name), expected="above 0"
-                )
+        require_positive(self, "arrivals_per_second", "services_per_second")
         checked_amount("fixed_price", self.fixed_price)
 
     @property
@@ -167,7 +164,6 @@ def short_waits_wait_conserving(
     servers: ArrayLike,
     waiting_seconds: ArrayLike,
     over: ArrayLike = 0.0,
-    under: ArrayLike = 0.0,
 ) -> LongRunOutcome:
     """SWW in which a job uses a free fixed server whatever is predicted of its wait.
 
@@ -175,14 +171,12 @@ def short_waits_wait_conserving(
     threshold; with all of them the policy is NJW.
     """
     whole = checked_servers(servers)
-    wrong, blind = checked_share("over", over), checked_share("under", under)
+    wrong = checked_share("over", over)
     threshold = checked_amount("waiting threshold", waiting_seconds)
     queue = with_patience(
         load.arrivals_per_second, load.services_per_second, whole, threshold, 1.0 - wrong
     )
-    # Whose wait is predicted too long anyway never waits in vain.
-    vain = lost_time((1.0 - wrong) * blind * queue.too_long, threshold)
-    return _expected(load, whole, queue.wait_seconds + vain, queue.leaving, queue.leaving)
+    return _expected(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
 
 
 def long_jobs_wait(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import UnknownNameError
+from foresail.model.limits import require
 from foresail.model.renamed import todays_name
 
 Queue = Literal["fcfs", "strict-fcfs", "sjf", "random"]
@@ -69,8 +70,7 @@ class WaitingPolicy:
             "untried_seconds",
         ):
             value = getattr(self, name)
-            if value is not None and not value >= 0.0:
-                raise InputError("out of range", field=name, value=value, expected="0 or more")
+            require(value is None or value >= 0.0, self, name, "0 or more")
         if self.queue not in QUEUES:
             raise UnknownNameError("queue", self.queue, QUEUES)
 

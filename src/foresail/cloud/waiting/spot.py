@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import Floats
-from foresail.model.errors import InputError
+from foresail.model.limits import require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,7 @@ class Revocations:
     longest_hours: float = 24.0
 
     def __post_init__(self) -> None:
-        for name in ("amplitude", "early_hours", "late_hours", "longest_hours"):
-            if not getattr(self, name) > 0.0:
-                raise InputError(
-                    "out of range", field=name, value=getattr(self, name), expected="above 0"
-                )
+        require_positive(self, "amplitude", "early_hours", "late_hours", "longest_hours")
 
     def share_by(self, seconds: ArrayLike) -> Floats:
         """Share of machines that were taken back by then."""

@@ -33,12 +33,12 @@ _RATIO_SHARES: Final = np.array([0.12, 0.17, 0.27, 0.28, 0.16])
 _MEAN_GIB_PER_CORE: Final = 4.0
 
 
-def google_week(scale: float = 1.0, seed: int = 0, bursts: Bursts | None = None) -> TraceJobs:
+def google_week(scale: float = 1.0, seed: int = 0) -> TraceJobs:
     """Jobs of a week of a cell, or of one that is so many times as large.
 
     Bursts are as large in a small cell as in a large one, so that its load is more uneven.
     """
-    shape = bursts or Bursts()
+    shape = Bursts()
     random = np.random.default_rng(seed)
     count = round(scale * JOBS)
     come = arrivals(random, count, count / WEEK_SECONDS, shape)

@@ -11,7 +11,7 @@ from typing import Final
 from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.joint import JointHistory, joined
-from foresail.cloud.transient.reading import read_kinds
+from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
 from foresail.model.errors import InputError
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
@@ -64,18 +64,7 @@ def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, Mach
         if machines
         else {name: MachineKind(capacity) for name, capacity in _ECU.items()}
     )
-    kinds = {}
-    for each in histories:
-        if each.instance_type not in known:
-            raise InputError(
-                "the capacity of an instance type is missing",
-                source=machines or prices,
-                field="machines",
-                value=each.instance_type,
-                expected="a file with instance_type and capacity: --set machines=FILE",
-            )
-        kinds[each.market] = known[each.instance_type].or_on_demand(each.on_demand_per_hour)
-    return joined(histories), kinds
+    return joined(histories), kinds_of_markets(histories, known, machines or prices)
 
 
 def stretch(history: JointHistory, place: int, of: int, begin: float) -> tuple[float, float]:

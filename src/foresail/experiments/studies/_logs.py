@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.model.short_form import part_of
-from foresail.traces.filtering import FilterChoice, apply_filters
+from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
@@ -29,8 +29,4 @@ def log_of(text: str, seed: int) -> Workload:
     if not Path(text).exists():
         part = part_of("generator", text)
         return generate(part.entry.name, part.parameters, seed)
-    choices = []
-    for name in _FILTERS:
-        part = part_of("filter", name)
-        choices.append(FilterChoice(part.entry.name, part.parameters))
-    return apply_filters(load_workload(Path(text)), choices)
+    return apply_filters(load_workload(Path(text)), choices_of(_FILTERS))

@@ -32,7 +32,6 @@ _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
 YEAR: Final = "generated year"
-DAY: Final = 86400.0
 
 
 class JobSource(Protocol):

@@ -35,7 +35,7 @@ from foresail.experiments.study import (
     Study,
     StudyParameters,
 )
-from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
 from foresail.traces.university import YEAR_SECONDS
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -263,12 +263,8 @@ class PurchasingParameters(StudyParameters):
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
         cloud.check_file("log", self.log)
-        if not 0.0 < self.share <= 1.0:
-            raise InputError(
-                "no share of the jobs", field="share", value=self.share, expected="above 0 to 1"
-            )
-        if self.small < 1:
-            raise InputError("no small case", field="small", value=self.small, expected="1 or more")
+        require(0.0 < self.share <= 1.0, self, "share", "above 0 to 1")
+        require_at_least(self, 1, "small")
 
 
 @register("study", "purchasing-mix", parameters=PurchasingParameters)

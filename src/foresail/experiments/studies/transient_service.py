@@ -20,7 +20,7 @@ from foresail.experiments.study import (
     Study,
     StudyParameters,
 )
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 
 _THROUGHPUT: Final = Measure("throughput", "requests answered a second")
@@ -112,10 +112,7 @@ class ServiceParameters(StudyParameters):
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
-        for field in ("replicas", "clients", "seconds", "absent_seconds"):
-            if not getattr(self, field) >= 1:
-                value = getattr(self, field)
-                raise InputError("out of range", field=field, value=value, expected="1 or more")
+        require_at_least(self, 1, "replicas", "clients", "seconds", "absent_seconds")
 
 
 @register("study", "transient-service", parameters=ServiceParameters)

@@ -23,6 +23,7 @@ from foresail.experiments.study import (
     StudyParameters,
 )
 from foresail.model.errors import InputError
+from foresail.model.limits import require_each_positive
 from foresail.model.registry import register
 
 _SHORT: Final = Measure("short_minutes", "minutes a year without it")
@@ -157,10 +158,7 @@ class WindowParameters(StudyParameters):
             )
         cloud.check_file("prices", self.prices)
         cloud.check_file("machines", self.machines)
-        if not self.window_days or min(self.window_days) <= 0.0:
-            raise InputError(
-                "no window", field="window_days", value=self.window_days, expected="days above 0"
-            )
+        require_each_positive(self, "window_days")
 
 
 @register("study", "transient-windows", parameters=WindowParameters)

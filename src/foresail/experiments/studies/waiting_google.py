@@ -24,6 +24,7 @@ from foresail.experiments.studies._logs import log_of
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
 from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.errors import InputError
+from foresail.model.limits import require, require_positive
 from foresail.model.registry import register
 
 _MODELS: Final = "models of waits, by b (h), figure 7.10"
@@ -123,9 +124,8 @@ class WaitingGoogleParameters(StudyParameters):
         StudyParameters.__post_init__(self)
         if self.log is not None and not self.log.exists():
             raise InputError("there is no such log", source=self.log, field="log")
-        for scale in (self.scale, *self.scales):
-            if not scale > 0.0:
-                raise InputError("out of range", field="scale", value=scale, expected="above 0")
+        require_positive(self, "scale")
+        require(min(self.scales, default=1.0) > 0.0, self, "scales", "above 0")
         if not self.models:
             raise InputError("no model", field="models", expected="one or more")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.traces.filtering import Filter, keep
 from foresail.traces.workload import Workload
@@ -28,12 +28,8 @@ class FlurryParameters:
     gap_seconds: float = 1800.0
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise InputError("too few", field="jobs", value=self.jobs, expected="at least 1")
-        if not self.gap_seconds >= 0:
-            raise InputError(
-                "negative", field="gap_seconds", value=self.gap_seconds, expected="0 or more"
-            )
+        require_at_least(self, 1, "jobs")
+        require_at_least(self, 0, "gap_seconds")
 
 
 @register("filter", "drop_flurries", parameters=FlurryParameters)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.errors import InputError
 from foresail.traces import schema
 
 Floats = NDArray[np.float64]
@@ -17,6 +18,14 @@ Booleans = NDArray[np.bool_]
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
 _TRIES: Final = 50
 _NEAR: Final = 0.002
+
+
+def require_racks(nodes: int, racks: int) -> None:
+    """Raise ``InputError`` unless every rack can have a node."""
+    if not 1 <= racks <= nodes:
+        raise InputError(
+            "not that many racks", field="racks", value=racks, expected=f"1 to {nodes}"
+        )
 
 
 def split_by_load(work: Floats, share: float, random: np.random.Generator) -> Booleans:

@@ -15,17 +15,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.errors import InputError
+from foresail.model.limits import (
+    require,
+    require_at_least,
+    require_each_at_least,
+    require_positive,
+    require_share,
+)
 from foresail.traces.generators._achieved import achieved, of_classes
 from foresail.traces.generators._arrivals import draw_arrivals
-from foresail.traces.generators._demands import draw_slacks, rack_nodes, rack_sizes
-from foresail.traces.generators._limits import (
-    require_at_least,
-    require_positive,
-    require_racks,
-    require_share,
-    require_slacks,
-)
+from foresail.traces.generators._demands import draw_slacks, rack_nodes, rack_sizes, require_racks
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -79,22 +78,11 @@ class GridmixParameters:
         require_positive(self, "hours", "load")
         require_at_least(self, 1, "nodes", "slowdown_elsewhere")
         require_share(self, "narrowest_share", "widest_share")
-        require_slacks(self, "slack_percents")
+        require_each_at_least(self, 0, "slack_percents")
         require_racks(self.nodes, self.racks)
-        if not 0 <= self.gpu_racks <= self.racks:
-            raise InputError(
-                "not that many racks",
-                field="gpu_racks",
-                value=self.gpu_racks,
-                expected=f"0 to {self.racks}",
-            )
-        if self.narrowest_share > self.widest_share:
-            raise InputError(
-                "above widest_share",
-                field="narrowest_share",
-                value=self.narrowest_share,
-                expected=f"at most {self.widest_share}",
-            )
+        require(0 <= self.gpu_racks <= self.racks, self, "gpu_racks", f"0 to {self.racks}")
+        narrower = self.narrowest_share <= self.widest_share
+        require(narrower, self, "narrowest_share", f"at most {self.widest_share}, the widest")
 
     @property
     def narrowest(self) -> int:

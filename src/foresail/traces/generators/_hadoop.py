@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.model.limits import require_positive
 from foresail.traces.generators._gridmix import Draw, GridmixParameters, GridmixSizes
-from foresail.traces.generators._limits import require_positive
 from foresail.traces.generators._swim_population import draw_bytes
 
 

@@ -11,9 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_choice, require_positive
 from foresail.traces.folder import load_workload
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_at_least, require_choice, require_positive
 from foresail.traces.generators._population import jobs_of_log
 from foresail.traces.generators._task_jobs import JobsWithTasks, window_loads
 from foresail.traces.generators._task_population import (

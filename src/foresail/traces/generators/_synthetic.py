@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
 from foresail.traces.folder import load_workload
 from foresail.traces.generators import _population as population
 from foresail.traces.generators._achieved import achieved, of_classes
@@ -20,14 +21,8 @@ from foresail.traces.generators._demands import (
     draw_slacks,
     preferred_racks,
     rack_nodes,
-    split_by_load,
-)
-from foresail.traces.generators._limits import (
-    require_at_least,
-    require_choice,
-    require_positive,
     require_racks,
-    require_share,
+    split_by_load,
 )
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

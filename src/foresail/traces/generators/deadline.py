@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
-from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._synthetic import SyntheticParameters, synthesise
 from foresail.traces.workload import Workload
 

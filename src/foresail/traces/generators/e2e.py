@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.model.limits import require_each_at_least
 from foresail.model.registry import register
-from foresail.traces.generators._limits import require_slacks
 from foresail.traces.generators._synthetic import SyntheticParameters, synthesise
 from foresail.traces.workload import Workload
 
@@ -26,7 +26,7 @@ class E2EParameters(SyntheticParameters):
 
     def __post_init__(self) -> None:
         SyntheticParameters.__post_init__(self)
-        require_slacks(self, "slack_percents")
+        require_each_at_least(self, 0, "slack_percents")
 
 
 @register("generator", "e2e", parameters=E2EParameters)

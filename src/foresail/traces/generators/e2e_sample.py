@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
-from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._synthetic import synthesise
 from foresail.traces.generators.e2e import E2EParameters
 from foresail.traces.runtime_samples import FEATURE, as_text

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from foresail.model.limits import require_at_least, require_share
 from foresail.model.registry import register
-from foresail.traces.generators._limits import require_at_least, require_share
 from foresail.traces.generators._synthetic import synthesise
 from foresail.traces.generators.e2e import E2EParameters
 from foresail.traces.workload import Workload

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.generators._gridmix import Mix, gridmix
 from foresail.traces.generators._hadoop import HadoopParameters, hadoop_sizes
-from foresail.traces.generators._limits import require_share
 from foresail.traces.workload import Workload
 
 

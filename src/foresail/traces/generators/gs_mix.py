@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.generators._gridmix import GridmixParameters, Mix, gridmix, log_normal_sizes
-from foresail.traces.generators._limits import require_at_least, require_positive, require_share
 from foresail.traces.workload import Workload
 
 

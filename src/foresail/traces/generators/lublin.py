@@ -8,10 +8,15 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.errors import InputError
+from foresail.model.limits import (
+    require,
+    require_at_least,
+    require_choice,
+    require_positive,
+    require_share,
+)
 from foresail.model.registry import register
 from foresail.traces.generators import _lublin_model as model
-from foresail.traces.generators._limits import require_at_least, require_choice, require_share
 from foresail.traces.generators._requests import draw_requests
 from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -74,18 +79,10 @@ class LublinParameters:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs", "processors")
         require_at_least(self, 0, "users")
-        if self.widest is not None and not 1 <= self.widest <= self.processors:
-            raise InputError(
-                "not on this machine",
-                field="widest",
-                value=self.widest,
-                expected=f"1 to {self.processors}",
-            )
-        if self.load is not None and not 0.0 < self.load < float("inf"):
-            raise InputError("not a load", field="load", value=self.load, expected="> 0")
-        for name in ("activity_exponent", "runtime_log_deviation"):
-            if not 0.0 <= getattr(self, name) < float("inf"):
-                raise InputError("negative", field=name, value=getattr(self, name), expected=">= 0")
+        fits = self.widest is None or 1 <= self.widest <= self.processors
+        require(fits, self, "widest", f"1 to {self.processors}")
+        require_positive(self, "load")
+        require_at_least(self, 0, "activity_exponent", "runtime_log_deviation")
         require_share(self, "longest_share")
         require_choice(self, classes=CLASSES, requests=("modal", "none"))
 

@@ -10,14 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import (
-    require_at_least,
-    require_positive,
-    require_share,
-)
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
 from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._synthetic import synthesise
 from foresail.traces.generators.e2e import E2EParameters
 from foresail.traces.workload import Workload

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.traces.folder import load_workload
 from foresail.traces.generators import _bootstrap as bootstrap
@@ -56,22 +57,9 @@ class ResampleParameters:
     jitter_seconds: float = 900.0
 
     def __post_init__(self) -> None:
-        for name in ("weeks", "jobs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError("too few", field=name, value=value, expected="at least 1")
-        if not 0.0 < self.load_factor < math.inf:
-            raise InputError(
-                "not a factor", field="load_factor", value=self.load_factor, expected="> 0"
-            )
-        if not 1.0 <= self.run_weeks < math.inf:
-            raise InputError(
-                "too short", field="run_weeks", value=self.run_weeks, expected="at least 1"
-            )
-        if not 0.0 <= self.jitter_seconds < math.inf:
-            raise InputError(
-                "negative", field="jitter_seconds", value=self.jitter_seconds, expected=">= 0"
-            )
+        require_at_least(self, 1, "weeks", "jobs", "run_weeks")
+        require_positive(self, "load_factor")
+        require_at_least(self, 0, "jitter_seconds")
 
 
 @register("generator", "resample", parameters=ResampleParameters)

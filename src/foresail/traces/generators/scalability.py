@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from foresail.model.limits import require_at_least, require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.generators import _population as population
-from foresail.traces.generators._limits import require_at_least, require_slacks
 from foresail.traces.generators._synthetic import SyntheticParameters, synthesise
 from foresail.traces.workload import Workload
 
@@ -46,7 +46,7 @@ class ScalabilityParameters:
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs_per_hour", "tasks_per_job")
-        require_slacks(self, "slack_percents")
+        require_each_at_least(self, 0, "slack_percents")
         self.recipe()
 
     def recipe(self) -> SyntheticParameters:

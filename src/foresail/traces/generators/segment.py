@@ -11,6 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import (
+    require_at_least,
+    require_choice,
+    require_each_at_least,
+    require_positive,
+    require_share,
+)
 from foresail.model.registry import register
 from foresail.traces.folder import load_workload
 from foresail.traces.generators._achieved import of_classes
@@ -18,15 +25,8 @@ from foresail.traces.generators._demands import (
     draw_slacks,
     preferred_racks,
     rack_nodes,
-    split_by_load,
-)
-from foresail.traces.generators._limits import (
-    require_at_least,
-    require_choice,
-    require_positive,
     require_racks,
-    require_share,
-    require_slacks,
+    split_by_load,
 )
 from foresail.traces.generators._population import whole_nodes
 from foresail.traces.load import deadline_seconds
@@ -89,7 +89,7 @@ class SegmentParameters:
         require_at_least(self, 0, "start_hours", "preferred_racks")
         require_at_least(self, 1, "nodes", "slowdown_elsewhere")
         require_share(self, "slo_load_share")
-        require_slacks(self, "slack_percents")
+        require_each_at_least(self, 0, "slack_percents")
         require_racks(self.nodes, self.racks)
         require_choice(self, part=("run", "history"), scale=("time", "thin"))
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.traces.generators import _preparation as preparation
-from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._task_jobs import rescaled_times, workload_of
 from foresail.traces.workload import Workload
 

@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_at_least
 from foresail.traces.generators._task_jobs import (
     JobsWithTasks,
     rescaled_times,

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.bursts import Bursts
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_at_least, require_positive, require_share
 from foresail.traces.load import offered_load
 from foresail.traces.university import Runtimes, university_jobs
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

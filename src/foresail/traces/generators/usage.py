@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._limits import require_share
 from foresail.traces.generators._usage_series import (
     PERIOD_SECONDS,
     MeasuredTasks,

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require_positive
 from foresail.traces.delimited import with_numbers
 from foresail.traces.measured import tasks_table, usage_table, with_use
 from foresail.traces.reading import LINE, Notes
@@ -52,13 +52,7 @@ class GoogleParameters:
     cores_per_machine: float = 16.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.cores_per_machine < float("inf"):
-            raise InputError(
-                "not a number of cores",
-                field="cores_per_machine",
-                value=self.cores_per_machine,
-                expected="above 0",
-            )
+        require_positive(self, "cores_per_machine")
 
 
 def part_files(folder: Path, table: str, endings: tuple[str, ...]) -> list[Path]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,37 +53,6 @@ def _add_groups(
         masses[needed] += up[i] * above
         reached = min(reached + step, needed)
         _multiply(masses, step, up[i], min(reached, needed - 1))
-
-
-def log_capacity_masses(
-    units: NDArray[np.int64], up: NDArray[np.float64], needed: int
-) -> NDArray[np.float64]:
-    """As ``capacity_masses``, in natural logarithms: for odds below what a float can hold."""
-    masses = np.full(needed + 1, -np.inf)
-    masses[0] = 0.0
-    _add_groups_to_logs(units, up, masses)
-    return masses
-
-
-@bare_kernel
-def _add_groups_to_logs(
-    units: NDArray[np.int64], up: NDArray[np.float64], masses: NDArray[np.float64]
-) -> None:
-    """As ``_add_groups``, for logarithms."""
-    needed = masses.size - 1
-    for i in range(units.size):
-        step = min(units[i], needed)
-        if step == 0:
-            continue
-        log_up = math.log(up[i]) if up[i] > 0.0 else -np.inf
-        log_down = math.log1p(-up[i]) if up[i] < 1.0 else -np.inf
-        top = masses[needed]
-        for k in range(needed - step, needed):
-            top = _log_sum(top, log_up + masses[k])
-        for k in range(needed - 1, -1, -1):
-            stays = log_down + masses[k]
-            masses[k] = _log_sum(stays, log_up + masses[k - step]) if k >= step else stays
-        masses[needed] = top
 
 
 def shortfall_after(
@@ -181,11 +148,3 @@ def _multiply(masses: NDArray[np.float64], step: int, up: float, last: int) -> N
         masses[k] = (1.0 - up) * masses[k] + up * masses[k - step]
     for k in range(min(step, last + 1)):
         masses[k] *= 1.0 - up
-
-
-@part
-def _log_sum(first: float, second: float) -> float:
-    larger, smaller = max(first, second), min(first, second)
-    if smaller == -np.inf:
-        return larger
-    return larger + math.log1p(math.exp(smaller - larger))

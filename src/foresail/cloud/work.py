@@ -1,0 +1,32 @@
+"""How much work jobs have done by a moment."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def work_until(moments: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
+    """Amounts times the time that they were held before each moment, summed over the jobs.
+
+    Parameters
+    ----------
+    moments
+        Any number of them.
+    begin, end
+        When each job starts and ends, in the same unit of time; shape (jobs,).
+    amount
+        What it holds meanwhile; shape (jobs,).
+    """
+    return _since(moments, begin, amount) - _since(moments, end, amount)
+
+
+def _since(moments: Floats, times: Floats, amount: Floats) -> Floats:
+    """Amounts times the time since each job's own, summed over jobs whose time is past."""
+    order = np.argsort(times, kind="stable")
+    past = np.searchsorted(times[order], moments)
+    count = np.concatenate([[0.0], np.cumsum(amount[order])])[past]
+    moment = np.concatenate([[0.0], np.cumsum((amount * times)[order])])[past]
+    return np.asarray(count * moments - moment)
