@@ -30,6 +30,12 @@ def test_normalised_waiting():
     assert math.isnan(found[1])
 
 
+def test_errors_are_capped():
+    """At 1000 percent; none falls below -100."""
+    found = task_jobs.signed_error_percent(np.array([0.0, 15.0, 999.0]), np.full(3, 10.0))
+    assert found.tolist() == [-100.0, 50.0, 1000.0]
+
+
 def test_queues():
     """As the kernels have them (golden 10.1), and who is misplaced."""
     seconds = np.array([0.0, 999.999, 1000.0, 9990.0, 1e4, 3.5e6, 1e11, 1e12, np.nan])
@@ -40,6 +46,20 @@ def test_queues():
     assert (found.right, found.too_low_priority, found.too_high_priority) == pytest.approx(
         (100 / 3, 100 / 3, 100 / 3)
     )
+
+
+def test_resistance():
+    """What is left of running tasks, and what waits ahead, in thousands of seconds of the slots."""
+    found = task_jobs.resistance(
+        when=np.array([0.0, 10.0, 20.0]),
+        queue=np.array([2, 0, 1]),
+        entered=np.array([0.0, 10.0, 20.0]),
+        start=np.array([0.0, 400.0, 100.0, 150.0]),
+        seconds=np.array([100.0, 50.0, 50.0, 30.0]),
+        first_task=np.array([0, 2, 3, 4]),
+        slots=1,
+    )
+    assert found.tolist() == pytest.approx([0.0, 0.09, 0.08 + 0.05])
 
 
 def test_bins():

@@ -1,4 +1,7 @@
-"""How jobs of many tasks fared: SLearn's figures (spec slearn, section 8), of arrays by job."""
+"""How jobs of many tasks fared: SLearn's figures (spec slearn, section 8), of arrays by job.
+
+Work is in cluster-kiloseconds: what all slots do in 1000 s.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ Booleans = NDArray[np.bool_]
 
 SMALL_SECONDS: Final = 1000.0
 THIN_BELOW: Final = 3
+WORK_SECONDS: Final = 1000.0
+_LARGEST_ERROR_PERCENT: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,14 @@ def normalised_waiting(
     return ratio
 
 
+def signed_error_percent(estimate: Floats, size: Floats) -> Floats:
+    """How far estimates are from the true seconds of all tasks; at most 1000 %."""
+    error = np.full(size.size, np.nan)
+    np.divide(100.0 * (estimate - size), size, out=error, where=size > 0.0)
+    capped: Floats = np.minimum(error, _LARGEST_ERROR_PERCENT)
+    return capped
+
+
 @dataclass(frozen=True, slots=True)
 class QueueCorrectness:
     """Shares of the wide jobs with an estimate, in percent: rightly placed, too low, too high."""
@@ -92,6 +105,49 @@ def size_queues(
     known = np.where(np.isnan(seconds), 0.0, seconds)
     found: Integers = np.searchsorted(thresholds, known, side="right").astype(np.int64)
     return found
+
+
+def resistance(
+    when: Floats,
+    queue: Integers,
+    entered: Floats,
+    start: Floats,
+    seconds: Floats,
+    first_task: Integers,
+    slots: int,
+) -> Floats:
+    """Work of higher priority that each job finds, with what is left of the tasks that run.
+
+    That is what is left, then, of jobs in higher queues, and of those in its own that entered it
+    earlier; and what is left of any other task that already runs.
+
+    Parameters
+    ----------
+    when
+        When each job is looked at: its submission, or when it was estimated; shape (jobs,).
+    queue, entered
+        Of each job, from ``entered`` on; shape (jobs,).
+    start, seconds
+        Of each task; shape (tasks,).
+    first_task
+        Shape (jobs + 1,).
+    slots
+        Task slots of the cluster.
+    """
+    end = start + seconds
+    job_end = np.maximum.reduceat(end, first_task[:-1])
+    job_of = np.repeat(np.arange(when.size), np.diff(first_task))
+    found = np.zeros(when.size)
+    for job, now in enumerate(when.tolist()):
+        there = (entered <= now) & (job_end > now)
+        there[job] = False
+        earlier = (queue == queue[job]) & (entered < entered[job])
+        ahead = there & ((queue < queue[job]) | earlier)
+        of_task = there[job_of]
+        running = of_task & (start <= now) & (end > now)
+        waiting = ahead[job_of] & (start > now)
+        found[job] = (end[running] - now).sum() + seconds[waiting].sum()
+    return found / (slots * WORK_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
