@@ -20,6 +20,7 @@ import standins
 from foresail.control.loop import Controller
 from foresail.live.adapters.local import job_shim
 from foresail.live.adapters.local.attempts import Attempt
+from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.twin import differences
 from foresail.model.errors import InputError
@@ -188,14 +189,17 @@ def test_an_attempt_that_was_to_start_is_started_once_whoever_comes_first(tmp_pa
     marks = tmp_path / "marks"
     run = new_run(tmp_path / "run", [marking(marks, "only", 0.1)])
     attempts = [Attempt("only", 1, run.attempts) for _ in range(8)]
+    cgroups = permitted_cgroups()
+    job = run.jobs()[0]
     with closing(ProcessSpawner()) as spawner:
         gone = [
             attempt.spawn(
                 spawner,
-                run.jobs()[0].arguments,
+                job.arguments,
                 limit_seconds=9.0,
                 grace_seconds=1.0,
                 cpus=(),
+                cgroup=cgroups and cgroups.of_attempt(job, 1, run.attempts, ()),
                 directory="/",
                 environment=os.environ,
                 logs=run.logs,
