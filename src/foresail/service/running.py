@@ -25,6 +25,7 @@ from foresail.live.daemon import Daemon
 from foresail.model.errors import ForesailError, InputError
 from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
+from foresail.service.allocator import give_back_free_memory
 from foresail.service.api.app import application
 from foresail.service.configuration import (
     FALLBACK_POLICY,
@@ -265,11 +266,14 @@ class RunningService:
             self._last_tidy = now
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)
-            if now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS:
+            is_of_all = now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS
+            if is_of_all:
                 self._last_tidy_of_all = now
                 gc.unfreeze()
             gc.collect()
             gc.freeze()
+            if is_of_all:
+                give_back_free_memory()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:
