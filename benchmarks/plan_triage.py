@@ -1,6 +1,6 @@
 """``python -m benchmarks.plan_triage [SEEDS]``: what leaving jobs out of cycles loses over a run.
 
-E2E at six times what the nodes can do for half an hour, planned by ``3sigma`` in cycles of ten
+E2E at six times what the nodes can do for 12 minutes, planned by ``3sigma`` in cycles of ten
 seconds until all is done, when a cycle looks at all who wait, and at some of them only. Equal jobs;
 what differs is who is looked at. The cap is given by hand, as the one that follows from the work of
 a cycle is never below 2,500 groups.
@@ -18,9 +18,9 @@ import polars as pl
 from benchmarks.plan_cycles import e2e
 from foresail.schedulers._planning import triage
 
-CAPS: Final = (10**9, 300, 100, 30)
+CAPS: Final = (10**9, 100, 30)
 """Groups that a cycle looks at; nearly all jobs have two."""
-CROWDED: Final[dict[str, Any]] = {"hours": 0.5, "load": 6.0, "history_hours": 2.0}
+CROWDED: Final[dict[str, Any]] = {"hours": 0.2, "load": 6.0, "history_hours": 2.0}
 
 
 def row(cap: int, seed: int) -> dict[str, float]:
