@@ -325,7 +325,7 @@ def test_a_recovered_run_decides_as_the_unbroken_one(tmp_path, policy):
         if steps % 20 == 0:
             for _, log in recovered[-1:]:
                 log.close()
-            recovered.append(recover(path, described, make, parse_policy(policy).compares_with))
+            recovered.append(recover(path, described, make))
         steps += 1
         return recovered[-1][0]
 

@@ -21,7 +21,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.protocols import ComparesWith
 from foresail.record.compaction import Compaction
-from foresail.record.log import COMMITTED_LINE, EventLog
+from foresail.record.log import COMMITTED_LINE, EventLog, NullLog
 from foresail.record.log_text import parse_record
 from foresail.record.records import EventTaken, Forgotten, Manifest, Predicted
 from foresail.record.run_fold import RunFold
@@ -33,10 +33,7 @@ _TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
 
 
 def recover(
-    path: Path,
-    manifest: Manifest,
-    build: Callable[[EventLog], Controller],
-    compares_with: ComparesWith | None = None,
+    path: Path, manifest: Manifest, build: Callable[[EventLog], Controller]
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
@@ -51,9 +48,8 @@ def recover(
     manifest
         What a new log begins with.
     build
-        Makes the run's controller, fresh, writing to a log.
-    compares_with
-        What that controller's scheduler compares with, if it does with anything.
+        Makes the run's controller, fresh, writing to a log; also one that is only asked what its
+        scheduler compares with.
 
     Raises
     ------
@@ -62,6 +58,7 @@ def recover(
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)
+    compares_with = build(NullLog()).compares_with if end > 0 else None
     known = _known(content[:end], path, compares_with)
     _end_with_whole_step(path, content, end)
     first = manifest if end == 0 else None

@@ -11,7 +11,6 @@ from typing import TypeAlias
 import polars as pl
 
 from foresail.control.loop import Controller
-from foresail.control.policy import parse_policy
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
@@ -112,8 +111,7 @@ def supervise(
         context = RunContext(run.attempts, run.logs, source.commands, observer.note)
         adapter = cluster.connect(context)
         manifest, build = begin(adapter.cluster)
-        compares_with = parse_policy(manifest.policy).compares_with
-        controller, log = recover(run.events, manifest, build, compares_with)
+        controller, log = recover(run.events, manifest, build)
         path = None if settings.history is None else Path(settings.history)
         history = RunHistory(path, observer.note)
         learned = LearnedFile(run, observer.note)
