@@ -1,6 +1,6 @@
 """Do stated ranges hold what they state? Over whole logs, in the first month, for large users.
 
-usage: python experiments/accuracy/coverage.py TRACES [--held-out | --stretched FACTOR]
+usage: python experiments/accuracy/coverage_of_ranges.py TRACES [--held-out | --stretched FACTOR]
        [--log NAME ...] [--predictor P ...]
 
 TRACES is the folder with the logs. Without ``--held-out`` the development logs are evaluated, with
