@@ -18,7 +18,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "accuracy"
 def study(monkeypatch):
     """The script as a module."""
     monkeypatch.syspath_prepend(FOLDER)
-    spec = importlib.util.spec_from_file_location("coverage_study", FOLDER / "coverage_of_ranges.py")
+    spec = importlib.util.spec_from_file_location(
+        "coverage_study", FOLDER / "coverage_of_ranges.py"
+    )
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
