@@ -40,8 +40,8 @@ SCHEDULERS = (
     "capacity(cycle_seconds=20),recent,doubling",
     "priority,similar,doubling",
     "tetrisched(cycle_seconds=20),similar,doubling",
-    "3sigma,similar,exponential_increment",
-    "3sigma(fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "3sigma(solver_share=0.01),similar,exponential_increment",
+    "3sigma(solver_share=0.01,fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
     "distsched,similar,incremental",
     "fifo_tasks,recent,incremental",
     "fifo_tasks,similar,doubling",
@@ -50,7 +50,7 @@ SCHEDULERS = (
     "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
     "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
     "task_fifo,recent,doubling",
-    "3sigma(scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
+    "3sigma(solver_share=0.01,scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 SHARED = (
     "distsched,usage",
