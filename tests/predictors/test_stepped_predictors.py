@@ -132,6 +132,30 @@ def test_an_end_that_teaches_nothing_leaves_no_trace(name, changes):
     )
 
 
+@pytest.mark.parametrize(("name", "changes"), LEARNERS)
+def test_a_job_that_was_cancelled_while_it_waited_leaves_no_trace(name, changes):
+    past = random_history(seed=15, jobs=100)
+    plain, disturbed = built(name, changes), built(name, changes)
+    summaries_of_object(plain, past)
+    summaries_of_object(disturbed, past)
+    in_flight = disturbed.snapshot().in_flight
+    for number in range(50):
+        job = Job.gang(f"cancelled{number}", 1e6, 4, 3600.0, "user1")
+        disturbed.predict(job, 1e6)
+        disturbed.withdrawn(job, 1e6 + 50)
+    disturbed.withdrawn(Job.gang("unheard of", 1e6, 4, 3600.0, "user1"), 1e6 + 50)
+    assert disturbed.snapshot().in_flight == in_flight
+    later = Job.gang("later", 1e6 + 300, 2, 7200.0, "user1")
+    for predictor in (plain, disturbed):
+        predictor.predict(later, 1e6 + 60)
+        predictor.started(later, 1e6 + 60)
+        predictor.observe(later, Outcome("later", 1e6 + 60, 1e6 + 200))
+    last = Job.gang("last", 1e6 + 400, 2, 7200.0, "user1")
+    assert np.array_equal(
+        summarise(plain.predict(last, 1e6 + 400)), summarise(disturbed.predict(last, 1e6 + 400))
+    )
+
+
 @pytest.mark.parametrize(("name", "changes"), REFRESHING)
 def test_being_asked_again_teaches_nothing(name, changes):
     """Whoever waits may be asked about at every end: what is predicted later stays the same."""

@@ -97,7 +97,10 @@ def run(controller, seed, between):
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("policy", ["easy,requested,requested", "conservative,requested,requested"])
+@pytest.mark.parametrize(
+    "policy",
+    ["easy,requested,requested", "conservative,requested,requested", "easy,recent,incremental"],
+)
 def test_a_run_that_forgets_and_is_recovered_decides_as_one_that_does_neither(policy, seed):
     told, _ = run(begun(policy, NullLog()), seed, lambda controller: controller)
     log, sizes = Log(), []

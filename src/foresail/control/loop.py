@@ -159,6 +159,7 @@ class Controller:
         self._observes_restarts = can.observes_restarts
         self._starts_tasks = can.starts_tasks
         self._watches_starts = learner.watches_starts
+        self._watches_withdrawals = learner.watches_withdrawals
         self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
@@ -609,7 +610,7 @@ class Controller:
 
     def _cancel(self, job_id: str) -> None:
         """A job that waits is done with; what runs of one is told to stop."""
-        self._withdraw(self._state.cancel(job_id, self._now))
+        self._leave_queue(job_id)
         if job_id in self._state.running:
             self._stop(job_id)
         parts = self._state.parts_of(job_id)
@@ -617,6 +618,18 @@ class Controller:
             self._stop_rest(parts)
         if job_id not in self._state.cancelled:
             self._release(job_id)
+
+    def _leave_queue(self, job_id: str) -> None:
+        """A job that waits will not run, nor will those that depend on it."""
+        pending = self._state.pending_job(job_id)
+        withdrawn = self._state.cancel(job_id, self._now)
+        if pending is not None and job_id in self._state.ended:
+            self._tell_withdrawn(pending.job)
+        self._withdraw(withdrawn)
+
+    def _tell_withdrawn(self, job: Job) -> None:
+        if self._watches_withdrawals is not None:
+            self._watches_withdrawals.withdrawn(job, self._now)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
         """Tell what runs of a job to stop that has failed."""
@@ -649,6 +662,7 @@ class Controller:
                 f"job {each.predecessor}, which it depends on, ended: {each.predecessor_ended}"
             )
             self._release(each.job.job_id)
+            self._tell_withdrawn(each.job)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
     def _correct(self, unit: Unit) -> None:
@@ -812,10 +826,9 @@ class Controller:
             attempt = self._state.running[unit_of(preempt)].attempt
             self._instructions.append(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
-            dependents = self._state.cancel(withdraw.job_id, self._now)
-            self._release(withdraw.job_id)
             self._instructions.append(withdraw)
-            self._withdraw(dependents)
+            self._release(withdraw.job_id)
+            self._leave_queue(withdraw.job_id)
 
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""

@@ -33,6 +33,15 @@ class Predictor(Protocol):
 
 
 @runtime_checkable
+class WatchesWithdrawals(Protocol):
+    """A predictor that also wants to know which jobs will not run, of those it was asked about."""
+
+    def withdrawn(self, job: Job, now: float) -> None:
+        """Note that a job that waited is gone: cancelled, or after one that did not complete."""
+        ...
+
+
+@runtime_checkable
 class WatchesStarts(Protocol):
     """A predictor that also wants to know which jobs are running."""
 
@@ -357,6 +366,7 @@ class PredictorCapabilities:
     """What a predictor can beside predicting and learning: itself, as one that can, or None."""
 
     watches_starts: WatchesStarts | None
+    watches_withdrawals: WatchesWithdrawals | None
     refreshes_predictions: RefreshesPredictions | None
     observes_tasks: ObservesTasks | None
 
@@ -385,6 +395,7 @@ def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
     part: Any = predictor
     return PredictorCapabilities(
         watches_starts=part if _has(part, ("started",)) else None,
+        watches_withdrawals=part if _has(part, ("withdrawn",)) else None,
         refreshes_predictions=part if _has(part, ("refreshed",)) else None,
         observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
     )

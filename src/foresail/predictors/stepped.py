@@ -209,6 +209,13 @@ class SteppedPredictor:
             self._take(self._steps.predict, slot, now, math.nan)
         self._take(self._steps.started, slot, now, math.nan)
 
+    def withdrawn(self, job: Job, now: float) -> None:
+        """Forget a job that waited and will not run: it teaches nothing."""
+        slot = self._slots.pop(job.job_id, None)
+        if slot is not None:
+            self._take(self._steps.observe, slot, now, math.nan)
+            self._free_slots.append(slot)
+
     def observe(self, job: Job, outcome: Outcome) -> None:
         """Learn from an attempt that ended.
 

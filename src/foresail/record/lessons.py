@@ -39,6 +39,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class JobWithdrawn:
+    """A job that waited will not run, of which the predictor is told only if it asks for that."""
+
+    job: Job
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """An attempt ended, of this run or of an earlier one."""
 
@@ -54,7 +62,7 @@ class ObservedPart:
     outcome: Outcome
 
 
-Lesson = Asked | AskedAgain | Started | Observed | ObservedPart
+Lesson = Asked | AskedAgain | Started | JobWithdrawn | Observed | ObservedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ def teach(predictor: Predictor, lessons: Iterable[Lesson]) -> Mapping[str, JobBe
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
             case Started(now=now) if watches is not None:
                 watches.started(job, now)
+            case JobWithdrawn(now=now) if can.watches_withdrawals is not None:
+                can.watches_withdrawals.withdrawn(job, now)
             case ObservedPart(outcome=outcome) if can.observes_tasks is not None:
                 can.observes_tasks.part_ended(job, outcome)
             case Observed(outcome=outcome):

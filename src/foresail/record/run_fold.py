@@ -6,7 +6,7 @@ the records, the state is the one that their run was in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from foresail.record.jobs_fold import JobsFold
 from foresail.record.lessons import (
     Asked,
     AskedAgain,
+    JobWithdrawn,
     Lesson,
     Observed,
     ObservedPart,
@@ -58,7 +59,7 @@ from foresail.record.records import (
     Reopened,
     ReservationAnswered,
 )
-from foresail.record.state import JobState, State
+from foresail.record.state import JobState, State, Withdrawn
 
 _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
 
@@ -235,7 +236,7 @@ class RunFold:
             case Ended(outcome=outcome):
                 self._end(outcome, now)
             case Cancelled(job_id=job_id):
-                state.cancel(job_id, now)
+                self._cancel(job_id, now)
             case Held(job_id=job_id):
                 state.hold(job_id, now)
             case Released(job_id=job_id):
@@ -248,6 +249,19 @@ class RunFold:
             case _ if isinstance(event, OperatorEvent):
                 state.operate(event)
 
+    def _cancel(self, job_id: str, now: float) -> None:
+        if self._state.of(job_id) is JobState.PENDING:
+            self._gone(self.jobs.submitted[job_id], now)
+        self._withdraw(self._state.cancel(job_id, now), now)
+
+    def _withdraw(self, withdrawn: Iterable[Withdrawn], now: float) -> None:
+        for each in withdrawn:
+            self._gone(each.job, now)
+
+    def _gone(self, job: Job, now: float) -> None:
+        self._lessons.pop(("asked again", job.job_id), None)
+        self._lessons["withdrawn", job.job_id] = JobWithdrawn(job, now)
+
     def _end(self, outcome: Outcome, now: float) -> None:
         if outcome.stage:
             self._end_part(outcome, now)
@@ -256,7 +270,7 @@ class RunFold:
         if outcome.ended_because in GOES_BACK:
             self._state.requeue(outcome.job_id, now)
         else:
-            self._state.end(outcome.job_id, outcome.ended_because, now)
+            self._withdraw(self._state.end(outcome.job_id, outcome.ended_because, now), now)
         if running is not None:
             lived = replace(outcome, slowdown=running.slowdown)
             attempt = self.jobs.attempts[outcome.job_id]
@@ -267,7 +281,7 @@ class RunFold:
     def _end_part(self, outcome: Outcome, now: float) -> None:
         state, part = self._state, Part(outcome.job_id, outcome.stage, outcome.tasks)
         running, parts = state.running.get(part), state.parts_of(part.job_id)
-        state.end_part(part, outcome.ended_because, now)
+        self._withdraw(state.end_part(part, outcome.ended_because, now), now)
         if running is None or parts is None:
             return
         lived = replace(outcome, slowdown=running.slowdown)
@@ -293,7 +307,7 @@ class RunFold:
         """Let the job wait whose belief was the last record, and maybe its reservation."""
         if self._arriving is not None:
             pending, self._arriving = self._arriving, None
-            self._state.submit(pending, self.now)
+            self._withdraw(self._state.submit(pending, self.now), self.now)
 
     def _obey(self, instruction: Instruction, now: float) -> None:
         state = self._state
@@ -307,4 +321,4 @@ class RunFold:
                 state.stop(unit_of(instruction))
             case Withdraw(job_id=job_id):
                 if state.of(job_id) is JobState.PENDING:  # not with what it depends on
-                    state.cancel(job_id, now)
+                    self._cancel(job_id, now)
