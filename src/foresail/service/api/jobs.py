@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -19,8 +19,6 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
-from foresail.record.log_text import parse_record
-from foresail.record.records import Record
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
     JobAnswer,
@@ -45,6 +43,7 @@ from foresail.service.api.submissions import (
     checked_submission,
 )
 from foresail.service.forecasts import Forecasts
+from foresail.service.job_records import records_of_job
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.requests import ForJob, JobWish, Submit
@@ -229,8 +228,8 @@ async def _wish(
 @router.get("/jobs/{job_id}/story")
 def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
     """What has happened to a job, in sentences."""
-    own_job(parts, caller, job_id)
-    told = story(_records(parts), job_id)
+    job = own_job(parts, caller, job_id)
+    told = story(records_of_job(parts.store, job), job_id)
     begin = told.start_unix_seconds or 0.0
     lines = [
         StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)
@@ -279,11 +278,6 @@ def _written(path: Path, offset: int, limit: int) -> bytes:
             return file.read(limit)
     except FileNotFoundError:
         return b""
-
-
-def _records(parts: ServiceParts) -> Iterator[Record]:
-    for number, line in parts.store.records():
-        yield parse_record(line, "event log", number)
 
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:
