@@ -115,7 +115,8 @@ def main() -> int:
             metrics = client.get("/metrics", timeout=60.0).text
         after = process.memory_info().rss
     print(f"submitted a second        {clients.submitted / chosen.seconds:,.0f}")
-    for what, seconds in sorted(clients.seconds.items()):
+    every = [each for seconds in clients.seconds.values() for each in seconds]
+    for what, seconds in [*sorted(clients.seconds.items()), ("all calls", every)]:
         p50, p99 = np.quantile(seconds, (0.5, 0.99))
         print(f"{what:<25} p50 {1e3 * p50:6.1f} ms  p99 {1e3 * p99:6.1f} ms  of {len(seconds):,}")
     for name in ("cycle", "commit"):
