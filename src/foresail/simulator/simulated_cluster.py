@@ -90,6 +90,7 @@ class SimulatedCluster:
         self._running: dict[Allocation, _Running] = {}
         self._ends: list[tuple[float, int, Allocation]] = []  # a heap; some have moved since
         self._ends_told = 0
+        self._soonest: float | None = None  # as long as nothing has changed since it was found
 
     def history(self) -> Sequence[HistoryOutcome]:
         """Nothing ran before."""
@@ -103,35 +104,41 @@ class SimulatedCluster:
 
     def carry_out(self, instruction: Instruction, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
-        match instruction:
-            case Start(placement=placement):
-                self.start(instruction.allocation, placement, now)
-            case Preempt():
-                self.stop(instruction.allocation, now)
+        if isinstance(instruction, Start):
+            self.start(instruction.allocation, instruction.placement, now)
+        elif isinstance(instruction, Preempt):
+            self.stop(instruction.allocation, now)
 
     def start(self, allocation: Allocation, placement: Placement, now: float) -> None:
         """Let an allocation run from now on (or, before this cluster begins, from then on)."""
         if allocation not in self._begun:
             self._begun.add(allocation)
             self._running[allocation] = _Running(placement, now)
+            self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
     def stop(self, allocation: Allocation, now: float) -> None:
         """End an allocation that runs at once; its work is lost."""
         if allocation in self._running:
+            self._soonest = None
             self._expect((ComingEnd(allocation, now, EndedBecause.PREEMPTED),))
 
     @property
     def next_seconds(self) -> float:
         """When anything happens next; infinity if nothing does."""
-        ends = self._ends
+        if self._soonest is None:
+            self._soonest = self._find_soonest()
+        return self._soonest
+
+    def _find_soonest(self) -> float:
+        ends, soonest = self._ends, self._execution.next_seconds
         while ends:
             time, _, allocation = ends[0]
             running = self._running.get(allocation)
             if running is not None and running.end_seconds == time:
+                soonest = min(soonest, time)
                 break
             heapq.heappop(ends)
-        soonest = min(ends[0][0] if ends else math.inf, self._execution.next_seconds)
         return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[Event]:
@@ -146,6 +153,7 @@ class SimulatedCluster:
                 self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
+            self._soonest = None
         return events
 
     def close(self) -> None:
@@ -166,15 +174,9 @@ class SimulatedCluster:
         used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
+        began, code, slowdown = running.start_seconds, None, 1.0
         outcome = Outcome(
-            job_id=job_id,
-            start_seconds=running.start_seconds,
-            end_seconds=now,
-            ended_because=because,
-            attempt=attempt,
-            stage=stage,
-            tasks=tasks,
-            used=used,
+            job_id, began, now, because, code, attempt, slowdown, stage, tasks, used
         )
         return Ended(now, outcome)
 
