@@ -54,6 +54,7 @@ from foresail.model.protocols import (
     Predictor,
     ReferenceSchedule,
     Scheduler,
+    TellsSizes,
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
@@ -181,6 +182,8 @@ class Controller:
         self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
+        self._passes_per_event = conventions.passes == "per_event"
+        self._passes_per_tick = conventions.passes == "per_tick"
 
     @property
     def _reference(self) -> ReferenceSchedule | None:
@@ -396,16 +399,16 @@ class Controller:
         if self._recording:
             for event in ordered:
                 self._log.append(records.EventTaken(self._steps, now, event))
-        per_event = self.conventions.passes == "per_event"
         asked = False
         for event in ordered:
             asks = self._take(event)
-            if asks and per_event:
+            if asks and self._passes_per_event:
                 self._schedule()
             asked = asked or asks
-        if asked and not per_event:
+        if asked and not self._passes_per_event:
             self._schedule()
-        self._tell_sizes()
+        if self._tells_sizes is not None:
+            self._tell_sizes(self._tells_sizes)
         if self._recording:
             self._log_reasons()
             for instruction in self._instructions:
@@ -501,7 +504,7 @@ class Controller:
                 self._state.operate(event)
             case Tick():
                 return self._has_news or not self._ignores_time
-        return self.conventions.passes != "per_tick"
+        return not self._passes_per_tick
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
@@ -634,7 +637,7 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self._learned_of and self._refreshes is not None:
+        if self._refreshes is not None:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
                     belief = self._refreshes.refreshed(pending.job, self._now)
@@ -690,20 +693,21 @@ class Controller:
         self._wake(running)
 
     def _wake(self, running: RunningJob) -> None:
-        if math.isfinite(running.expected_end_seconds):
-            job_id, stage, tasks = running.job.job_id, running.stage, running.tasks
-            wake = WakeAt(job_id, running.expected_end_seconds, stage, tasks)
-            self._instructions.append(wake)
+        end = running.expected_end_seconds
+        if end < math.inf:
+            self._instructions.append(WakeAt(running.job.job_id, end, running.stage, running.tasks))
 
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self._state
         if self._draining or not state.startable:
-            self._note_plan(Decision())
+            self._note_plan(_NOTHING)
             return
         self.counters.passes += 1
-        self._tell_dues()
-        self._refresh_predictions()
+        if state.reference is not None:
+            self._tell_dues(state.reference)
+        if self._learned_of:
+            self._refresh_predictions()
         capacity, running = self._visible()
         try:
             decision = self._decide(capacity, running)
@@ -744,11 +748,8 @@ class Controller:
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
-    def _tell_dues(self) -> None:
+    def _tell_dues(self, reference: ReferenceSchedule) -> None:
         """Note what the scheduler compares with has said of jobs, and be there when one is due."""
-        reference = self._state.reference
-        if reference is None:
-            return
         for job_id, due in reference.found(self._now):
             if self._state.falls_due(job_id, due) and due.due_seconds > self._now:
                 self._instructions.append(TickAt(job_id, due.due_seconds))
@@ -788,33 +789,33 @@ class Controller:
                     left_out=last.left_out,
                 )
             )
-        if self._recording and self._remembers is not None:
+        if self._remembers is not None:
             memory = self._remembers.memory()
             self._log.append(records.Remembered(self._steps, self._now, memory))
 
-    def _tell_sizes(self) -> None:
+    def _tell_sizes(self, learned: TellsSizes) -> None:
         """Record what the scheduler has learned of jobs by their tasks."""
-        if self._tells_sizes is not None:
-            for size in self._tells_sizes.sizes():
-                if self._recording:
-                    self._log.append(records.Sized(self._steps, self._now, size))
+        for size in learned.sizes():
+            if self._recording:
+                self._log.append(records.Sized(self._steps, self._now, size))
 
     def _carry_out(self, verdict: Verdict) -> None:
+        state, now, instructions = self._state, self._now, self._instructions
         for start in verdict.starts:
-            running = self._state.start(unit_of(start), start.placement, self._now)
+            running = state.start(unit_of(start), start.placement, now)
             again = running.attempt > 1
-            self._instructions.append(replace(start, attempt=running.attempt) if again else start)
+            instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self._watches_starts is not None and self._state.begins_its_job(running):
-                self._watches_starts.started(running.job, self._now)
+            if self._watches_starts is not None and state.begins_its_job(running):
+                self._watches_starts.started(running.job, now)
         for preempt in verdict.preemptions:
-            self._state.stop(unit_of(preempt))
-            attempt = self._state.running[unit_of(preempt)].attempt
-            self._instructions.append(replace(preempt, attempt=attempt))
+            state.stop(unit_of(preempt))
+            attempt = state.running[unit_of(preempt)].attempt
+            instructions.append(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
-            dependents = self._state.cancel(withdraw.job_id, self._now)
+            dependents = state.cancel(withdraw.job_id, now)
             self._release(withdraw.job_id)
-            self._instructions.append(withdraw)
+            instructions.append(withdraw)
             self._withdraw(dependents)
 
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
@@ -833,14 +834,12 @@ class Controller:
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
-        earlier = self._plan
-        self._plan = {planned.job_id: planned.start_seconds for planned in decision.plan}
+        earlier, plan = self._plan, decision.plan
+        self._plan = {each.job_id: each.start_seconds for each in plan}
         self._reasons = decision.reasons
-        head = decision.plan[0] if decision.plan else None
-        stays = head is not None and head.job_id == self._head
-        delayed = head is not None and stays and head.start_seconds > earlier[head.job_id]
+        before, self._head = self._head, plan[0].job_id if plan else None
+        delayed = self._head == before is not None and plan[0].start_seconds > earlier[before]
         self.counters.delayed_heads += delayed
-        self._head = None if head is None else head.job_id
         return delayed
 
     def _log_reasons(self) -> None:
@@ -876,4 +875,5 @@ def _not_chosen(ahead: int) -> Reason:
     return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
 
 
+_NOTHING: Final = Decision()
 _first: Final = itemgetter(0)

@@ -59,8 +59,11 @@ class Roster(Generic[Key, Entry]):
                 self._is_ordered = False
             else:
                 self._last = number
-        self._note(before, entry)
         self._entries[key] = entry
+        changes = self._changes
+        changes.append((before, entry))
+        if len(changes) > self._most:
+            self._turn_over()
 
     def take(self, key: Key) -> Entry:
         """Take one out.
@@ -70,9 +73,11 @@ class Roster(Generic[Key, Entry]):
         KeyError
             If it is not in it.
         """
-        entry = self._entries[key]
-        self._note(entry, None)
-        del self._entries[key]
+        entry = self._entries.pop(key)
+        changes = self._changes
+        changes.append((entry, None))
+        if len(changes) > self._most:
+            self._turn_over()
         return entry
 
     def in_order(self) -> list[Entry]:
@@ -124,14 +129,12 @@ class Roster(Generic[Key, Entry]):
                 del entries[number(after)]
         return [entries[each] for each in sorted(entries)]
 
-    def _note(self, before: Entry | None, after: Entry | None) -> None:
-        """Remember a change; whom earlier ones were shown to keeps those that came since."""
+    def _turn_over(self) -> None:
+        """Forget the changes but the latest; whom these were shown to keeps those that follow."""
         changes = self._changes
-        changes.append((before, after))
-        if len(changes) > self._most:
-            self._most = max(_FEW, 2 * len(self._entries))
-            self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
-            changes.following = self._changes
+        self._most = max(_FEW, 2 * len(self._entries))
+        self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
+        changes.following = self._changes
 
 
 class Listed(Sequence[Entry]):

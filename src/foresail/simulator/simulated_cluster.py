@@ -175,9 +175,7 @@ class SimulatedCluster:
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
         began, code, slowdown = running.start_seconds, None, 1.0
-        outcome = Outcome(
-            job_id, began, now, because, code, attempt, slowdown, stage, tasks, used
-        )
+        outcome = Outcome(job_id, began, now, because, code, attempt, slowdown, stage, tasks, used)
         return Ended(now, outcome)
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
