@@ -53,7 +53,6 @@ class Driver:
     ) -> None:
         self.now = controller.now
         self._controller = controller
-        self._state = controller.state
         self._cluster = cluster
         self._submissions = iter(submissions)
         self._coming = next(self._submissions, None)
@@ -142,12 +141,13 @@ class Driver:
     def _is_void(self, alarm: Event | WakeAt | _TickFor) -> bool:
         """Whether an alarm is of no use, now and for ever."""
         if isinstance(alarm, WakeAt):
-            running = self._state.running.get(unit_of(alarm))
+            running = self._controller.state.running.get(unit_of(alarm))
             return running is None or running.expected_end_seconds > alarm.time
-        return isinstance(alarm, _TickFor) and self._state.of(alarm.job_id) is JobState.ENDED
+        return isinstance(alarm, _TickFor) and self._controller.state.of(alarm.job_id) is JobState.ENDED
 
     def _waits(self, job_id: str) -> bool:
-        return job_id in self._state.startable or job_id in self._state.waiting_for
+        state = self._controller.state
+        return job_id in state.startable or job_id in state.waiting_for
 
     def _cycle_from(self, time: float) -> float:
         """When the scheduler is asked at that time, or next after it."""
@@ -159,7 +159,7 @@ class Driver:
 
         If none runs, nothing is to come, and it has started none in many cycles, it never will.
         """
-        state = self._state
+        state = self._controller.state
         if self._next_tick > self.now:
             return
         if not (state.startable or state.waiting_for or state.running):

@@ -100,10 +100,8 @@ def simulate_events(
         controller.predictor.reveal_use(used_by_job(workload))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
-    submitted_job = controller.state.submitted_job
-
     def job_of(job_id: str) -> Job:
-        return submitted_job(job_id).job
+        return controller.submitted_job(job_id).job
 
     if workload.has_own_requests and not workload.options:
         raise InputError(
