@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.point import Point
 from foresail.distributions.summary import summarise
 from foresail.kernels.borrowed import Places
-from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, URGENCY
 from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
@@ -50,8 +51,11 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
-_CHANGE: Final = Struct(f"={table.CHANGE_COLUMNS}d")
-"""The columns of a change, written at once: column by column it takes three times as long."""
+_CHANGE: Final = Struct("=4d")
+_ENTRY: Final = Struct(f"={table.CHANGE_COLUMNS}d")
+_CHANGE_BYTES: Final = _ENTRY.size
+"""The columns of a change, and of that of a job that enters, written at once: column by column it
+takes three times as long."""
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +97,12 @@ class Summaries:
             self._belief = belief
         return self._row
 
+    def value(self, belief: Distribution, column: int) -> float:
+        """One column of it; of a belief in one number all are that but the urgency."""
+        if isinstance(belief, Point) and column != URGENCY:
+            return belief.value
+        return float(self.of(belief)[column])
+
 
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
@@ -118,6 +128,7 @@ class QueueTable:
         self._total = partition.total.cpus
         self._numbers = queue.policy_numbers(scheduler)
         self._follows_probes = queue.follows_probes(scheduler)
+        self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
         self._now = -math.inf
         self._pending: Followed[PendingJob] = Followed()
         self._running: Followed[RunningJob] = Followed()
@@ -192,13 +203,14 @@ class QueueTable:
                 self._jobs[slot, RESERVATION] = start
         free = nearest_grain(view.free[self.partition.name].cpus + self._held / _PER_CPU)
         free -= self._held_grains
-        self._soonest = math.nextafter(view.now, math.inf)  # wake-ups may come late where jobs run
-        now, places = float(view.now), self._found()
-        count = table.pass_over(now, self._soonest, free, self._changed, places)
+        now = float(view.now)
+        self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
+        count = table.pass_over(now, self._soonest, free, self._changed, self._found())
         self._changed = 0
         starts = self._starts[:count].tolist() if count else []
-        rows = self._plan_rows
-        reserved = {int(rows[i, 0]): rows[i, 1] for i in range(self._counts[table.RESERVED])}
+        reserved, rows = {}, self._plan_rows
+        for i in range(self._counts[table.RESERVED]):
+            reserved[int(rows[i, 0])] = rows[i, 1]
         return Passed(starts, free, reserved)
 
     def queue(self) -> list[int]:
@@ -241,25 +253,20 @@ class QueueTable:
         slots, codes = self._changed_codes[:count].T.tolist()
         return ChangedCodes(slots, codes, self._own_numbers[:count].tolist())
 
-    def _note(
-        self,
-        what: float,
-        who: float,
-        seconds: float = 0.0,
-        cpus: float = 0.0,
-        submitted: float = 0.0,
-        requested: float = 0.0,
-        kind: float = 0.0,
-    ) -> None:
+    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
-        if self._changed == len(self._changes):
-            self._changes = lengthened(self._changes, 2 * self._changed)
+        _CHANGE.pack_into(
+            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
+        )
+        self._changed += 1
+
+    def _make_room_for_changes(self, count: int) -> None:
+        """So many more, each of which may need two rows."""
+        needed = self._changed + 2 * count
+        if needed > len(self._changes):
+            self._changes = lengthened(self._changes, 2 * needed)
             self._change_rows = self._changes.data
             self._places_known = False
-        place = self._changed * _CHANGE.size
-        row = what, who, seconds, cpus, submitted, requested, kind
-        _CHANGE.pack_into(self._change_rows, place, *row)
-        self._changed += 1
 
     # --- following views
 
@@ -291,6 +298,7 @@ class QueueTable:
             changes = self._differences(view.pending)
         if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
             return False
+        self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -326,24 +334,33 @@ class QueueTable:
         if cpus > self._total:
             self.wide[job.job_id] = pending
             return True
-        slot = len(self.jobs_by_slot)
-        in_order = pending.arrival > self._last_arrival and job.submit_seconds >= self._last_submit
+        slot, submitted, belief = len(self.jobs_by_slot), job.submit_seconds, pending.prediction
+        in_order = pending.arrival > self._last_arrival and submitted >= self._last_submit
         if not in_order or slot == len(self._jobs):
             return False
-        self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
+        self._last_arrival, self._last_submit = pending.arrival, submitted
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
-        self._beliefs[slot] = self._summaries.of(pending.prediction)
-        self._note(
+        known = math.nan
+        if isinstance(belief, Point):
+            known = belief.value
+        else:
+            self._beliefs[slot] = self._summaries.of(belief)
+        _ENTRY.pack_into(
+            self._change_rows,
+            self._changed * _CHANGE_BYTES,
             table.ENTERS,
             slot,
             pending.planned_seconds,
             cpus,
-            job.submit_seconds,
+            submitted,
             math.inf if job.requested_seconds is None else job.requested_seconds,
             self._kind(job) if self._follows_probes else 0,
+            known,
         )
-        self._fall_due(slot, pending)
+        self._changed += 1
+        if self._falls_due:
+            self._fall_due(slot, pending)
         return True
 
     def _fall_due(self, slot: int, pending: PendingJob) -> None:
@@ -382,6 +399,7 @@ class QueueTable:
         """Note what has changed among those who run; whether that is known, and little."""
         if changes is None or len(changes) > _FEW + 2 * self._releases:
             return False
+        self._make_room_for_changes(2 * len(changes))
         for before, after in changes:
             if before is not None:
                 self._let_go(before)
@@ -465,6 +483,7 @@ class QueueTable:
         self._changed = len(others)
         self._changes[: self._changed] = others
         if self._follows_probes:
+            self._make_room_for_changes(len(view.running))
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
