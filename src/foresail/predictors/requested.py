@@ -61,10 +61,11 @@ class Requested(SteppedPredictor):
             super().learn(job, outcome, value)
             return
         row = 1 + self._code(USER, job.user)
-        self._make_room_for_users()
-        longest = self._state.users
-        if value > longest[row, request.LONGEST]:
-            longest[row, request.LONGEST] = value
+        if row == len(self._state.users):
+            self._make_room_for_users()
+        users = self._state.users
+        if value > users[row, request.LONGEST]:
+            users[row, request.LONGEST] = value
 
     def absorb(self, other: Requested) -> None:
         """Learn what another one with the same parameters has learned."""

@@ -402,32 +402,24 @@ class QueueTable:
         self._make_room_for_changes(2 * len(changes))
         for before, after in changes:
             if before is not None:
-                self._let_go(before)
+                self._change_held(before, -1)
             if after is not None:
-                self._hold(after)
+                self._change_held(after, 1)
         return True
 
-    def _hold(self, running: RunningJob) -> None:
+    def _change_held(self, running: RunningJob, sign: int) -> None:
+        """A job begins to hold cpus here (1), or lets them go (-1)."""
         if self._follows_probes:
-            self._note(table.RUNS, self._kind(running.job))
+            what = table.RUNS if sign > 0 else table.RUNS_NO_MORE
+            self._note(what, self._kind(running.job))
         parts, grains = self._exactly(running)
         if parts:
-            self._held += parts
-            self._held_grains += grains
-            self._releases += 1
+            self._held += sign * parts
+            self._held_grains += sign * grains
+            self._releases += sign
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.HOLDS, -1.0 - running.start_order, end, grains)
-
-    def _let_go(self, running: RunningJob) -> None:
-        if self._follows_probes:
-            self._note(table.RUNS_NO_MORE, self._kind(running.job))
-        parts, grains = self._exactly(running)
-        if parts:
-            self._held -= parts
-            self._held_grains -= grains
-            self._releases -= 1
-            end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.LETS_GO, -1.0 - running.start_order, end)
+            what = table.HOLDS if sign > 0 else table.LETS_GO
+            self._note(what, -1.0 - running.start_order, end, grains)
 
     def _exactly(self, running: RunningJob) -> tuple[int, float]:
         """The cpus that a job holds here, in the smallest parts and in grains."""

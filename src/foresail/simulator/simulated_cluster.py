@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foresail.model.adapter import Capabilities
-from foresail.model.allocation import Allocation
+from foresail.model.allocation import Allocation, Unit, unit_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Placement, Preempt, Start
@@ -86,7 +86,7 @@ class SimulatedCluster:
         self._job_of = job_of
         self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
-        self._begun: set[Allocation] = set()
+        self._begun: dict[Unit, int] = {}  # the latest attempt
         self._running: dict[Allocation, _Running] = {}
         self._ends: list[tuple[float, int, Allocation]] = []  # a heap; some have moved since
         self._ends_told = 0
@@ -111,8 +111,9 @@ class SimulatedCluster:
 
     def start(self, allocation: Allocation, placement: Placement, now: float) -> None:
         """Let an allocation run from now on (or, before this cluster begins, from then on)."""
-        if allocation not in self._begun:
-            self._begun.add(allocation)
+        unit = unit_of(allocation)
+        if allocation.attempt > self._begun.get(unit, 0):
+            self._begun[unit] = allocation.attempt
             self._running[allocation] = _Running(placement, now)
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
