@@ -60,6 +60,7 @@ class Roster(Generic[Key, Entry]):
             else:
                 self._last = number
         self._entries[key] = entry
+        self._shown = None
         changes = self._changes
         changes.append((before, entry))
         if len(changes) > self._most:
@@ -74,6 +75,7 @@ class Roster(Generic[Key, Entry]):
             If it is not in it.
         """
         entry = self._entries.pop(key)
+        self._shown = None
         changes = self._changes
         changes.append((entry, None))
         if len(changes) > self._most:
@@ -91,25 +93,26 @@ class Roster(Generic[Key, Entry]):
 
     def listed(self) -> Listed[Entry]:
         """All entries in order as they are now; made in no time, whatever their number."""
-        shown, changes = self._shown, self._changes
-        version = changes.begin + len(changes)
-        if shown is None or shown.version != version:
-            shown = self._shown = Listed(self, changes, version, len(self._entries))
-        return shown
+        if self._shown is None:
+            changes = self._changes
+            version = changes.begin + len(changes)
+            self._shown = Listed(self, changes, version, len(self._entries))
+        return self._shown
 
     def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
         """What was entered, taken out or changed between two versions, as entries before and after.
 
         None: it is not remembered any more.
         """
+        if earlier == later:
+            return ()
         changes, before = self._changes, self._earlier
-        first = earlier - changes.begin
+        first, end = earlier - changes.begin, later - changes.begin
+        if 0 <= first < end:
+            return changes[first:end]
         if earlier > later or earlier < before.begin:
             return None
-        if first >= 0:
-            return changes[first : later - changes.begin]
-        end = max(later - changes.begin, 0)
-        return before[earlier - before.begin : later - before.begin] + changes[:end]
+        return before[earlier - before.begin : later - before.begin] + changes[: max(end, 0)]
 
     def as_it_was(self, changes: _Changes[Entry], version: int) -> list[Entry]:
         """All entries by number at a version that is among these changes, or begins behind them."""
@@ -198,10 +201,9 @@ class Followed(Generic[Entry]):
         self, shown: Sequence[Entry]
     ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
         """How what is shown differs from what was shown the last time; None: all may be other."""
-        before, version = self._roster, self._version
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        roster: Roster[Any, Entry] = shown.roster
-        self._roster, self._version = roster, shown.version
-        return roster.since(version, shown.version) if roster is before else None
+        before, earlier = self._roster, self._version
+        roster, version = self._roster, self._version = shown.roster, shown.version
+        return roster.since(earlier, version) if roster is before else None

@@ -143,7 +143,10 @@ class Driver:
         if isinstance(alarm, WakeAt):
             running = self._controller.state.running.get(unit_of(alarm))
             return running is None or running.expected_end_seconds > alarm.time
-        return isinstance(alarm, _TickFor) and self._controller.state.of(alarm.job_id) is JobState.ENDED
+        return (
+            isinstance(alarm, _TickFor)
+            and self._controller.state.of(alarm.job_id) is JobState.ENDED
+        )
 
     def _waits(self, job_id: str) -> bool:
         state = self._controller.state
