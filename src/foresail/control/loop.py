@@ -727,19 +727,19 @@ class Controller:
             free = capacity.free_by_partition()
             self._log.append(
                 records.Decided(
-                    step=self._steps,
-                    time=self._now,
-                    pending=len(state.startable),
-                    running=len(running),
-                    free_cpus=sum([room.cpus for room in free.values()]),
-                    starts=tuple(start.job_id for start in decision.starts),
-                    preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
-                    plan=change.plan,
-                    places=change.places,
-                    dropped=change.dropped,
-                    slides=change.slides,
-                    head=self._head,
-                    head_delayed=head_delayed,
+                    self._steps,
+                    self._now,
+                    len(state.startable),
+                    len(running),
+                    sum([room.cpus for room in free.values()]),
+                    tuple([start.job_id for start in decision.starts]),
+                    tuple([preempt.job_id for preempt in decision.preemptions]),
+                    change.plan,
+                    change.places,
+                    change.dropped,
+                    change.slides,
+                    self._head,
+                    head_delayed,
                 )
             )
             self._tell_solution()
