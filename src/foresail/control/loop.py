@@ -132,46 +132,6 @@ class Controller:
         Where records of everything go.
     """
 
-    __slots__ = (  # Python looks up more than thirty attributes in a dictionary, at twice the cost
-        "_changes",
-        "_draining",
-        "_has_news",
-        "_head",
-        "_ignores_time",
-        "_instructions",
-        "_learned_of",
-        "_log",
-        "_now",
-        "_observe_tasks",
-        "_observes_restarts",
-        "_orders_queue",
-        "_passes_per_event",
-        "_passes_per_tick",
-        "_plan",
-        "_plans_runtimes",
-        "_ranks",
-        "_reasons",
-        "_recording",
-        "_refreshes",
-        "_remembers",
-        "_reports_cycles",
-        "_reservations",
-        "_starts_tasks",
-        "_state",
-        "_steps",
-        "_takes_reservations",
-        "_tells_sizes",
-        "_to_tell",
-        "_watches_starts",
-        "compares_with",
-        "conventions",
-        "correction",
-        "counters",
-        "first_refusal",
-        "predictor",
-        "scheduler",
-    )
-
     def __init__(
         self,
         cluster: Cluster,
@@ -186,21 +146,11 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        can, learner = capabilities_of_scheduler(scheduler), capabilities_of_predictor(predictor)
+        can = self._can = capabilities_of_scheduler(scheduler)
+        learner = self._learner = capabilities_of_predictor(predictor)
         self.first_refusal: Refusal | None = None
-        self._plans_runtimes = can.plans_runtimes
-        self._orders_queue = can.orders_queue
-        self._takes_reservations = can.takes_reservations
-        self._reports_cycles = can.reports_cycles
-        self._remembers = can.remembers
-        self._tells_sizes = can.tells_sizes
-        self._ignores_time = can.ignores_time
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
-        self._observes_restarts = can.observes_restarts
-        self._starts_tasks = can.starts_tasks
-        self._watches_starts = learner.watches_starts
-        self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
@@ -268,7 +218,7 @@ class Controller:
     @property
     def orders_queue(self) -> OrdersQueue | None:
         """The scheduler, if it can tell the order in which it tries jobs."""
-        return self._orders_queue
+        return self._can.orders_queue
 
     @property
     def draining(self) -> bool:
@@ -347,14 +297,14 @@ class Controller:
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._learned_of = set(run.learned_of)
         self._changes.take_over(run.plan.planned(), run.plan.made_at)
-        if self._remembers is not None and run.memory is not None:
-            self._remembers.remember(run.memory, run.remembered_on)
-        if self._takes_reservations is not None:
+        if self._can.remembers is not None and run.memory is not None:
+            self._can.remembers.remember(run.memory, run.remembered_on)
+        if self._can.takes_reservations is not None:
             promised = [each for each in run.promised if each.end_seconds > run.now]
-            self._takes_reservations.take_over(promised, run.state.cluster)
+            self._can.takes_reservations.take_over(promised, run.state.cluster)
 
     def _require_fit(self, state: State) -> None:
-        if state.has_parts and not self._starts_tasks:
+        if state.has_parts and not self._can.starts_tasks:
             raise InputError(
                 "jobs that have begun in parts cannot go on as a whole",
                 field="scheduler",
@@ -380,10 +330,10 @@ class Controller:
         twin._steps, twin._now = self._steps, self._now
         twin._plan, twin._head = self._plan, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
-        here, there = self._remembers, twin._remembers
+        here, there = self._can.remembers, twin._can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
-        if twin._takes_reservations is not None:
+        if twin._can.takes_reservations is not None:
             promised = [
                 answer
                 for job_id, answer in self._reservations.items()
@@ -391,7 +341,7 @@ class Controller:
                 and answer.end_seconds > self._now
                 and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
             ]
-            twin._takes_reservations.take_over(promised, self.cluster)
+            twin._can.takes_reservations.take_over(promised, self.cluster)
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
@@ -447,8 +397,8 @@ class Controller:
             asked = asked or asks
         if asked and not self._passes_per_event:
             self._schedule()
-        if self._tells_sizes is not None:
-            self._tell_sizes(self._tells_sizes)
+        if self._can.tells_sizes is not None:
+            self._tell_sizes(self._can.tells_sizes)
         if self._recording:
             self._log_reasons()
             for instruction in self._instructions:
@@ -543,15 +493,15 @@ class Controller:
             case NodeDrained() | NodeResumed():
                 self._state.operate(event)
             case Tick():
-                return self._has_news or not self._ignores_time
+                return self._has_news or not self._can.ignores_time
         return not self._passes_per_tick
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self._now)
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
-        if self._plans_runtimes is not None:
-            planned = self._plans_runtimes.planned_seconds(pending)
+        if self._can.plans_runtimes is not None:
+            planned = self._can.plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
                 pending = replace(pending, planned_seconds=planned)
         return pending
@@ -560,14 +510,15 @@ class Controller:
         job = event.job
         pending = self._reserved(self.as_if_submitted(job))
         withdrawn = self._state.submit(pending, self._now)
-        self._tell_belief(pending)
-        self._tell_reservation(job.job_id)
-        self._withdraw(withdrawn)
+        if self._recording:
+            self._tell_belief(pending)
+        if pending.reservation is not None:
+            self._tell_reservation(job.job_id, pending.reservation)
+        if withdrawn:
+            self._withdraw(withdrawn)
 
     def _tell_belief(self, pending: PendingJob) -> None:
         """Record what is believed of a pending job's runtime."""
-        if not self._recording:
-            return
         belief = pending.prediction
         self._log.append(
             records.Predicted(
@@ -585,22 +536,19 @@ class Controller:
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
-        if self._takes_reservations is None or pending.job.deadline_seconds is None:
+        if self._can.takes_reservations is None or pending.job.deadline_seconds is None:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
         if self._state.capacity.could_hold(pending.job):
             earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
             usable = self._state.usable_cluster
-            answer = self._takes_reservations.reserve(pending, earliest, self._now, usable)
+            answer = self._can.takes_reservations.reserve(pending, earliest, self._now, usable)
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
         return replace(pending, reservation=answer)
 
-    def _tell_reservation(self, job_id: str) -> None:
+    def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
-        answer = self._reservations.get(job_id)
-        if answer is None:
-            return
         if isinstance(answer, Reservation):
             self._instructions.append(TickAt(job_id, answer.start_seconds))
         if self._recording:
@@ -608,8 +556,8 @@ class Controller:
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
-        if self._takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
-            self._takes_reservations.release(job_id, self._now)
+        if self._can.takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
+            self._can.takes_reservations.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
@@ -627,9 +575,9 @@ class Controller:
             if outcome.slowdown != running.slowdown:
                 outcome = replace(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
-            if self._observes_restarts is not None and outcome.ended_because in GOES_BACK:
-                self._observes_restarts.went_back(running.job, outcome)
-            if self._refreshes is not None:
+            if self._can.observes_restarts is not None and outcome.ended_because in GOES_BACK:
+                self._can.observes_restarts.went_back(running.job, outcome)
+            if self._learner.refreshes_predictions is not None:
                 self._learned_of.add(running.job.user)
 
     def _end_part(self, outcome: Outcome) -> None:
@@ -647,7 +595,7 @@ class Controller:
             self._release(part.job_id)
             self._withdraw(withdrawn)
             self.predictor.observe(job, parts.outcome(outcome))
-            if self._refreshes is not None:
+            if self._learner.refreshes_predictions is not None:
                 self._learned_of.add(job.user)
 
     def _cancel(self, job_id: str) -> None:
@@ -677,10 +625,10 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self._refreshes is not None:
+        if self._learner.refreshes_predictions is not None:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
-                    belief = self._refreshes.refreshed(pending.job, self._now)
+                    belief = self._learner.refreshes_predictions.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
                     if self._recording and differ(belief, pending.prediction):
                         self._tell_belief(replace(pending, prediction=belief))
@@ -814,7 +762,7 @@ class Controller:
 
     def _tell_solution(self) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
-        last = None if self._reports_cycles is None else self._reports_cycles.last
+        last = None if self._can.reports_cycles is None else self._can.reports_cycles.last
         if last is not None:
             self._log.append(
                 records.Solved(
@@ -829,8 +777,8 @@ class Controller:
                     left_out=last.left_out,
                 )
             )
-        if self._remembers is not None:
-            memory = self._remembers.memory()
+        if self._can.remembers is not None:
+            memory = self._can.remembers.memory()
             self._log.append(records.Remembered(self._steps, self._now, memory))
 
     def _tell_sizes(self, learned: TellsSizes) -> None:
@@ -846,8 +794,8 @@ class Controller:
             again = running.attempt > 1
             instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self._watches_starts is not None and state.begins_its_job(running):
-                self._watches_starts.started(running.job, now)
+            if self._learner.watches_starts is not None and state.begins_its_job(running):
+                self._learner.watches_starts.started(running.job, now)
         for preempt in verdict.preemptions:
             state.stop(unit_of(preempt))
             attempt = state.running[unit_of(preempt)].attempt
