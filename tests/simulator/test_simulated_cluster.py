@@ -226,6 +226,7 @@ class ChangingTrial(Trial):
 
     def change_nodes(self, change):
         self.adapter._node_events.append(change)
+        self.adapter._soonest = None
 
 
 @pytest.mark.parametrize("trial", [Trial, ChangingTrial])

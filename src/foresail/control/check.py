@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from foresail.model.allocation import Unit, unit_of
 from foresail.model.construction import quickly_made
@@ -26,6 +26,9 @@ class Verdict:
 
 
 _NOTHING: Final = Verdict()
+
+_PartsLeft: TypeAlias = dict[tuple[str, str], TaskNumbers]
+"""What of stages that start in parts may still start, behind the other starts of a decision."""
 
 
 def check_decision(
@@ -59,15 +62,17 @@ def check_decision(
     refusals: list[Refusal] = []
     left = capacity.copy() if len(decision.starts) > 1 else capacity
     started: set[str] = set()
-    parts = _PartsLeft()
+    parts_left: _PartsLeft = {}
     for start in decision.starts:
-        refusal = _refuse_start(start, started, startable, running, left, parts)
+        refusal = _refuse_start(start, started, startable, running, left, parts_left)
         if refusal is None:
             pending = startable[start.job_id]
             if left is not capacity:  # there are others, who get what is left
                 left.take(pending.job.held(start.stage, start.tasks), start.placement)
             if start.stage:
-                parts.take(start, pending)
+                part, tasks = (start.job_id, start.stage), start.tasks
+                before = parts_left.get(part, _shown(start, pending))
+                parts_left[part] = before.without(tasks) if tasks else TaskNumbers()
             started.add(start.job_id)
             starts.append(start)
         else:
@@ -99,7 +104,7 @@ def _refuse_start(
     startable: Mapping[str, PendingJob],
     running: Mapping[Unit, RunningJob],
     left: FreeResources,
-    parts: _PartsLeft,
+    parts_left: _PartsLeft,
 ) -> Refusal | None:
     job_id = start.job_id
     if job_id in started and not start.stage:
@@ -110,7 +115,7 @@ def _refuse_start(
     if pending is None:
         return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
     if start.stage or pending.startable:
-        refusal = parts.refuse(start, pending)
+        refusal = _part_is_refused(start, pending, parts_left)
         if refusal is not None:
             return refusal
     problem = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
@@ -120,58 +125,43 @@ def _refuse_start(
     return Refusal(job_id, RefusalCode(kind.value), sentence)
 
 
-class _PartsLeft:
-    """What of jobs that start in parts may still start, behind the other starts of a decision."""
-
-    def __init__(self) -> None:
-        self._left: dict[tuple[str, str], TaskNumbers] = {}
-
-    def take(self, start: Start, pending: PendingJob) -> None:
-        """A part starts that may."""
-        left = self._of(start, pending)
-        key = start.job_id, start.stage
-        self._left[key] = left.without(start.tasks) if start.tasks else TaskNumbers()
-
-    def _of(self, start: Start, pending: PendingJob) -> TaskNumbers:
-        left = self._left.get((start.job_id, start.stage))
-        return _shown(start, pending) if left is None else left
-
-    def refuse(self, start: Start, pending: PendingJob) -> Refusal | None:
-        """Why this cannot start of the job, wherever it is placed; None if it can."""
-        job_id, name, tasks = start.job_id, start.stage, start.tasks
-        if not pending.startable:
-            sentence = "all of its tasks start together"
+def _part_is_refused(start: Start, pending: PendingJob, parts_left: _PartsLeft) -> Refusal | None:
+    """Why this cannot start of the job, wherever it is placed; None if it can."""
+    job_id, name, tasks = start.job_id, start.stage, start.tasks
+    if not pending.startable:
+        sentence = "all of its tasks start together"
+        return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
+    if not name:
+        sentence = "it starts in parts: which of them start has to be said"
+        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+    stage = next((each for each in pending.job.stages if each.name == name), None)
+    if stage is None:
+        return Refusal(job_id, RefusalCode.NO_SUCH_TASK, f"it has no stage {name!r}")
+    if stage.together and tasks:
+        sentence = f"the tasks of its stage {name!r} start together"
+        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+    if not stage.together and not tasks:
+        sentence = f"which tasks of its stage {name!r} start has to be said"
+        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+    shown = _shown(start, pending)
+    left = parts_left.get((job_id, name), shown)
+    if not shown:
+        sentence = f"nothing of its stage {name!r} may start now"
+        return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
+    if not left or len(set(tasks)) < len(tasks):
+        sentence = f"its stage {name!r} is started twice in one decision"
+        return Refusal(job_id, RefusalCode.TWICE, sentence)
+    for task in tasks:
+        if not 0 <= task < stage.tasks:
+            sentence = f"its stage {name!r} has no task {task}"
             return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
-        if not name:
-            sentence = "it starts in parts: which of them start has to be said"
-            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
-        stage = next((each for each in pending.job.stages if each.name == name), None)
-        if stage is None:
-            return Refusal(job_id, RefusalCode.NO_SUCH_TASK, f"it has no stage {name!r}")
-        if stage.together and tasks:
-            sentence = f"the tasks of its stage {name!r} start together"
-            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
-        if not stage.together and not tasks:
-            sentence = f"which tasks of its stage {name!r} start has to be said"
-            return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
-        shown, left = _shown(start, pending), self._of(start, pending)
-        if not shown:
-            sentence = f"nothing of its stage {name!r} may start now"
+        if task not in shown:
+            sentence = f"task {task} of its stage {name!r} runs or has ended"
             return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
-        if not left or len(set(tasks)) < len(tasks):
-            sentence = f"its stage {name!r} is started twice in one decision"
+        if task not in left:
+            sentence = f"task {task} of its stage {name!r} is started twice in one decision"
             return Refusal(job_id, RefusalCode.TWICE, sentence)
-        for task in tasks:
-            if not 0 <= task < stage.tasks:
-                sentence = f"its stage {name!r} has no task {task}"
-                return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
-            if task not in shown:
-                sentence = f"task {task} of its stage {name!r} runs or has ended"
-                return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
-            if task not in left:
-                sentence = f"task {task} of its stage {name!r} is started twice in one decision"
-                return Refusal(job_id, RefusalCode.TWICE, sentence)
-        return None
+    return None
 
 
 def _shown(start: Start, pending: PendingJob) -> TaskNumbers:

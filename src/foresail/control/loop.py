@@ -54,6 +54,7 @@ from foresail.model.protocols import (
     Predictor,
     ReferenceSchedule,
     Scheduler,
+    TellsSizes,
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
@@ -145,22 +146,11 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        can, learner = capabilities_of_scheduler(scheduler), capabilities_of_predictor(predictor)
+        can = self._can = capabilities_of_scheduler(scheduler)
+        learner = self._learner = capabilities_of_predictor(predictor)
         self.first_refusal: Refusal | None = None
-        self._plans_runtimes = can.plans_runtimes
-        self._orders_queue = can.orders_queue
-        self._takes_reservations = can.takes_reservations
-        self._reports_cycles = can.reports_cycles
-        self._remembers = can.remembers
-        self._tells_sizes = can.tells_sizes
-        self._ignores_time = can.ignores_time
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
-        self._observes_restarts = can.observes_restarts
-        self._starts_tasks = can.starts_tasks
-        self._watches_starts = learner.watches_starts
-        self._watches_withdrawals = learner.watches_withdrawals
-        self._refreshes = learner.refreshes_predictions
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
@@ -182,6 +172,8 @@ class Controller:
         self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
+        self._passes_per_event = conventions.passes == "per_event"
+        self._passes_per_tick = conventions.passes == "per_tick"
 
     @property
     def _reference(self) -> ReferenceSchedule | None:
@@ -226,7 +218,7 @@ class Controller:
     @property
     def orders_queue(self) -> OrdersQueue | None:
         """The scheduler, if it can tell the order in which it tries jobs."""
-        return self._orders_queue
+        return self._can.orders_queue
 
     @property
     def draining(self) -> bool:
@@ -305,14 +297,14 @@ class Controller:
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._learned_of = set(run.learned_of)
         self._changes.take_over(run.plan.planned(), run.plan.made_at)
-        if self._remembers is not None and run.memory is not None:
-            self._remembers.remember(run.memory, run.remembered_on)
-        if self._takes_reservations is not None:
+        if self._can.remembers is not None and run.memory is not None:
+            self._can.remembers.remember(run.memory, run.remembered_on)
+        if self._can.takes_reservations is not None:
             promised = [each for each in run.promised if each.end_seconds > run.now]
-            self._takes_reservations.take_over(promised, run.state.cluster)
+            self._can.takes_reservations.take_over(promised, run.state.cluster)
 
     def _require_fit(self, state: State) -> None:
-        if state.has_parts and not self._starts_tasks:
+        if state.has_parts and not self._can.starts_tasks:
             raise InputError(
                 "jobs that have begun in parts cannot go on as a whole",
                 field="scheduler",
@@ -338,10 +330,10 @@ class Controller:
         twin._steps, twin._now = self._steps, self._now
         twin._plan, twin._head = self._plan, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
-        here, there = self._remembers, twin._remembers
+        here, there = self._can.remembers, twin._can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
-        if twin._takes_reservations is not None:
+        if twin._can.takes_reservations is not None:
             promised = [
                 answer
                 for job_id, answer in self._reservations.items()
@@ -349,7 +341,7 @@ class Controller:
                 and answer.end_seconds > self._now
                 and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
             ]
-            twin._takes_reservations.take_over(promised, self.cluster)
+            twin._can.takes_reservations.take_over(promised, self.cluster)
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
@@ -397,16 +389,16 @@ class Controller:
         if self._recording:
             for event in ordered:
                 self._log.append(records.EventTaken(self._steps, now, event))
-        per_event = self.conventions.passes == "per_event"
         asked = False
         for event in ordered:
             asks = self._take(event)
-            if asks and per_event:
+            if asks and self._passes_per_event:
                 self._schedule()
             asked = asked or asks
-        if asked and not per_event:
+        if asked and not self._passes_per_event:
             self._schedule()
-        self._tell_sizes()
+        if self._can.tells_sizes is not None:
+            self._tell_sizes(self._can.tells_sizes)
         if self._recording:
             self._log_reasons()
             for instruction in self._instructions:
@@ -501,15 +493,15 @@ class Controller:
             case NodeDrained() | NodeResumed():
                 self._state.operate(event)
             case Tick():
-                return self._has_news or not self._ignores_time
-        return self.conventions.passes != "per_tick"
+                return self._has_news or not self._can.ignores_time
+        return not self._passes_per_tick
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self._now)
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
-        if self._plans_runtimes is not None:
-            planned = self._plans_runtimes.planned_seconds(pending)
+        if self._can.plans_runtimes is not None:
+            planned = self._can.plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
                 pending = replace(pending, planned_seconds=planned)
         return pending
@@ -518,14 +510,15 @@ class Controller:
         job = event.job
         pending = self._reserved(self.as_if_submitted(job))
         withdrawn = self._state.submit(pending, self._now)
-        self._tell_belief(pending)
-        self._tell_reservation(job.job_id)
-        self._withdraw(withdrawn)
+        if self._recording:
+            self._tell_belief(pending)
+        if pending.reservation is not None:
+            self._tell_reservation(job.job_id, pending.reservation)
+        if withdrawn:
+            self._withdraw(withdrawn)
 
     def _tell_belief(self, pending: PendingJob) -> None:
         """Record what is believed of a pending job's runtime."""
-        if not self._recording:
-            return
         belief = pending.prediction
         self._log.append(
             records.Predicted(
@@ -543,22 +536,19 @@ class Controller:
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
-        if self._takes_reservations is None or pending.job.deadline_seconds is None:
+        if self._can.takes_reservations is None or pending.job.deadline_seconds is None:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
         if self._state.capacity.could_hold(pending.job):
             earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
             usable = self._state.usable_cluster
-            answer = self._takes_reservations.reserve(pending, earliest, self._now, usable)
+            answer = self._can.takes_reservations.reserve(pending, earliest, self._now, usable)
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
         return replace(pending, reservation=answer)
 
-    def _tell_reservation(self, job_id: str) -> None:
+    def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
-        answer = self._reservations.get(job_id)
-        if answer is None:
-            return
         if isinstance(answer, Reservation):
             self._instructions.append(TickAt(job_id, answer.start_seconds))
         if self._recording:
@@ -566,8 +556,8 @@ class Controller:
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
-        if self._takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
-            self._takes_reservations.release(job_id, self._now)
+        if self._can.takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
+            self._can.takes_reservations.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
@@ -585,9 +575,9 @@ class Controller:
             if outcome.slowdown != running.slowdown:
                 outcome = replace(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
-            if self._observes_restarts is not None and outcome.ended_because in GOES_BACK:
-                self._observes_restarts.went_back(running.job, outcome)
-            if self._refreshes is not None:
+            if self._can.observes_restarts is not None and outcome.ended_because in GOES_BACK:
+                self._can.observes_restarts.went_back(running.job, outcome)
+            if self._learner.refreshes_predictions is not None:
                 self._learned_of.add(running.job.user)
 
     def _end_part(self, outcome: Outcome) -> None:
@@ -605,7 +595,7 @@ class Controller:
             self._release(part.job_id)
             self._withdraw(withdrawn)
             self.predictor.observe(job, parts.outcome(outcome))
-            if self._refreshes is not None:
+            if self._learner.refreshes_predictions is not None:
                 self._learned_of.add(job.user)
 
     def _cancel(self, job_id: str) -> None:
@@ -628,8 +618,8 @@ class Controller:
         self._withdraw(withdrawn)
 
     def _tell_withdrawn(self, job: Job) -> None:
-        if self._watches_withdrawals is not None:
-            self._watches_withdrawals.withdrawn(job, self._now)
+        if self._learner.watches_withdrawals is not None:
+            self._learner.watches_withdrawals.withdrawn(job, self._now)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
         """Tell what runs of a job to stop that has failed."""
@@ -647,10 +637,10 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self._learned_of and self._refreshes is not None:
+        if self._learner.refreshes_predictions is not None:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
-                    belief = self._refreshes.refreshed(pending.job, self._now)
+                    belief = self._learner.refreshes_predictions.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
                     if self._recording and differ(belief, pending.prediction):
                         self._tell_belief(replace(pending, prediction=belief))
@@ -704,20 +694,21 @@ class Controller:
         self._wake(running)
 
     def _wake(self, running: RunningJob) -> None:
-        if math.isfinite(running.expected_end_seconds):
-            job_id, stage, tasks = running.job.job_id, running.stage, running.tasks
-            wake = WakeAt(job_id, running.expected_end_seconds, stage, tasks)
-            self._instructions.append(wake)
+        end = running.expected_end_seconds
+        if end < math.inf:
+            self._instructions.append(WakeAt(running.job.job_id, end, running.stage, running.tasks))
 
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self._state
         if self._draining or not state.startable:
-            self._note_plan(Decision())
+            self._note_plan(_NOTHING)
             return
         self.counters.passes += 1
-        self._tell_dues()
-        self._refresh_predictions()
+        if state.reference is not None:
+            self._tell_dues(state.reference)
+        if self._learned_of:
+            self._refresh_predictions()
         capacity, running = self._visible()
         try:
             decision = self._decide(capacity, running)
@@ -737,19 +728,19 @@ class Controller:
             free = capacity.free_by_partition()
             self._log.append(
                 records.Decided(
-                    step=self._steps,
-                    time=self._now,
-                    pending=len(state.startable),
-                    running=len(running),
-                    free_cpus=sum([room.cpus for room in free.values()]),
-                    starts=tuple(start.job_id for start in decision.starts),
-                    preemptions=tuple(preempt.job_id for preempt in decision.preemptions),
-                    plan=change.plan,
-                    places=change.places,
-                    dropped=change.dropped,
-                    slides=change.slides,
-                    head=self._head,
-                    head_delayed=head_delayed,
+                    self._steps,
+                    self._now,
+                    len(state.startable),
+                    len(running),
+                    sum([room.cpus for room in free.values()]),
+                    tuple([start.job_id for start in decision.starts]),
+                    tuple([preempt.job_id for preempt in decision.preemptions]),
+                    change.plan,
+                    change.places,
+                    change.dropped,
+                    change.slides,
+                    self._head,
+                    head_delayed,
                 )
             )
             self._tell_solution()
@@ -758,11 +749,8 @@ class Controller:
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
-    def _tell_dues(self) -> None:
+    def _tell_dues(self, reference: ReferenceSchedule) -> None:
         """Note what the scheduler compares with has said of jobs, and be there when one is due."""
-        reference = self._state.reference
-        if reference is None:
-            return
         for job_id, due in reference.found(self._now):
             if self._state.falls_due(job_id, due) and due.due_seconds > self._now:
                 self._instructions.append(TickAt(job_id, due.due_seconds))
@@ -787,7 +775,7 @@ class Controller:
 
     def _tell_solution(self) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
-        last = None if self._reports_cycles is None else self._reports_cycles.last
+        last = None if self._can.reports_cycles is None else self._can.reports_cycles.last
         if last is not None:
             self._log.append(
                 records.Solved(
@@ -802,31 +790,31 @@ class Controller:
                     left_out=last.left_out,
                 )
             )
-        if self._recording and self._remembers is not None:
-            memory = self._remembers.memory()
+        if self._can.remembers is not None:
+            memory = self._can.remembers.memory()
             self._log.append(records.Remembered(self._steps, self._now, memory))
 
-    def _tell_sizes(self) -> None:
+    def _tell_sizes(self, learned: TellsSizes) -> None:
         """Record what the scheduler has learned of jobs by their tasks."""
-        if self._tells_sizes is not None:
-            for size in self._tells_sizes.sizes():
-                if self._recording:
-                    self._log.append(records.Sized(self._steps, self._now, size))
+        for size in learned.sizes():
+            if self._recording:
+                self._log.append(records.Sized(self._steps, self._now, size))
 
     def _carry_out(self, verdict: Verdict) -> None:
+        state, now, instructions = self._state, self._now, self._instructions
         for start in verdict.starts:
-            running = self._state.start(unit_of(start), start.placement, self._now)
+            running = state.start(unit_of(start), start.placement, now)
             again = running.attempt > 1
-            self._instructions.append(replace(start, attempt=running.attempt) if again else start)
+            instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self._watches_starts is not None and self._state.begins_its_job(running):
-                self._watches_starts.started(running.job, self._now)
+            if self._learner.watches_starts is not None and state.begins_its_job(running):
+                self._learner.watches_starts.started(running.job, now)
         for preempt in verdict.preemptions:
-            self._state.stop(unit_of(preempt))
-            attempt = self._state.running[unit_of(preempt)].attempt
-            self._instructions.append(replace(preempt, attempt=attempt))
+            state.stop(unit_of(preempt))
+            attempt = state.running[unit_of(preempt)].attempt
+            instructions.append(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
-            self._instructions.append(withdraw)
+            instructions.append(withdraw)
             self._release(withdraw.job_id)
             self._leave_queue(withdraw.job_id)
 
@@ -846,14 +834,12 @@ class Controller:
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
-        earlier = self._plan
-        self._plan = {planned.job_id: planned.start_seconds for planned in decision.plan}
+        earlier, plan = self._plan, decision.plan
+        self._plan = {each.job_id: each.start_seconds for each in plan}
         self._reasons = decision.reasons
-        head = decision.plan[0] if decision.plan else None
-        stays = head is not None and head.job_id == self._head
-        delayed = head is not None and stays and head.start_seconds > earlier[head.job_id]
+        before, self._head = self._head, plan[0].job_id if plan else None
+        delayed = self._head == before is not None and plan[0].start_seconds > earlier[before]
         self.counters.delayed_heads += delayed
-        self._head = None if head is None else head.job_id
         return delayed
 
     def _log_reasons(self) -> None:
@@ -889,4 +875,5 @@ def _not_chosen(ahead: int) -> Reason:
     return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
 
 
+_NOTHING: Final = Decision()
 _first: Final = itemgetter(0)

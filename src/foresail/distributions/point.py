@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.distributions.arguments import checked_factor, checked_shift
+from foresail.model.construction import quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Point:
     """All probability on one value (seconds)."""

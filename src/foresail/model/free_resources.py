@@ -82,9 +82,9 @@ class FreeResources:
     def _before_change(self) -> None:
         """Leave to others what they have been shown."""
         if self._is_shown:
-            self._partitions = dict(self._partitions)
-            self._nodes = dict(self._nodes)
-            self._down = dict(self._down)
+            self._partitions = self._partitions.copy()
+            self._nodes = self._nodes.copy()
+            self._down = self._down.copy()
             self._is_shown = False
 
     def close(self, node: str) -> None:
@@ -161,7 +161,8 @@ class FreeResources:
         self._add(job, placement, 1)
 
     def _add(self, job: Job, placement: Placement, sign: int) -> None:
-        self._before_change()
+        if self._is_shown:
+            self._before_change()
         places = placement.tasks_by_partition
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
             name, tasks = places[0]  # as nearly all are

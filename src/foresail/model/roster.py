@@ -59,8 +59,12 @@ class Roster(Generic[Key, Entry]):
                 self._is_ordered = False
             else:
                 self._last = number
-        self._note(before, entry)
         self._entries[key] = entry
+        self._shown = None
+        changes = self._changes
+        changes.append((before, entry))
+        if len(changes) > self._most:
+            self._turn_over()
 
     def take(self, key: Key) -> Entry:
         """Take one out.
@@ -70,9 +74,12 @@ class Roster(Generic[Key, Entry]):
         KeyError
             If it is not in it.
         """
-        entry = self._entries[key]
-        self._note(entry, None)
-        del self._entries[key]
+        entry = self._entries.pop(key)
+        self._shown = None
+        changes = self._changes
+        changes.append((entry, None))
+        if len(changes) > self._most:
+            self._turn_over()
         return entry
 
     def in_order(self) -> list[Entry]:
@@ -86,25 +93,26 @@ class Roster(Generic[Key, Entry]):
 
     def listed(self) -> Listed[Entry]:
         """All entries in order as they are now; made in no time, whatever their number."""
-        shown, changes = self._shown, self._changes
-        version = changes.begin + len(changes)
-        if shown is None or shown.version != version:
-            shown = self._shown = Listed(self, changes, version, len(self._entries))
-        return shown
+        if self._shown is None:
+            changes = self._changes
+            version = changes.begin + len(changes)
+            self._shown = Listed(self, changes, version, len(self._entries))
+        return self._shown
 
     def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
         """What was entered, taken out or changed between two versions, as entries before and after.
 
         None: it is not remembered any more.
         """
+        if earlier == later:
+            return ()
         changes, before = self._changes, self._earlier
-        first = earlier - changes.begin
+        first, end = earlier - changes.begin, later - changes.begin
+        if 0 <= first < end:
+            return changes[first:end]
         if earlier > later or earlier < before.begin:
             return None
-        if first >= 0:
-            return changes[first : later - changes.begin]
-        end = max(later - changes.begin, 0)
-        return before[earlier - before.begin : later - before.begin] + changes[:end]
+        return before[earlier - before.begin : later - before.begin] + changes[: max(end, 0)]
 
     def as_it_was(self, changes: _Changes[Entry], version: int) -> list[Entry]:
         """All entries by number at a version that is among these changes, or begins behind them."""
@@ -124,14 +132,12 @@ class Roster(Generic[Key, Entry]):
                 del entries[number(after)]
         return [entries[each] for each in sorted(entries)]
 
-    def _note(self, before: Entry | None, after: Entry | None) -> None:
-        """Remember a change; whom earlier ones were shown to keeps those that came since."""
+    def _turn_over(self) -> None:
+        """Forget the changes but the latest; whom these were shown to keeps those that follow."""
         changes = self._changes
-        changes.append((before, after))
-        if len(changes) > self._most:
-            self._most = max(_FEW, 2 * len(self._entries))
-            self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
-            changes.following = self._changes
+        self._most = max(_FEW, 2 * len(self._entries))
+        self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
+        changes.following = self._changes
 
 
 class Listed(Sequence[Entry]):
@@ -195,10 +201,9 @@ class Followed(Generic[Entry]):
         self, shown: Sequence[Entry]
     ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
         """How what is shown differs from what was shown the last time; None: all may be other."""
-        before, version = self._roster, self._version
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        roster: Roster[Any, Entry] = shown.roster
-        self._roster, self._version = roster, shown.version
-        return roster.since(version, shown.version) if roster is before else None
+        before, earlier = self._roster, self._version
+        roster, version = self._roster, self._version = shown.roster, shown.version
+        return roster.since(earlier, version) if roster is before else None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.distributions.point import Point
 from foresail.kernels.columns import USER
 from foresail.kernels.signatures import PredictorSteps
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
 from foresail.model.registry import register
 from foresail.predictors.kernels import request
 from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
@@ -39,6 +44,28 @@ class Requested(SteppedPredictor):
         steps = PredictorSteps(request.predict, request.ignore, request.observe)
         model = np.array([parameters.unknown_seconds])
         super().__init__(steps, Layout(model, request.USER_COLUMNS))
+
+    def predict(self, job: Job, now: float) -> Distribution:
+        """The limit, which needs no step and no slot; else what the step says."""
+        limit = job.requested_seconds
+        if limit is None or not math.isfinite(limit):
+            return super().predict(job, now)
+        return Point(float(limit))
+
+    def started(self, job: Job, now: float) -> None:
+        """Nothing comes of it."""
+
+    def learn(self, job: Job, outcome: Outcome, value: float) -> None:
+        """Remember the user's longest runtime, as the step does."""
+        if job.job_id in self._slots:
+            super().learn(job, outcome, value)
+            return
+        row = 1 + self._code(USER, job.user)
+        if row == len(self._state.users):
+            self._make_room_for_users()
+        users = self._state.users
+        if value > users[row, request.LONGEST]:
+            users[row, request.LONGEST] = value
 
     def absorb(self, other: Requested) -> None:
         """Learn what another one with the same parameters has learned."""

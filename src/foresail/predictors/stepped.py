@@ -347,8 +347,8 @@ class SteppedPredictor:
         if codes is None:
             codes = self._codes_of_names[names] = tuple(map(self._code, CODED, names))
         _SPECIFIED.pack_into(
-            self._specs[slot],
-            0,
+            self._specs.data,
+            slot * self._specs.strides[0],
             job.submit_seconds,
             job.cpus,
             math.inf if job.requested_seconds is None else job.requested_seconds,
@@ -359,8 +359,7 @@ class SteppedPredictor:
         )
         for column, feature in enumerate(self._layout.features, start=SPEC_COLUMNS):
             self._specs[slot, column] = self._code(column, job.attributes.get(feature))
-        if len(self._codes[USER]) >= len(self._state.users):
-            self._lengthen_users(2 * len(self._state.users))
+        self._make_room_for_users()
         return slot
 
     def _code(self, column: int, name: str | None) -> int:
@@ -376,14 +375,16 @@ class SteppedPredictor:
         for column, codes in other._codes.items():
             for name, code in codes.items():
                 table[column, code] = self._code(column, name)
-        if len(self._codes[USER]) >= len(self._state.users):
-            self._lengthen_users(2 * len(self._codes[USER]))
+        self._make_room_for_users()
         return table
 
-    def _lengthen_users(self, rows: int) -> None:
-        users = lengthened(self._state.users, rows, self.user_widths)
-        self._state = self._state._replace(users=users)
-        self._places = None
+    def _make_room_for_users(self) -> None:
+        """A row for each user that has a code, and one before them."""
+        known = len(self._codes[USER])
+        if known >= len(self._state.users):
+            users = lengthened(self._state.users, 2 * known, self.user_widths)
+            self._state = self._state._replace(users=users)
+            self._places = None
 
     def _double_slots(self) -> None:
         known = len(self._specs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from foresail.model.decision import PlannedStart
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
@@ -20,6 +21,9 @@ class PlanChange:
     plan: Mapping[str, float]
     places: Mapping[str, tuple[tuple[str, int], ...]]
     dropped: tuple[str, ...]
+
+
+_UNCHANGED: Final = PlanChange(False, {}, {}, ())
 
 
 class Changes:
@@ -44,12 +48,15 @@ class Changes:
         """How a plan made now differs from the one before."""
         later = {each.job_id: each for each in plan}
         earlier = self._plan
+        self._time, before = now, self._time
+        if later == earlier:
+            return _UNCHANGED
         stays = _others(earlier, later, 0.0)
-        moves_on = _others(earlier, later, now - self._time) if stays else stays
+        moves_on = _others(earlier, later, now - before) if stays else stays
         slides = len(moves_on) < len(stays)
         changed = moves_on if slides else stays
         self._moved.update(changed)
-        self._time, self._plan = now, later
+        self._plan = later
         return PlanChange(
             slides=slides,
             plan={job_id: later[job_id].start_seconds for job_id in changed},

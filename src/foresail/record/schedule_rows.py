@@ -60,7 +60,7 @@ def attempt_row(
         outcome.attempt,
         outcome.start_seconds,
         outcome.end_seconds,
-        outcome.ended_because.value,
+        str(outcome.ended_because),
         *predicted_seconds,
         corrections,
         overtook,

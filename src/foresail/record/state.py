@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -343,13 +344,14 @@ class State:
             self._starts,
             placement,
             pending.prediction,
-            expected_end_seconds=now + estimate,
-            slowdown=slowdown,
-            reservation=pending.reservation,
-            attempt=1 + went_back,
-            overtook=overtook,
-            stage=stage,
-            tasks=tasks,
+            now + estimate,
+            0,  # corrections
+            slowdown,
+            pending.reservation,
+            1 + went_back,
+            overtook,
+            stage,
+            tasks,
         )
         self.capacity.take(running.held, placement)
         self._starts += 1
@@ -644,9 +646,5 @@ def _twin(roster: Roster[_Key, _Entry], number: Callable[[_Entry], int]) -> Rost
     return twin
 
 
-def _by_arrival(pending: PendingJob) -> int:
-    return pending.arrival
-
-
-def _by_start(running: RunningJob) -> int:
-    return running.start_order
+_by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")
+_by_start: Final[Callable[[RunningJob], int]] = attrgetter("start_order")

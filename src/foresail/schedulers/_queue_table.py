@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.point import Point
 from foresail.distributions.summary import summarise
 from foresail.kernels.borrowed import Places
-from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS
+from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, URGENCY
 from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
@@ -50,10 +51,14 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
-_CHANGE: Final = Struct(f"={table.CHANGE_COLUMNS}d")
-"""The columns of a change, written at once: column by column it takes three times as long."""
+_CHANGE: Final = Struct("=4d")
+_ENTRY: Final = Struct(f"={table.CHANGE_COLUMNS}d")
+_CHANGE_BYTES: Final = _ENTRY.size
+"""The columns of a change, and of that of a job that enters, written at once: column by column it
+takes three times as long."""
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class Passed(NamedTuple):
@@ -93,6 +98,51 @@ class Summaries:
             self._belief = belief
         return self._row
 
+    def value(self, belief: Distribution, column: int) -> float:
+        """One column of it; of a belief in one number all are that but the urgency."""
+        if isinstance(belief, Point) and column != URGENCY:
+            return belief.value
+        return float(self.of(belief)[column])
+
+
+class Tables(NamedTuple):
+    """What kernels are told the places of, in this order: a ``WaitingQueue``, and others with it.
+
+    See ``foresail.schedulers.kernels.queue_table``.
+    """
+
+    jobs: Floats
+    specs: Floats
+    summaries: Floats
+    order: Floats
+    dues: Floats
+    release: Floats
+    kinds: Integers
+    counters: Integers
+    numbers: Floats
+    starts: Integers
+    changes: Floats
+    plan: Floats
+    codes: Integers
+    changed_codes: Integers
+    own_numbers: Floats
+
+
+def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
+    """Those of the tables by name that have rows for slots."""
+    return {
+        "jobs": queue.blank_jobs(slots),
+        "specs": np.full((slots, SPEC_COLUMNS), -1.0),
+        "summaries": np.zeros((slots, SUMMARY_COLUMNS)),
+        "order": queue.blank_order(slots + 1),
+        "dues": np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F"),
+        "starts": np.zeros(slots, np.int64),
+        "plan": np.zeros((slots, 2)),
+        "codes": np.full(slots, table.NO_CODE),
+        "changed_codes": np.zeros((slots, 2), np.int64),
+        "own_numbers": np.zeros(slots),
+    }
+
 
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
@@ -116,8 +166,8 @@ class QueueTable:
         self._summaries = summaries
         self._names = names
         self._total = partition.total.cpus
-        self._numbers = queue.policy_numbers(scheduler)
         self._follows_probes = queue.follows_probes(scheduler)
+        self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
         self._now = -math.inf
         self._pending: Followed[PendingJob] = Followed()
         self._running: Followed[RunningJob] = Followed()
@@ -130,97 +180,68 @@ class QueueTable:
         self._exact: dict[float, tuple[int, float]] = {}
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
-        self._counters = np.zeros(table.COUNTERS, np.int64)
-        self._counts = self._counters.data
-        self._kinds = queue.blank_kinds(_FEW)
+        self._tables = Tables(
+            release=np.zeros((_FEW, RELEASE_COLUMNS)),
+            kinds=queue.blank_kinds(_FEW),
+            counters=np.zeros(table.COUNTERS, np.int64),
+            numbers=queue.policy_numbers(scheduler),
+            changes=np.zeros((_FEW, table.CHANGE_COLUMNS)),
+            **_blank_tables(_FEW),
+        )
+        self._counts = self._tables.counters.data
+        self._replace()
         self._changed = 0
-        self._changes = np.zeros((_FEW, table.CHANGE_COLUMNS))
-        self._change_rows = self._changes.data
-        self._release = np.zeros((_FEW, RELEASE_COLUMNS))
         self._coded_version = -1
-        self._make_room(_FEW)
 
-    def _make_room(self, slots: int) -> None:
-        """Fresh tables for so many slots."""
-        self._jobs = queue.blank_jobs(slots)
-        self._specs = np.full((slots, SPEC_COLUMNS), -1.0)
-        self._beliefs = np.zeros((slots, SUMMARY_COLUMNS))
-        self._order = queue.blank_order(slots + 1)
-        self._dues = np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F")
-        self._plan = np.zeros((slots, 2))
-        self._plan_rows = self._plan.data
-        self._starts = np.zeros(slots, np.int64)
-        self._codes = np.full(slots, table.NO_CODE)
-        self._changed_codes = np.zeros((slots, 2), np.int64)
-        self._own_numbers = np.zeros(slots)
-        self._places_known = False
-
-    def _found(self) -> Floats:
-        """Where the tables are."""
-        if not self._places_known:
-            self._places = Places(
-                self._jobs,
-                self._specs,
-                self._beliefs,
-                self._order,
-                self._dues,
-                self._release,
-                self._kinds,
-                self._counters,
-                self._numbers,
-                self._starts,
-                self._changes,
-                self._plan,
-                self._codes,
-                self._changed_codes,
-                self._own_numbers,
-            )
-            self._places_known = True
-        return self._places.numbers
+    def _replace(self, **tables: NDArray[Any]) -> None:
+        """Go on with other tables in the place of these."""
+        self._tables = self._tables._replace(**tables)
+        self._plan_rows, self._change_rows = self._tables.plan.data, self._tables.changes.data
+        self._places = Places(*self._tables).numbers
 
     def pass_over(self, view: ClusterView, plan: Mapping[str, float]) -> Passed:
         """Be as the view has it, and run the pass, which is handed the reservations in ``plan``."""
         self._follow(view)
         self.version += 1
         needed = self._releases + self._changed + len(self.slot_of) + 1
-        if needed > len(self._release):
-            self._release = lengthened(self._release, 2 * needed)
-            self._places_known = False
+        if needed > len(self._tables.release):
+            self._replace(release=lengthened(self._tables.release, 2 * needed))
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id)
             if slot is not None:
-                self._jobs[slot, RESERVATION] = start
+                self._tables.jobs[slot, RESERVATION] = start
         free = nearest_grain(view.free[self.partition.name].cpus + self._held / _PER_CPU)
         free -= self._held_grains
-        self._soonest = math.nextafter(view.now, math.inf)  # wake-ups may come late where jobs run
-        now, places = float(view.now), self._found()
-        count = table.pass_over(now, self._soonest, free, self._changed, places)
+        now = float(view.now)
+        self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
+        count = table.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
-        starts = self._starts[:count].tolist() if count else []
-        rows = self._plan_rows
-        reserved = {int(rows[i, 0]): rows[i, 1] for i in range(self._counts[table.RESERVED])}
+        starts = self._tables.starts[:count].tolist() if count else []
+        reserved, rows = {}, self._plan_rows
+        for i in range(self._counts[table.RESERVED]):
+            reserved[int(rows[i, 0])] = rows[i, 1]
         return Passed(starts, free, reserved)
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
-        rows = self._order[: self._counters[queue.WAITING], QUEUE]
+        rows = self._tables.order[: self._tables.counters[queue.WAITING], QUEUE]
         return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
 
     def first_but(self, started: Container[int]) -> int:
         """The first slot in queue order that is not one of these; -1 if there is none."""
-        for place in range(self._counters[queue.WAITING]):
-            slot = int(self._order[place, QUEUE])
+        for place in range(self._tables.counters[queue.WAITING]):
+            slot = int(self._tables.order[place, QUEUE])
             if slot not in started:
                 return slot
         return -1
 
     def width(self, slot: int) -> float:
         """Cpus of a job."""
-        return float(self._jobs[slot, WIDTH])
+        return float(self._tables.jobs[slot, WIDTH])
 
     def free_after(self, passed: Passed) -> float:
         """Cpus that are free once all have started."""
-        return passed.free - sum(float(self._jobs[slot, WIDTH]) for slot in passed.starts)
+        return passed.free - sum(float(self._tables.jobs[slot, WIDTH]) for slot in passed.starts)
 
     def changed_codes(self, passed: Passed, behind: int, since: int) -> ChangedCodes | None:
         """Jobs that wait for another kind of reason than after an earlier pass.
@@ -233,33 +254,29 @@ class QueueTable:
             self.free_after(passed),
             behind,
             len(passed.starts),
-            self._found(),
+            self._places,
         )
         self._coded_version = self.version
         if not known:
             return None
-        slots, codes = self._changed_codes[:count].T.tolist()
-        return ChangedCodes(slots, codes, self._own_numbers[:count].tolist())
+        slots, codes = self._tables.changed_codes[:count].T.tolist()
+        return ChangedCodes(slots, codes, self._tables.own_numbers[:count].tolist())
 
-    def _note(
-        self,
-        what: float,
-        who: float,
-        seconds: float = 0.0,
-        cpus: float = 0.0,
-        submitted: float = 0.0,
-        requested: float = 0.0,
-        kind: float = 0.0,
-    ) -> None:
+    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
-        if self._changed == len(self._changes):
-            self._changes = lengthened(self._changes, 2 * self._changed)
-            self._change_rows = self._changes.data
-            self._places_known = False
-        place = self._changed * _CHANGE.size
-        row = what, who, seconds, cpus, submitted, requested, kind
-        _CHANGE.pack_into(self._change_rows, place, *row)
+        _CHANGE.pack_into(
+            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
+        )
         self._changed += 1
+
+    def _make_room_for_changes(self, count: int) -> None:
+        """So many more, each of which needs up to four rows: of a job that runs, before and after.
+
+        Of each it is told that it holds cpus, and that it is one of its kind.
+        """
+        needed = self._changed + 4 * count
+        if needed > len(self._tables.changes):
+            self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
     # --- following views
 
@@ -267,14 +284,17 @@ class QueueTable:
         """Note what is other than in the view before."""
         pending = self._pending.changes_to(view.pending)
         running = self._running.changes_to(view.running)
+        if pending is None:
+            pending = self._differences(view.pending)
+        self._make_room_for_changes(len(pending) + (0 if running is None else len(running)))
         little_runs_otherwise = self._follow_running(running)
         if (
             view.now < self._now
-            or not self._follow_pending(view, pending)
+            or not self._follow_pending(pending)
             or (self._follows_probes and not little_runs_otherwise)
         ):
             self._kind_codes.clear()
-            self._kinds[:] = queue.blank_kinds(len(self._kinds))
+            self._tables.kinds[:] = queue.blank_kinds(len(self._tables.kinds))
             self._take_pending(view)
             self._take_running(view)
         elif not little_runs_otherwise:
@@ -283,12 +303,9 @@ class QueueTable:
 
     def _follow_pending(
         self,
-        view: ClusterView,
-        changes: Sequence[tuple[PendingJob | None, PendingJob | None]] | None,
+        changes: Sequence[tuple[PendingJob | None, PendingJob | None]],
     ) -> bool:
         """Note what has changed among the waiting jobs; whether that is little, and in order."""
-        if changes is None:
-            changes = self._differences(view.pending)
         if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
             return False
         for before, after in changes:
@@ -326,33 +343,44 @@ class QueueTable:
         if cpus > self._total:
             self.wide[job.job_id] = pending
             return True
-        slot = len(self.jobs_by_slot)
-        in_order = pending.arrival > self._last_arrival and job.submit_seconds >= self._last_submit
-        if not in_order or slot == len(self._jobs):
+        slot, submitted, belief = len(self.jobs_by_slot), job.submit_seconds, pending.prediction
+        in_order = pending.arrival > self._last_arrival and submitted >= self._last_submit
+        if not in_order or slot == len(self._tables.jobs):
             return False
-        self._last_arrival, self._last_submit = pending.arrival, job.submit_seconds
+        self._last_arrival, self._last_submit = pending.arrival, submitted
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
-        self._beliefs[slot] = self._summaries.of(pending.prediction)
-        self._note(
+        known = math.nan
+        if isinstance(belief, Point):
+            known = belief.value
+        else:
+            self._tables.summaries[slot] = self._summaries.of(belief)
+        _ENTRY.pack_into(
+            self._change_rows,
+            self._changed * _CHANGE_BYTES,
             table.ENTERS,
             slot,
             pending.planned_seconds,
             cpus,
-            job.submit_seconds,
+            submitted,
             math.inf if job.requested_seconds is None else job.requested_seconds,
             self._kind(job) if self._follows_probes else 0,
+            known,
         )
-        self._fall_due(slot, pending)
+        self._changed += 1
+        if self._falls_due:
+            self._fall_due(slot, pending)
         return True
 
     def _fall_due(self, slot: int, pending: PendingJob) -> None:
         """Write when a job is due, if that is known."""
-        if not self._numbers[queue.IS_GUARDED]:
-            self._jobs[slot, DUE] = pending.job.submit_seconds + self._numbers[queue.AGE_LIMIT]
+        if not self._tables.numbers[queue.IS_GUARDED]:
+            self._tables.jobs[slot, DUE] = (
+                pending.job.submit_seconds + self._tables.numbers[queue.AGE_LIMIT]
+            )
         elif pending.due is not None:
-            self._jobs[slot, DUE] = pending.due.due_seconds
-            self._jobs[slot, LATEST] = pending.due.latest_seconds
+            self._tables.jobs[slot, DUE] = pending.due.due_seconds
+            self._tables.jobs[slot, LATEST] = pending.due.latest_seconds
 
     def _leave(self, job_id: str) -> None:
         slot = self.slot_of.pop(job_id, None)
@@ -373,7 +401,7 @@ class QueueTable:
             self._fall_due(slot, pending)
             self._note(table.FALLS_DUE, slot)
         self.jobs_by_slot[slot] = pending
-        self._beliefs[slot] = self._summaries.of(pending.prediction)
+        self._tables.summaries[slot] = self._summaries.of(pending.prediction)
         self._note(table.BELIEVED, slot, pending.planned_seconds)
 
     def _follow_running(
@@ -384,32 +412,24 @@ class QueueTable:
             return False
         for before, after in changes:
             if before is not None:
-                self._let_go(before)
+                self._change_held(before, -1)
             if after is not None:
-                self._hold(after)
+                self._change_held(after, 1)
         return True
 
-    def _hold(self, running: RunningJob) -> None:
+    def _change_held(self, running: RunningJob, sign: int) -> None:
+        """A job begins to hold cpus here (1), or lets them go (-1)."""
         if self._follows_probes:
-            self._note(table.RUNS, self._kind(running.job))
+            what = table.RUNS if sign > 0 else table.RUNS_NO_MORE
+            self._note(what, self._kind(running.job))
         parts, grains = self._exactly(running)
         if parts:
-            self._held += parts
-            self._held_grains += grains
-            self._releases += 1
+            self._held += sign * parts
+            self._held_grains += sign * grains
+            self._releases += sign
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.HOLDS, -1.0 - running.start_order, end, grains)
-
-    def _let_go(self, running: RunningJob) -> None:
-        if self._follows_probes:
-            self._note(table.RUNS_NO_MORE, self._kind(running.job))
-        parts, grains = self._exactly(running)
-        if parts:
-            self._held -= parts
-            self._held_grains -= grains
-            self._releases -= 1
-            end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.LETS_GO, -1.0 - running.start_order, end)
+            what = table.HOLDS if sign > 0 else table.LETS_GO
+            self._note(what, -1.0 - running.start_order, end, grains)
 
     def _exactly(self, running: RunningJob) -> tuple[int, float]:
         """The cpus that a job holds here, in the smallest parts and in grains."""
@@ -428,30 +448,32 @@ class QueueTable:
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
         self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self.jobs_by_slot = fitting
-        self._make_room(2 * len(fitting) + _SPARE)
+        self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
         self._last_submit = float(submitted.max(initial=-math.inf))
         self._is_ordered = bool((np.diff(submitted) >= 0.0).all())
         self._changed = 0
-        self._counters[:] = 0
-        self._counters[queue.SLOTS] = len(fitting)
+        self._tables.counters[:] = 0
+        self._tables.counters[queue.SLOTS] = len(fitting)
         for slot, each in enumerate(fitting):
             self._fall_due(slot, each)
-        self._jobs[: len(fitting), queue.AGED] = self._jobs[: len(fitting), DUE] <= view.now
-        table.fill_order(float(view.now), self._found())
+        self._tables.jobs[: len(fitting), queue.AGED] = (
+            self._tables.jobs[: len(fitting), DUE] <= view.now
+        )
+        table.fill_order(float(view.now), self._places)
         self._coded_version = -1
 
     def _lay_out(self, fitting: Sequence[PendingJob]) -> Floats:
         """Write the rows of these jobs; returns when they were submitted (seconds)."""
-        specs, jobs = self._specs[: len(fitting)], self._jobs[: len(fitting)]
+        specs, jobs = self._tables.specs[: len(fitting)], self._tables.jobs[: len(fitting)]
         submitted = np.array([each.job.submit_seconds for each in fitting], dtype=np.float64)
         cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
         requested = [each.job.requested_seconds for each in fitting]
         specs[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
         specs[:, CPUS] = cpus
         specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
-        for belief, each in zip(self._beliefs, fitting, strict=False):
+        for belief, each in zip(self._tables.summaries, fitting, strict=False):
             belief[:] = self._summaries.of(each.prediction)
         jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
         jobs[:, WIDTH] = whole_grains(cpus)
@@ -460,11 +482,12 @@ class QueueTable:
 
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all who run."""
-        rows = self._changes[: self._changed]
+        rows = self._tables.changes[: self._changed]
         others = rows[rows[:, table.WHAT] < table.HOLDS]
         self._changed = len(others)
-        self._changes[: self._changed] = others
+        self._tables.changes[: self._changed] = others
         if self._follows_probes:
+            self._make_room_for_changes(len(view.running))
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
@@ -474,18 +497,17 @@ class QueueTable:
             if (cpus := held_cpus(each.job, each.placement, name)) > 0
         )
         count = len(releases)
-        if count > len(self._release):
-            self._release = np.zeros((2 * count, RELEASE_COLUMNS))
-            self._places_known = False
+        if count > len(self._tables.release):
+            self._replace(release=np.zeros((2 * count, RELEASE_COLUMNS)))
         grains = [whole_grain(cpus) for _, _, cpus in releases]
-        self._release[:count, EXPECTED_END] = [end for end, _, _ in releases]
-        self._release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
-        self._release[:count, HELD] = grains
+        self._tables.release[:count, EXPECTED_END] = [end for end, _, _ in releases]
+        self._tables.release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
+        self._tables.release[:count, HELD] = grains
         self._held = sum(int(cpus * _PER_CPU) for _, _, cpus in releases)
         self._held_grains = sum(grains)
         self._soonest = -math.inf
         self._releases = count
-        self._counters[queue.RELEASES] = count
+        self._tables.counters[queue.RELEASES] = count
 
     def _kind(self, job: Job) -> int:
         """The number of a job's kind: others of the same user and request tell about it."""
@@ -493,9 +515,9 @@ class QueueTable:
             return 0
         codes = self._kind_codes
         code = codes.setdefault((job.user, job.requested_seconds), len(codes))
-        if code == len(self._kinds):
-            self._kinds = np.concatenate([self._kinds, queue.blank_kinds(code)])
-            self._places_known = False
+        if code == len(self._tables.kinds):
+            kinds = np.concatenate([self._tables.kinds, queue.blank_kinds(code)])
+            self._replace(kinds=kinds)
         return code
 
 

@@ -125,9 +125,8 @@ class QueueScheduler:
 
     def planned_seconds(self, pending: PendingJob) -> float:
         """The runtime to plan with for a job that has just been submitted."""
-        summary = self._summaries.of(pending.prediction)
         if self._planned_column is not None:
-            seconds = float(summary[self._planned_column])
+            seconds = self._summaries.value(pending.prediction, self._planned_column)
             return math.inf if math.isnan(seconds) else seconds
         return self._value(self._compiled.plan.code, pending, float(pending.job.submit_seconds))
 

@@ -58,7 +58,7 @@ class Driver:
         self._coming = next(self._submissions, None)
         self._cycle_seconds = cycle_seconds
         self._external_events = external_events
-        self._alarms: list[tuple[float, int, Event | _TickFor]] = []
+        self._alarms: list[tuple[float, int, Event | WakeAt | _TickFor]] = []
         self._alarms_set = 0
         self._next_tick = -math.inf
         self._idle_ticks = 0
@@ -87,8 +87,8 @@ class Driver:
         """Carry out what the controller instructs now."""
         for instruction in instructions:
             match instruction:
-                case WakeAt(job_id, time, stage, tasks):
-                    self._set_alarm(EstimateExpired(time, job_id, stage, tasks))
+                case WakeAt():
+                    self._set_alarm(instruction)
                 case TickAt(job_id, time):
                     self._set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
                 case _:
@@ -97,9 +97,9 @@ class Driver:
                         self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
-        alarms, soonest = self._alarms, self._cluster.next_seconds
-        if self._coming is not None:
-            soonest = min(soonest, self._coming.submit_seconds)
+        alarms, coming, soonest = self._alarms, self._coming, self._cluster.next_seconds
+        if coming is not None and coming.submit_seconds < soonest:
+            soonest = coming.submit_seconds
         while alarms and alarms[0][0] < soonest:
             if not self._is_void(alarms[0][2]):
                 return alarms[0][0]
@@ -108,12 +108,13 @@ class Driver:
 
     def _happened(self, now: float) -> list[Event]:
         """All that happens at the next instant."""
-        events = list(self._cluster.reports(now))
+        cluster, coming = self._cluster, self._coming
+        events = [*cluster.reports(now)] if cluster.next_seconds <= now else []
         if self._alarms and self._alarms[0][0] <= now:
             events += self._rung(now, events)
-        while self._coming is not None and self._coming.submit_seconds <= now:
-            events.append(Submitted(self._coming.submit_seconds, self._coming))
-            self._coming = next(self._submissions, None)
+        while coming is not None and coming.submit_seconds <= now:
+            events.append(Submitted(coming.submit_seconds, coming))
+            coming = self._coming = next(self._submissions, None)
         return events
 
     def _rung(self, now: float, reports: Sequence[Event]) -> list[Event]:
@@ -126,24 +127,26 @@ class Driver:
                 case _TickFor(time, job_id):
                     if self._waits(job_id) and Tick(time) not in events:
                         events.append(Tick(time))
-                case EstimateExpired():
+                case WakeAt(job_id, time, stage, tasks):
                     if unit_of(alarm) not in ended and not self._is_void(alarm):
-                        events.append(alarm)
+                        events.append(EstimateExpired(time, job_id, stage, tasks))
                 case _:
                     events.append(alarm)
         return events
 
-    def _set_alarm(self, event: Event | _TickFor) -> None:
-        heapq.heappush(self._alarms, (event.time, self._alarms_set, event))
+    def _set_alarm(self, alarm: Event | WakeAt | _TickFor) -> None:
+        heapq.heappush(self._alarms, (alarm.time, self._alarms_set, alarm))
         self._alarms_set += 1
 
-    def _is_void(self, alarm: Event | _TickFor) -> bool:
+    def _is_void(self, alarm: Event | WakeAt | _TickFor) -> bool:
         """Whether an alarm is of no use, now and for ever."""
-        state = self._controller.state
-        if isinstance(alarm, EstimateExpired):
-            running = state.running.get(unit_of(alarm))
+        if isinstance(alarm, WakeAt):
+            running = self._controller.state.running.get(unit_of(alarm))
             return running is None or running.expected_end_seconds > alarm.time
-        return isinstance(alarm, _TickFor) and state.of(alarm.job_id) is JobState.ENDED
+        return (
+            isinstance(alarm, _TickFor)
+            and self._controller.state.of(alarm.job_id) is JobState.ENDED
+        )
 
     def _waits(self, job_id: str) -> bool:
         state = self._controller.state

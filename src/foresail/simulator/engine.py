@@ -150,7 +150,8 @@ def simulate_events(
         rows = []
         for outcome in driver.run():
             rows.append(_row(outcome, controller))
-            ends[outcome.allocation] = outcome.end_seconds
+            if used is not None:
+                ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
         used(use_over_time(news, execution.task_names, execution.machine_names, ends))
     jobs = schedule_table(rows, _jobs(workload, cpus, controller))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foresail.model.adapter import Capabilities
-from foresail.model.allocation import Allocation
+from foresail.model.allocation import Allocation, Unit, unit_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Placement, Preempt, Start
@@ -86,10 +86,11 @@ class SimulatedCluster:
         self._job_of = job_of
         self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
-        self._begun: set[Allocation] = set()
+        self._begun: dict[Unit, int] = {}  # the latest attempt
         self._running: dict[Allocation, _Running] = {}
         self._ends: list[tuple[float, int, Allocation]] = []  # a heap; some have moved since
         self._ends_told = 0
+        self._soonest: float | None = None  # as long as nothing has changed since it was found
 
     def history(self) -> Sequence[HistoryOutcome]:
         """Nothing ran before."""
@@ -103,35 +104,42 @@ class SimulatedCluster:
 
     def carry_out(self, instruction: Instruction, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
-        match instruction:
-            case Start(placement=placement):
-                self.start(instruction.allocation, placement, now)
-            case Preempt():
-                self.stop(instruction.allocation, now)
+        if isinstance(instruction, Start):
+            self.start(instruction.allocation, instruction.placement, now)
+        elif isinstance(instruction, Preempt):
+            self.stop(instruction.allocation, now)
 
     def start(self, allocation: Allocation, placement: Placement, now: float) -> None:
         """Let an allocation run from now on (or, before this cluster begins, from then on)."""
-        if allocation not in self._begun:
-            self._begun.add(allocation)
+        unit = unit_of(allocation)
+        if allocation.attempt > self._begun.get(unit, 0):
+            self._begun[unit] = allocation.attempt
             self._running[allocation] = _Running(placement, now)
+            self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
     def stop(self, allocation: Allocation, now: float) -> None:
         """End an allocation that runs at once; its work is lost."""
         if allocation in self._running:
+            self._soonest = None
             self._expect((ComingEnd(allocation, now, EndedBecause.PREEMPTED),))
 
     @property
     def next_seconds(self) -> float:
         """When anything happens next; infinity if nothing does."""
-        ends = self._ends
+        if self._soonest is None:
+            self._soonest = self._find_soonest()
+        return self._soonest
+
+    def _find_soonest(self) -> float:
+        ends, soonest = self._ends, self._execution.next_seconds
         while ends:
             time, _, allocation = ends[0]
             running = self._running.get(allocation)
             if running is not None and running.end_seconds == time:
+                soonest = min(soonest, time)
                 break
             heapq.heappop(ends)
-        soonest = min(ends[0][0] if ends else math.inf, self._execution.next_seconds)
         return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[Event]:
@@ -146,6 +154,7 @@ class SimulatedCluster:
                 self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
+            self._soonest = None
         return events
 
     def close(self) -> None:
@@ -166,16 +175,8 @@ class SimulatedCluster:
         used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
-        outcome = Outcome(
-            job_id=job_id,
-            start_seconds=running.start_seconds,
-            end_seconds=now,
-            ended_because=because,
-            attempt=attempt,
-            stage=stage,
-            tasks=tasks,
-            used=used,
-        )
+        began, code, slowdown = running.start_seconds, None, 1.0
+        outcome = Outcome(job_id, began, now, because, code, attempt, slowdown, stage, tasks, used)
         return Ended(now, outcome)
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:

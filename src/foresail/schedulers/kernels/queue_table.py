@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.borrowed import (
     PLACE,
     float_columns_at,
@@ -84,12 +85,14 @@ WANTED_CPUS: Final = 3
 ARRIVES: Final = 4
 LIMIT: Final = 5
 OF_KIND: Final = 6
-CHANGE_COLUMNS: Final = 7
+BELIEVES: Final = 7
+CHANGE_COLUMNS: Final = 8
 """A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
 another one; FALLS_DUE: it is known now when it is due), the holder of a running one, or the kind of
 one (RUNS, RUNS_NO_MORE); expected end (seconds) and cpus of a running job, or the runtime planned
 with (seconds) and cpus of a waiting one. Of one that enters: when it was submitted, its limit
-(seconds), its kind. A holder is a negative number, so that no slot is one."""
+(seconds), its kind, and the number that is believed in, if it is one (else the summary row is
+written already, and this is nan). A holder is a negative number, so that no slot is one."""
 
 RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
@@ -148,6 +151,8 @@ def _specify(at: WaitingQueue, change: Floats) -> None:
     at.specs[slot, REQUESTED] = change[LIMIT]
     at.jobs[slot, WIDTH] = math.floor(cpus * PER_CPU) / PER_CPU
     at.jobs[slot, KIND] = change[OF_KIND]
+    if not math.isnan(change[BELIEVES]):
+        summarise_point(change[BELIEVES], at.summaries[slot])
 
 
 @merged_part
