@@ -61,6 +61,7 @@ class Driver:
         self._alarms: list[tuple[float, int, Event | _TickFor]] = []
         self._alarms_set = 0
         self._next_tick = -math.inf
+        self._look_again = math.inf
         self._idle_ticks = 0
 
     def run(self) -> Iterator[Outcome]:
@@ -98,6 +99,9 @@ class Driver:
 
     def _next_seconds(self) -> float:
         alarms, soonest = self._alarms, self._cluster.next_seconds
+        if self._cycle_seconds is None:
+            self._look_again = max(self._controller.look_again_seconds, self.now)
+            soonest = min(soonest, self._look_again)
         if self._coming is not None:
             soonest = min(soonest, self._coming.submit_seconds)
         while alarms and alarms[0][0] < soonest:
@@ -111,6 +115,8 @@ class Driver:
         events = list(self._cluster.reports(now))
         if self._alarms and self._alarms[0][0] <= now:
             events += self._rung(now, events)
+        if self._look_again <= now and Tick(now) not in events:
+            events.append(Tick(now))
         while self._coming is not None and self._coming.submit_seconds <= now:
             events.append(Submitted(self._coming.submit_seconds, self._coming))
             self._coming = next(self._submissions, None)

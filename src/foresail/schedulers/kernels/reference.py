@@ -274,6 +274,33 @@ def settle_before(at: ReferenceTables, now: float) -> None:
     settle(at, now)
 
 
+@bare_kernel
+def next_turn(at: ReferenceTables) -> float:
+    """When it may be known next that a job is due which waits in the run (seconds).
+
+    A turn comes when something happens here: what has been noted is taken, or a job is likely to
+    end. No job is due then before the first in line of those that wait in the run has been patient,
+    and dues are known a second later (see ``_take_turn``).
+    """
+    taken, passages = at.counters[TAKEN], at.counters[PASSAGES]
+    waiting, running = at.counters[WAITING], at.counters[RUNNING]
+    time = at.passages[taken, TIME] if taken < passages else math.inf
+    if running > 0:
+        time = min(time, at.jobs[at.ends[0], ENDS])
+    for i in range(waiting + passages - taken):
+        if i < waiting:
+            number = at.queue[i]
+        elif at.passages[taken + i - waiting, WHAT] == ENTERS:
+            number = int(at.passages[taken + i - waiting, NUMBER])
+        else:
+            continue
+        job = at.jobs[number]
+        if math.isnan(job[TURN]) and math.isnan(job[STARTED]) and math.isnan(job[RUNTIME]):
+            patient = job[SINCE] + at.numbers[PATIENCE] * at.numbers[LONGEST]
+            return math.floor(max(time, patient)) + 1.0
+    return math.inf
+
+
 def blank_rows(jobs: int) -> Floats:
     """Rows of so many jobs of which nothing is known."""
     return np.full((jobs, COLUMNS), math.nan)
