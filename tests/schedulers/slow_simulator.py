@@ -333,8 +333,12 @@ class SlowEasy:
 
     def take_turn(self, job: SlowJob, now: float) -> None:
         if job not in self.dues:
-            due = math.floor(max(now, job.submit + self.patience * self.longest)) + 1
-            self.dues[job] = due, max(due, job.submit + self.bound * self.longest)
+            ahead = self.waiting[:-1]
+            work = sum(each.cpus * min(self.limit(each), each.predicted) for each in ahead)
+            waits = [self.longest, now - self.waiting[0].submit]
+            longest = max(*waits, now - self.waiting[-1].submit + work / self.processors)
+            due = math.floor(max(now, job.submit + self.patience * longest)) + 1
+            self.dues[job] = due, max(due, job.submit + self.bound * longest)
 
 
 def value(text: str, job: SlowJob, now: float, probe: float = 1.0) -> float:

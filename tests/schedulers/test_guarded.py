@@ -83,9 +83,9 @@ def test_turns_are_noticed_in_the_next_second(way):
         return way(workload_of(jobs, CPUS), policy).jobs["start_seconds"].to_list()
 
     at_once = [(70, 1, 20, 20), (80, 2, 200, 200), (80, 4, 20, 20)]
-    assert starts(at_once, "patience=0.8,bound=1") == [70, 81, 281]
+    assert starts(at_once, "patience=0,bound=1") == [70, 81, 281]
     between = [(0, 1, 100, 100), (0, 4, 10, 10), (0, 1, 100, 200), (10, 4, 100, 100)]
-    assert starts(between, "patience=0.8,bound=1") == [10, 0, 101, 201]
+    assert starts(between, "patience=0,bound=1") == [10, 0, 101, 201]
     assert starts(between, "patience=9,bound=9") == [10, 0, 210, 110]
 
 
