@@ -323,10 +323,22 @@ class SlowEasy:
                 self.ends[job] = now + seconds
                 holds.append((now + self.limit(job), job.cpus))
 
+    def next_turn(self, line: Sequence[SlowJob]) -> float:
+        """When one of these jobs, in order of arrival, may be due whose turn has not come."""
+        for job in line:
+            if job not in self.dues:
+                time = min([*(each[0] for each in self.news), *self.ends.values()])
+                return math.floor(max(time, job.submit + self.patience * self.longest)) + 1
+        return math.inf
+
     def take_turn(self, job: SlowJob, now: float) -> None:
         if job not in self.dues:
-            due = math.floor(max(now, job.submit + self.patience * self.longest)) + 1
-            self.dues[job] = due, max(due, job.submit + self.bound * self.longest)
+            ahead = self.waiting[:-1]
+            work = sum(each.cpus * min(self.limit(each), each.predicted) for each in ahead)
+            waits = [self.longest, now - self.waiting[0].submit]
+            longest = max(*waits, now - self.waiting[-1].submit + work / self.processors)
+            due = math.floor(max(now, job.submit + self.patience * longest)) + 1
+            self.dues[job] = due, max(due, job.submit + self.bound * longest)
 
 
 def value(text: str, job: SlowJob, now: float, probe: float = 1.0) -> float:
@@ -476,11 +488,12 @@ class SlowSimulation:
         return due, (known[len(due)], dues[known[len(due)]][1])
 
     def due_times(self, now: float) -> list[float]:
-        """When jobs that wait are due, as far as that is known and still to come."""
-        if self.easy is None:
+        """When jobs that wait are due, or may be, as far as that is known and still to come."""
+        if self.easy is None or not self.waiting:
             return []
         times = [self.easy.dues[job][0] for job in self.waiting if job in self.easy.dues]
-        return [time for time in times if time > now]
+        times.append(self.easy.next_turn(self.waiting))
+        return [time for time in times if now < time < math.inf]
 
     def probe(self, job: SlowJob, running: list[SlowJob], aged: list[SlowJob]) -> int:
         """How many waiting jobs it would inform: all alike, if none of them runs or is older."""

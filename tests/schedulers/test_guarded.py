@@ -68,6 +68,27 @@ def test_starts_are_as_drawn(drawn, policy, conventions):
         assert starts.to_list() == STARTS[drawn, policy]
 
 
+@pytest.mark.parametrize("way", [simulate_by_events, replay])
+def test_turns_are_noticed_in_the_next_second(way):
+    """Whatever happens in the run.
+
+    EASY starts job 1 as it comes; here it would delay the last job, until it is due at 81. And in
+    EASY's schedule job 0, which runs from 0, has to end at 100, when nothing happens here. Job 1,
+    which is known to take 10 s, starts then, and it is job 2's turn. From 101 on that may delay the
+    last job, as it may not before.
+    """
+
+    def starts(jobs, shares):
+        policy = parse_policy(f"guarded(queue=q50,{shares})")
+        return way(workload_of(jobs, CPUS), policy).jobs["start_seconds"].to_list()
+
+    at_once = [(70, 1, 20, 20), (80, 2, 200, 200), (80, 4, 20, 20)]
+    assert starts(at_once, "patience=0,bound=1") == [70, 81, 281]
+    between = [(0, 1, 100, 100), (0, 4, 10, 10), (0, 1, 100, 200), (10, 4, 100, 100)]
+    assert starts(between, "patience=0,bound=1") == [10, 0, 101, 201]
+    assert starts(between, "patience=9,bound=9") == [10, 0, 210, 110]
+
+
 def test_nothing_that_starts_puts_off_the_job_that_is_due_next():
     """A job of 2 cpus that would run from 220 to 300, beyond what job 2 may wait, is passed over.
 

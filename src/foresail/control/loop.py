@@ -407,6 +407,17 @@ class Controller:
         self._steps += 1
         return self._instructions
 
+    @property
+    def look_again_seconds(self) -> float:
+        """When a ``Tick`` is to be reported if nothing happens until then; infinite for never.
+
+        Beside those asked for by ``TickAt``: for what the scheduler compares with.
+        """
+        reference, state = self._reference, self._state
+        if reference is None or self._draining or not state.startable:
+            return math.inf
+        return reference.next_seconds()
+
     def dues_ahead(self) -> Mapping[str, float] | None:
         """From when on jobs that wait go first (seconds), as far as can be foreseen, by id.
 
@@ -750,10 +761,9 @@ class Controller:
         self._instructions += decision.ticks
 
     def _tell_dues(self, reference: ReferenceSchedule) -> None:
-        """Note what the scheduler compares with has said of jobs, and be there when one is due."""
+        """Note what the scheduler compares with has said of jobs."""
         for job_id, due in reference.found(self._now):
-            if self._state.falls_due(job_id, due) and due.due_seconds > self._now:
-                self._instructions.append(TickAt(job_id, due.due_seconds))
+            self._state.falls_due(job_id, due)
 
     def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""

@@ -214,7 +214,7 @@ class CompiledCorrection(Protocol):
 
 
 class Shares(NamedTuple):
-    """When a job is due, in shares of the longest wait under EASY so far, when its turn came there.
+    """When a job is due, in shares of the longest wait under EASY, known when its turn came there.
 
     At its turn, but not before it has waited so long (``patience``); so long (``bound``), or until
     it is due, it may wait at most by requests.

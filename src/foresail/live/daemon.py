@@ -213,13 +213,16 @@ class Daemon:
             interrupts.taken()
         events += self._wished(self._source.wish(interrupts.count), now)
         events += self._expired(events, now)
-        if any(time <= now for time in self.jobs.ticks.values()):
+        ticks = (self.controller.look_again_seconds, *self.jobs.ticks.values())
+        if min(ticks) <= now:
             events.append(Tick(now))
         return events
 
     def _timeout_seconds(self) -> float:
         expected = (*self.jobs.wakes.values(), *self.jobs.ticks.values())
-        next_seconds = min((self._adapter.next_seconds, *expected))
+        next_seconds = min(
+            self._adapter.next_seconds, self.controller.look_again_seconds, *expected
+        )
         wait = min(
             next_seconds - time.time(), self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS
         )

@@ -241,6 +241,13 @@ class ReferenceSchedule(Protocol):
         """Whose turn came there before now, and was not told before; by the time of their turn."""
         ...
 
+    def next_seconds(self) -> float:
+        """When there is more to find, or one of those told is due, if nothing happens until then.
+
+        As of the last passage and the last finding; infinite for never.
+        """
+        ...
+
     def copy(self) -> ReferenceSchedule:
         """Another one that goes on from here by itself."""
         ...

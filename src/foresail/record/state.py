@@ -286,14 +286,13 @@ class State:
         self._queue(pending, now)
         return []
 
-    def falls_due(self, job_id: str, due: Due) -> bool:
-        """Note when a job is due; whether it waits and may start."""
+    def falls_due(self, job_id: str, due: Due) -> None:
+        """Note when a job is due."""
         if job_id in self._living:
             self._living[job_id] = replace(self._living[job_id], due=due)
         pending = self.startable.get(job_id)
         if pending is not None:
             self.startable_roster.put(job_id, replace(pending, due=due))
-        return pending is not None
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""

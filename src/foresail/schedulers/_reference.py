@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import heapq
 import math
 from collections.abc import Sequence
 
@@ -32,6 +33,7 @@ class EasyReference:
             each.name: part for each, part in zip(cluster.partitions, self._parts, strict=True)
         }
         self._home: dict[str, _PartitionReference] = {}
+        self._dues: list[tuple[float, str]] = []  # a heap; jobs that wait no more are among them
 
     def entered(self, pending: PendingJob, now: float) -> None:
         """A job may start from now on."""
@@ -48,6 +50,9 @@ class EasyReference:
         """The attempt was stopped or lost, and the job waits again."""
         if job_id in self._home:
             self._home[job_id].stop(job_id, now)
+            due_seconds = self._home[job_id].due_seconds(job_id)
+            if due_seconds > now:
+                heapq.heappush(self._dues, (due_seconds, job_id))
 
     def left(self, job_id: str, now: float) -> None:
         """The job has ended, or will never run."""
@@ -56,10 +61,24 @@ class EasyReference:
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
         """Whose turn came there before now, and was not told before; by the time of their turn."""
-        if len(self._parts) == 1:
-            return self._parts[0].found(now)
         dues = [each for part in self._parts for each in part.found(now)]
-        return sorted(dues, key=lambda each: each[1].turn_seconds)
+        if len(self._parts) > 1:
+            dues.sort(key=lambda each: each[1].turn_seconds)
+        for job_id, due in dues:
+            heapq.heappush(self._dues, (due.due_seconds, job_id))
+        while self._dues and self._dues[0][0] <= now:
+            heapq.heappop(self._dues)
+        return dues
+
+    def next_seconds(self) -> float:
+        """When a job that waits is due next, or it may be known that one is."""
+        while self._dues and not self._waits(self._dues[0][1]):
+            heapq.heappop(self._dues)
+        turns = [part.next_turn() for part in self._parts]
+        return min(self._dues[0][0], *turns) if self._dues else min(turns)
+
+    def _waits(self, job_id: str) -> bool:
+        return job_id in self._home and self._home[job_id].waits(job_id)
 
     def copy(self) -> EasyReference:
         """Another one that goes on from here by itself."""
@@ -105,6 +124,18 @@ class _PartitionReference:
         """Note that a job runs no more, and waits again."""
         tables.settle_before(self._at, now)
         self._at.jobs[self._number_of[job_id], tables.STARTED] = math.nan
+
+    def waits(self, job_id: str) -> bool:
+        """Whether a job that has not left waits."""
+        return math.isnan(self._at.jobs[self._number_of[job_id], tables.STARTED])
+
+    def due_seconds(self, job_id: str) -> float:
+        """When a job is due; nan if that is not known."""
+        return float(self._at.jobs[self._number_of[job_id], tables.DUE_SECONDS])
+
+    def next_turn(self) -> float:
+        """When it may be known next that a job is due whose turn has not come."""
+        return tables.next_turn(self._at)
 
     def note(self, now: float, what: float, job_id: str) -> None:
         """Note that a job enters or leaves."""

@@ -23,8 +23,8 @@ from foresail.schedulers.kernels.guarded import guarded_pass
 class GuardedParameters:
     """Parameters of ``guarded_backfilling``.
 
-    The shares are of the longest wait so far of the same jobs under EASY, whose schedule is worked
-    out alongside.
+    The shares are of the longest wait, as far as known, of the same jobs under EASY, whose schedule
+    is worked out alongside.
 
     Parameters
     ----------

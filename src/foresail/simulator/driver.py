@@ -61,6 +61,8 @@ class Driver:
         self._alarms: list[tuple[float, int, Event | WakeAt | _TickFor]] = []
         self._alarms_set = 0
         self._next_tick = -math.inf
+        self._looks_again = cycle_seconds is None and controller.compares_with is not None
+        self._look_again = math.inf
         self._idle_ticks = 0
 
     def run(self) -> Iterator[Outcome]:
@@ -98,6 +100,9 @@ class Driver:
 
     def _next_seconds(self) -> float:
         alarms, coming, soonest = self._alarms, self._coming, self._cluster.next_seconds
+        if self._looks_again:
+            self._look_again = max(self._controller.look_again_seconds, self.now)
+            soonest = min(soonest, self._look_again)
         if coming is not None and coming.submit_seconds < soonest:
             soonest = coming.submit_seconds
         while alarms and alarms[0][0] < soonest:
@@ -112,6 +117,8 @@ class Driver:
         events = [*cluster.reports(now)] if cluster.next_seconds <= now else []
         if self._alarms and self._alarms[0][0] <= now:
             events += self._rung(now, events)
+        if self._look_again <= now and Tick(now) not in events:
+            events.append(Tick(now))
         while coming is not None and coming.submit_seconds <= now:
             events.append(Submitted(coming.submit_seconds, coming))
             coming = self._coming = next(self._submissions, None)

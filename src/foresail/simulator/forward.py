@@ -124,8 +124,6 @@ def _instructed(controller: Controller) -> Iterator[Instruction]:
         answer = pending.reservation
         if isinstance(answer, Reservation) and answer.start_seconds > now:
             yield TickAt(pending.job.job_id, answer.start_seconds)
-        if pending.due is not None and pending.due.due_seconds > now:
-            yield TickAt(pending.job.job_id, pending.due.due_seconds)
     for job_id, stage, tasks, attempt in sorted(
         state.running[unit].allocation for unit in state.stopping
     ):

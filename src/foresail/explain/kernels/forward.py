@@ -302,6 +302,12 @@ def fill_starts(
                 held = _plan(scratch, held, now + planned[job], width, job, home)
             waiting = kept
             soonest = min(soonest, heap_time[0] if count else math.inf)
+            while known < futures.by_due.shape[0]:
+                job = futures.by_due[known]
+                if starts[future, job] == math.inf:
+                    soonest = min(soonest, futures.due[job])
+                    break
+                known += 1
             if soonest == math.inf:
                 break
             now = max(now, soonest)

@@ -58,12 +58,15 @@ ENTERS: Final = 0.0
 LEAVES: Final = 1.0
 """A row of the passages that are still to be taken: when (seconds), one of these, and which row."""
 
-FREE: Final = 0
-LONGEST: Final = 1
-PATIENCE: Final = 2
-BOUND: Final = 3
-NUMBERS: Final = 4
-"""Free cpus; the longest wait of those that have started (seconds); the shares of it."""
+CPUS: Final = 0
+FREE: Final = 1
+WORK: Final = 2
+LONGEST: Final = 3
+PATIENCE: Final = 4
+BOUND: Final = 5
+NUMBERS: Final = 6
+"""Cpus, and those that are free; what jobs that wait here are likely to need (cpu-seconds); the
+longest wait of those that have started (seconds); the shares of it."""
 
 PASSAGES: Final = 0
 TAKEN: Final = 1
@@ -112,12 +115,36 @@ def note(at: ReferenceTables, now: float, what: float, number: int) -> None:
 
 
 @part
+def _likely_seconds(job: Floats) -> float:
+    """What a job is likely to take that has not ended."""
+    return float(min(job[REQUEST], job[LIKELY_SECONDS]))
+
+
+@part
+def _likely_work(job: Floats) -> float:
+    """Cpu-seconds that a job is likely to need."""
+    return float(job[CPUS_HELD] * _likely_seconds(job))
+
+
+@part
+def _longest_wait(at: ReferenceTables, now: float) -> float:
+    """The longest wait (seconds) of those that have started or are in line, as far as known.
+
+    The first in line has waited so far; the last is likely to wait until the work ahead is done.
+    """
+    first, last = at.jobs[at.queue[0]], at.jobs[at.queue[at.counters[WAITING] - 1]]
+    ahead = (at.numbers[WORK] - _likely_work(last)) / at.numbers[CPUS]
+    return float(max(at.numbers[LONGEST], now - first[SINCE], now - last[SINCE] + ahead))
+
+
+@part
 def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
-    """Note that it is a job's turn, and until when it may be passed over."""
-    job, longest = at.jobs[number], at.numbers[LONGEST]
+    """Note that it is a job's turn, and until when it may be passed over; it is in line."""
+    job = at.jobs[number]
     if not math.isnan(job[TURN]):
         return
     job[TURN] = now
+    longest = _longest_wait(at, now)
     job[DUE_SECONDS] = math.floor(max(now, job[SINCE] + at.numbers[PATIENCE] * longest)) + 1.0
     job[LATEST_SECONDS] = max(job[DUE_SECONDS], job[SINCE] + at.numbers[BOUND] * longest)
     at.found[at.counters[FOUND]] = number
@@ -128,11 +155,12 @@ def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
 def _start(at: ReferenceTables, number: int, now: float) -> None:
     job, running = at.jobs[number], at.counters[RUNNING]
     _take_turn(at, number, now)
+    at.numbers[WORK] -= _likely_work(job)
     at.numbers[FREE] -= job[CPUS_HELD]
     at.numbers[LONGEST] = max(at.numbers[LONGEST], now - job[SINCE])
     seconds = job[RUNTIME]
     if math.isnan(seconds):
-        seconds = min(job[REQUEST], job[LIKELY_SECONDS])
+        seconds = _likely_seconds(job)
     job[BEGUN] = now
     job[ENDS] = now + seconds
     hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
@@ -164,6 +192,8 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
             if at.queue[i] != number:
                 at.queue[kept] = at.queue[i]
                 kept += 1
+        if kept < at.counters[WAITING]:
+            at.numbers[WORK] -= _likely_work(job)
         at.counters[WAITING] = kept
         at.counters[PASSED_OVER] = 0
 
@@ -243,8 +273,11 @@ def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
             if what == LEAVES:
                 _leave(at, number, now)
             else:
+                if at.counters[WAITING] == 0:
+                    at.numbers[WORK] = 0.0  # what was added and taken away again is not always
                 at.queue[at.counters[WAITING]] = number
                 at.counters[WAITING] += 1
+                at.numbers[WORK] += _likely_work(at.jobs[number])
         row += 1
     return row
 
@@ -274,6 +307,33 @@ def settle_before(at: ReferenceTables, now: float) -> None:
     settle(at, now)
 
 
+@bare_kernel
+def next_turn(at: ReferenceTables) -> float:
+    """When it may be known next that a job is due which waits in the run (seconds).
+
+    A turn comes when something happens here: what has been noted is taken, or a job is likely to
+    end. No job is due then before the first in line of those that wait in the run has been patient,
+    and dues are known a second later (see ``_take_turn``).
+    """
+    taken, passages = at.counters[TAKEN], at.counters[PASSAGES]
+    waiting, running = at.counters[WAITING], at.counters[RUNNING]
+    time = at.passages[taken, TIME] if taken < passages else math.inf
+    if running > 0:
+        time = min(time, at.jobs[at.ends[0], ENDS])
+    for i in range(waiting + passages - taken):
+        if i < waiting:
+            number = at.queue[i]
+        elif at.passages[taken + i - waiting, WHAT] == ENTERS:
+            number = int(at.passages[taken + i - waiting, NUMBER])
+        else:
+            continue
+        job = at.jobs[number]
+        if math.isnan(job[TURN]) and math.isnan(job[STARTED]) and math.isnan(job[RUNTIME]):
+            patient = job[SINCE] + at.numbers[PATIENCE] * at.numbers[LONGEST]
+            return math.floor(max(time, patient)) + 1.0
+    return math.inf
+
+
 def blank_rows(jobs: int) -> Floats:
     """Rows of so many jobs of which nothing is known."""
     return np.full((jobs, COLUMNS), math.nan)
@@ -282,7 +342,7 @@ def blank_rows(jobs: int) -> Floats:
 def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> ReferenceTables:
     """A machine of so many cpus without jobs, with room for so many, and for so many passages."""
     numbers = np.zeros(NUMBERS)
-    numbers[FREE] = cpus
+    numbers[CPUS] = numbers[FREE] = cpus
     numbers[PATIENCE : BOUND + 1] = shares
     return ReferenceTables(
         jobs=blank_rows(jobs),

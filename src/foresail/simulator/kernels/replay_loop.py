@@ -53,6 +53,7 @@ from foresail.schedulers.kernels.reference import (
     REFERENCE,
     ReferenceTables,
     blank_reference,
+    next_turn,
     settle,
 )
 from foresail.schedulers.kernels.waiting_queue import (
@@ -124,7 +125,7 @@ PASS_DUE: Final = QUEUE_COUNTERS + 9
 STARTED_BEFORE: Final = QUEUE_COUNTERS + 10
 TICK: Final = QUEUE_COUNTERS + 11
 COUNTERS: Final = QUEUE_COUNTERS + 12
-"""TICK: whether a pass is to be the last of all at this instant, because a job is due now."""
+"""TICK: whether a pass is to be the last of all at this instant, because time has come for it."""
 
 ENDS: Final = 0
 EXPIRATIONS: Final = 1
@@ -144,12 +145,15 @@ SUBMISSIONS_FIRST: Final = 7
 EXPECTED_IS_FREE: Final = 8
 REFRESH_ALL: Final = 9
 FOLLOW_REFERENCE: Final = 10
-CORRECTION_PARAMETERS: Final = 11
+ASK_REFERENCE: Final = 11
+LOOK_AGAIN: Final = 12
+CORRECTION_PARAMETERS: Final = 13
 """The vector of the machine: free cpus; addresses of steps (REFRESH: 0 for none); the conventions
 (PASS_PER_EVENT: a pass follows every event, otherwise one all events of an instant.
 SUBMISSIONS_FIRST: the order at equal times is expired estimates, submissions, ends; otherwise ends,
 expired estimates, submissions. EXPECTED_IS_FREE: a job whose expected end is now counts as gone);
-the addresses of the REPLAY_STEPs that make beliefs anew and find out who is due (0 if none does);
+the addresses of the REPLAY_STEPs that make beliefs anew, find out who is due, and when to do so
+again (0 if none does); when that is, if nothing happens until then (seconds; infinite for never);
 from there on the parameters of the correction."""
 
 FEW: Final = 8
@@ -248,6 +252,14 @@ def follow_reference(at: Replay) -> None:
             queue.jobs[slot, LATEST] = reference.jobs[slot, easy.LATEST_SECONDS]
             fall_due(queue.jobs, queue.dues, queue.counters, slot)
     reference.counters[easy.FOUND] = 0
+
+
+@bare_step(REPLAY_STEP)
+def ask_reference(at: Replay) -> None:
+    """Find out when it may be known next that a job is due."""
+    at.machine[LOOK_AGAIN] = math.inf
+    if at.queue.counters[WAITING] > 0:
+        at.machine[LOOK_AGAIN] = next_turn(at.reference)
 
 
 @part
@@ -354,6 +366,8 @@ def _schedule(at: Replay, now: float) -> None:
         _drop_started(jobs, queue.order, counters, queue.numbers)
         counters[WAITING] -= count
     _note_plan(jobs, queue.order, counters, last_head, last_reservation)
+    if machine[ASK_REFERENCE] != 0.0:
+        _call_replay_step(machine[ASK_REFERENCE], at)
 
 
 @merged_part
@@ -466,11 +480,11 @@ def _submits(specs: Floats, counters: Integers, now: float) -> bool:
 
 
 @part
-def _next_due_seconds(queue: WaitingQueue) -> float:
-    """When a waiting job is due next (seconds), if that is known; infinite if none is."""
+def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
+    """When a waiting job is due next, or it may be known that one is (seconds)."""
     if queue.numbers[IS_GUARDED] == 0.0 or next_due(queue.jobs, queue.dues, queue.counters) < 0:
-        return math.inf
-    return float(queue.dues[queue.counters[DUE_FROM], QUEUE_KEY])
+        return float(machine[LOOK_AGAIN])
+    return min(machine[LOOK_AGAIN], queue.dues[queue.counters[DUE_FROM], QUEUE_KEY])
 
 
 @part
@@ -501,11 +515,11 @@ def _next_action(
     counters: Integers,
     numbers: Floats,
     machine: Floats,
-    due: float,
+    tick: float,
 ) -> int:
     """What is to be done next, at the time that NOW then says; PAST: nothing more.
 
-    A waiting job is due at ``due``: there is a pass then.
+    There is a pass at ``tick``, whatever else happens then.
     """
     while True:
         what = _phase_of(machine, counters)
@@ -528,10 +542,10 @@ def _next_action(
         if what == EXPIRATIONS:
             return EXPIRATIONS
         if what == PAST:
-            numbers[NOW] = min(_next_event(specs, ends, release, counters), due)
+            numbers[NOW] = min(_next_event(specs, ends, release, counters), tick)
             counters[PHASE] = 0
             counters[STARTED_BEFORE] = counters[STARTED]
-            counters[TICK] = numbers[NOW] == due and due < math.inf
+            counters[TICK] = numbers[NOW] == tick and tick < math.inf
             if numbers[NOW] == math.inf:
                 return PAST
 
@@ -541,9 +555,9 @@ def replay_loop(at: Replay) -> None:
     """Run all jobs to their end; the results are in the tables."""
     queue = at.queue
     while True:
-        due = _next_due_seconds(queue)
+        tick = _next_tick(queue, at.machine)
         action = _next_action(
-            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine, due
+            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine, tick
         )
         now = queue.numbers[NOW]
         if action == PASSING:
@@ -573,7 +587,7 @@ def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Step, ...]
     return (
         replay_loop,
         *([refresh_predictions] if refreshes else []),
-        *([] if scheduler.shares is None else [follow_reference]),
+        *([] if scheduler.shares is None else [follow_reference, ask_reference]),
         *steps_for(scheduler),
     )
 
@@ -589,6 +603,7 @@ def machine_numbers(
     machine = np.zeros(CORRECTION_PARAMETERS + correction_parameters.size)
     machine[FREE] = free
     machine[PREDICT : CORRECT + 1] = steps
+    machine[LOOK_AGAIN] = math.inf
     machine[PASS_PER_EVENT] = conventions.passes == "per_event"
     machine[SUBMISSIONS_FIRST] = conventions.ties == "submissions_first"
     machine[EXPECTED_IS_FREE] = conventions.free == "expected"
@@ -596,6 +611,7 @@ def machine_numbers(
         machine[REFRESH_ALL] = step_address(refresh_predictions)
     if shares is not None:
         machine[FOLLOW_REFERENCE] = step_address(follow_reference)
+        machine[ASK_REFERENCE] = step_address(ask_reference)
     machine[CORRECTION_PARAMETERS:] = correction_parameters
     return machine
 
