@@ -35,6 +35,7 @@ class SlowRules:
     seed: int = 0
     likely_spreads: float | None = None  # None: history is not asked
     believed: float | None = None  # of every task; None: the truth about their mean
+    room_spreads: float | None = None  # None: the thin limit does not adapt
 
 
 @dataclass
@@ -110,6 +111,8 @@ class _Run:
         self.asked = 0
         self.outcomes: dict[int, list[float]] = {}
         self.log_errors: list[float] = []
+        self.ended: list[tuple[int, float]] = []  # of each task: its job's tasks, seconds
+        self.most_running = 0
 
     def step(self) -> None:
         times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
@@ -156,6 +159,21 @@ class _Run:
             return 5
         return best
 
+    def is_thin(self, job: _Job) -> bool:
+        """By its tasks; or if jobs of its class of widths and below leave room on full slots."""
+        if job.tasks < self.rules.thin_below:
+            return True
+        if self.rules.room_spreads is None:
+            return False
+        widest = math.floor(2 * math.log2(job.tasks))  # classes of half a doubling
+        narrow = [each for each in self.ended if math.floor(2 * math.log2(each[0])) <= widest]
+        work = math.fsum(seconds for _, seconds in narrow)
+        if work == 0.0:
+            return False
+        wanted = work / math.fsum(seconds for _, seconds in self.ended) * self.most_running
+        width = math.fsum(tasks * seconds for tasks, seconds in narrow) / work
+        return wanted + self.rules.room_spreads * math.sqrt(wanted * width) <= self.most_running
+
     def submit(self, job: _Job, now: float) -> None:
         rules = self.rules
         self.present.append(job)
@@ -165,7 +183,7 @@ class _Run:
             job.estimate = job.size
             if job.tasks >= rules.thin_below:
                 job.queue = self.queue_of(job.size)
-        elif rules.source == "pilots" and job.tasks >= rules.thin_below:
+        elif rules.source == "pilots" and not self.is_thin(job):
             percent = rules.pilot_percent
             if percent is None:
                 percent = job.ratio = self.ratio()
@@ -220,6 +238,8 @@ class _Run:
 
     def end(self, job: _Job, task: tuple[int, int], now: float) -> None:
         job.done.add(task)
+        self.most_running = max(self.most_running, len(self.active) + 1)
+        self.ended.append((job.tasks, now - job.running[task]))
         job.served += now - job.running.pop(task)
         self.open_stages(job)
         if task in job.pilots:

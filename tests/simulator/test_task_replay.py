@@ -204,6 +204,18 @@ def test_others_wait_by_history_while_pilots_run() -> None:
     assert sorted(found["proved"].queue[:10]) == [1] * 5 + [3] * 5
 
 
+def test_narrow_jobs_are_not_sampled_once_they_are_known_to_leave_room() -> None:
+    """One of four tasks among wide ones, ten times; jobs of four alone would fill the slots."""
+    policy = parse_policy("slearn(thin_limit=adaptive,room_spreads=2)")
+    narrow, wide = (10.0,) * 4, (10.0,) * 60
+    mixed = one_stage(*((100.0 * at, wide if at % 10 else narrow) for at in range(21)))
+    pilots = replay_task_arrays(workload_of(mixed, 60), policy).pilots
+    assert pilots[::10].tolist() == [1, 0, 0]
+    assert (pilots[1:10] == 1).all()
+    alone = one_stage(*((100.0 * at, narrow) for at in range(21)))
+    assert (replay_task_arrays(workload_of(alone, 60), policy).pilots == 1).all()
+
+
 def test_a_history_that_errs_does_not_move_what_pilots_tell() -> None:
     """Sure of 1000 s, and wrong by a factor of a hundred each time: pilots are believed."""
     before = workload_of(one_stage(*((0.0, (1000.0,) * 4),) * 400), 1600)
@@ -245,6 +257,7 @@ RULES = st.builds(
     seed=st.integers(0, 3),
     likely_spreads=st.sampled_from([None, 0.3, 1.0, 2.0]),
     believed=st.sampled_from([None, 2.0, 5.0]),
+    room_spreads=st.sampled_from([None, None, 0.01, 0.3, 1.0]),
 )
 
 
@@ -282,6 +295,8 @@ def policy_of(rules: SlowRules) -> str:
     if spreads is not None:
         source = f"source=proved,likely_spreads={spreads},"
         predictor = ",clairvoyant" if rules.believed is None else ",requested"
+    if rules.room_spreads is not None:
+        source += f"thin_limit=adaptive,room_spreads={rules.room_spreads},"
     return (
         f"slearn({source}{shared},thin_below={rules.thin_below},pilot_percent={percent},"
         f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"

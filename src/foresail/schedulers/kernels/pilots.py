@@ -44,13 +44,17 @@ VARIATION: Final = 8
 VARIATION_JOBS: Final = 9
 CHOOSES: Final = 10
 SPREADS: Final = 11
-PILOT_NUMBERS: Final = 12
+ROOM_SPREADS: Final = 12
+MOST_RUNNING: Final = 13
+PILOT_NUMBERS: Final = 14
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
 jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
-what is likely, in standard deviations of how far off history has been (0: it is not asked)."""
+what is likely, in standard deviations of how far off history has been (0: it is not asked); how
+much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
+once at most."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -85,16 +89,18 @@ class Pilots(NamedTuple):
         A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
     proved
         What history turned out to be worth (``proved_history``).
+    narrow
+        What jobs have taken by their width (``narrow_jobs``).
     """
 
     numbers: Floats
     scores: Floats
     proved: Floats
+    narrow: Floats
 
 
-PILOTS = types.NamedTuple(
-    (types.float64[::1], types.float64[:, ::1], types.float64[:, ::1]), Pilots
-)
+_TABLE = types.float64[:, ::1]
+PILOTS = types.NamedTuple((types.float64[::1], _TABLE, _TABLE, _TABLE), Pilots)
 
 
 def no_outcomes(kept: int) -> Floats:

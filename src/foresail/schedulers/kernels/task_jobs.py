@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import part
+from foresail.schedulers.kernels.narrow_jobs import learn_work, leaves_room
 from foresail.schedulers.kernels.pilots import (
     ASKED,
     CHOOSES,
+    MOST_RUNNING,
     PERCENT,
     PILOTS,
+    ROOM_SPREADS,
     ROUNDING,
     SEED,
     SPREADS,
@@ -198,6 +201,18 @@ def _likely_queue(at: TaskJobs, row: Floats, spreads: float) -> int:
 
 
 @part
+def _is_thin(at: TaskJobs, tasks: float) -> bool:
+    """Whether a job of so many tasks goes to the first queue without being looked at."""
+    if tasks < at.way[THIN_BELOW]:
+        return True
+    numbers = at.pilots.numbers
+    spreads = numbers[ROOM_SPREADS]
+    if spreads == 0.0:
+        return False
+    return bool(leaves_room(at.pilots.narrow, tasks, numbers[MOST_RUNNING], spreads))
+
+
+@part
 def submit_job(
     at: TaskJobs, job: int, ordinal: int, first_order: Integers, tasks: int, now: float
 ) -> None:
@@ -230,7 +245,7 @@ def submit_job(
     row[ESTIMATED] = math.nan
     source = way[SOURCE]
     pilots, meanwhile = 0, NOWHERE
-    if source == SAMPLING and tasks >= way[THIN_BELOW]:
+    if source == SAMPLING and not _is_thin(at, tasks):
         pilots = _sample(at, job)
         numbers = at.pilots.numbers
         does = False
@@ -267,6 +282,17 @@ def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
 
 
 @part
+def _learn_width(at: TaskJobs, tasks: float, seconds: float) -> None:
+    """Note how many tasks run at once at most, and what one of a job of so many has taken."""
+    numbers = at.pilots.numbers
+    running = 1.0  # the one that has ended
+    for used in at.queues.used:
+        running += used
+    numbers[MOST_RUNNING] = max(numbers[MOST_RUNNING], running)
+    learn_work(at.pilots.narrow, tasks, seconds)
+
+
+@part
 def end_task_of_job(
     at: TaskJobs,
     job: int,
@@ -297,6 +323,8 @@ def end_task_of_job(
     row = queues.jobs[job]
     end_task(queues, job, queue, start, now)
     seconds = now - start
+    if at.pilots.numbers[ROOM_SPREADS] > 0.0:
+        _learn_width(at, row[TASKS], seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
     if place < row[FIRST_TASKS]:

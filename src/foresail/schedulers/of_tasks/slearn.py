@@ -62,6 +62,12 @@ class SLearnParameters(QueueParameters):
         (``history``; so too with the posteriors, and where history may do without pilots).
     thin_below
         Jobs of fewer tasks go to the first queue, without being sampled.
+    thin_limit
+        Whether that is all (``fixed``), or wider jobs do so too (``adaptive``) as long as jobs so
+        wide leave room for others, by what they have had of the slots so far.
+    room_spreads
+        With ``adaptive``: how many standard deviations more slots than such jobs want on average
+        there must be.
     dedicated_sampling_queue
         Whether jobs with an estimate never are in the queue of those that are being sampled.
     work_conserving
@@ -81,6 +87,8 @@ class SLearnParameters(QueueParameters):
     bootstrap_level: float = 0.5
     later_stages: Literal["sampled", "history"] = "sampled"
     thin_below: int = 3
+    thin_limit: Literal["fixed", "adaptive"] = "fixed"
+    room_spreads: float = 4.0
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
     trials: int = 100
@@ -95,6 +103,8 @@ class SLearnParameters(QueueParameters):
         )
         spreads = self.likely_spreads
         require(0.0 < spreads < math.inf, "likely_spreads", spreads, "above 0")
+        room = self.room_spreads
+        require(0.0 < room < math.inf, "room_spreads", room, "above 0")
         require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
         require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
         require(self.trials >= 1, "trials", self.trials, "1 or more")
@@ -123,6 +133,8 @@ class SLearn(TaskScheduler):
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
+        adaptive = parameters.thin_limit == "adaptive"
+        numbers[pilots.ROOM_SPREADS] = parameters.room_spreads if adaptive else 0.0
         proved = parameters.source == "proved"
         numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (
