@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median, variance
+
+import numpy as np
 
 from foresail.schedulers.kernels.pilots import drawn
 
@@ -36,6 +38,7 @@ class SlowRules:
     likely_spreads: float | None = None  # None: history is not asked
     believed: float | None = None  # of every task; None: the truth about their mean
     room_spreads: float | None = None  # None: the thin limit does not adapt
+    tail: str = "ignored"
 
 
 @dataclass
@@ -113,6 +116,7 @@ class _Run:
         self.log_errors: list[float] = []
         self.ended: list[tuple[int, float]] = []  # of each task: its job's tasks, seconds
         self.most_running = 0
+        self.relative_variances: list[float] = []  # of the tasks of jobs' first stages
 
     def step(self) -> None:
         times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
@@ -256,11 +260,17 @@ class _Run:
                         self.belief(stage) * len(stage.runtimes) for stage in job.stages[1:]
                     )
                     job.estimate = each * first + ratio * others
+                if self.rules.tail == "counted":
+                    together = min(first - len(job.pilots), self.most_running)
+                    job.estimate += together * (self.longest(each, job.told, together) - each)
                 if job.sampling or job.queue != self.queue_of(job.estimate):
                     job.queue, job.entered = self.queue_of(job.estimate), now
                 job.sampling = False
         if len(job.done) == job.tasks:
             self.ends[job.number] = now
+            if len(job.stages[0].runtimes) > 1 and any(job.stages[0].runtimes):
+                relative = variance(job.stages[0].runtimes) / fmean(job.stages[0].runtimes) ** 2
+                self.relative_variances.append(relative)
             truth, believed = fmean(job.stages[0].runtimes), self.belief(job.stages[0])
             if truth > 0.0 and believed > 0.0:
                 self.log_errors.append(math.log(truth) - math.log(believed))
@@ -268,6 +278,28 @@ class _Run:
                 last = self.outcomes.setdefault(job.ratio, [])
                 last.append((now - job.submit) / job.size)
                 del last[: -self.rules.trials]
+
+    def longest(self, each: float, told: list[float], tasks: int) -> float:
+        """Expected longest of so many log-normal tasks; the integral of its upper tail."""
+        mean = fmean(told)
+        squares = sum((value - mean) ** 2 for value in told)
+        if self.relative_variances:
+            squares = (squares + fmean(self.relative_variances) * mean**2) / len(told)
+        else:
+            squares /= max(len(told) - 1, 1)
+        if squares == 0.0 or tasks < 2:
+            return each
+        spread = math.sqrt(math.log1p(squares / mean**2))
+        middle = math.log(each) - spread**2 / 2
+
+        def upper_tail(logarithm: float) -> float:
+            below = NormalDist(middle, spread).cdf(logarithm) ** tasks
+            return (1.0 - below) * math.exp(logarithm)
+
+        reach = 14.0 * spread
+        steps = np.linspace(middle - reach, middle + reach, 4001)
+        found = np.trapezoid([upper_tail(value) for value in steps], steps)
+        return float(found + math.exp(middle - reach))
 
     def start_one(self, now: float) -> bool:
         by_arrival = self.rules.within == "arrival"

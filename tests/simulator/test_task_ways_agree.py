@@ -22,7 +22,7 @@ POLICIES = (
     f"slearn({RULES})",
     f"slearn({RULES},rule=after,trials=2,pilot_percent=none)",
     f"slearn({RULES},pilot_percent=34,statistic=median,work_conserving=no)",
-    f"slearn({RULES},thin_limit=adaptive,room_spreads=0.3)",
+    f"slearn({RULES},thin_limit=adaptive,room_spreads=0.3,tail=counted)",
     f"slearn({RULES},pilot_percent=50,statistic=bootstrap,dedicated_sampling_queue=yes)",
 )
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _ADAPTIVE: Final = "adaptive"
 _PERCENT: Final = (1, 2, 3, 4, 5, 10)
 _THIN: Final = (2, 3, 4, 5, 6)
 _THIN_LIMIT: Final = "thin limit"
-_ADAPTIVE_LIMIT: Final = f"{_THIN_LIMIT} adaptive"
-_NOISE: Final = 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,38 +32,22 @@ _SYSTEMS: Final = {
     **{_fixed(percent): f"slearn(pilot_percent={percent})" for percent in _PERCENT},
     _ADAPTIVE: "slearn",
     **{_below(thin): f"slearn(thin_below={thin})" for thin in _THIN},
-    _ADAPTIVE_LIMIT: "slearn(thin_limit=adaptive)",
 }
 
 
 @register("study", "slearn-ratios", parameters=RatioParameters)
 def ratios(parameters: RatioParameters) -> Study:
     """Fixed ratios of pilots against learned ones, and the thin limit (tables 6 and 8)."""
-    cases = [
-        GridPoint(
-            trace.name,
-            None,
-            system,
-            seed,
-            slearn.TaskTrial(trace.run, trace.history, seed, policy, policy, slearn.SIGMA),
-        )
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for system, policy in _SYSTEMS.items()
-    ]
     return Study(
         title="How many tasks should be sampled, and of which jobs?",
         source=f"{slearn.SOURCE}, tables 6 and 8",
         axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
         drawn=(slearn.FASTER.name,),
-        cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(trace, name(trace))
+        cases=slearn.cases(
+            slearn.traces(parameters), parameters.seeds, _SYSTEMS, slower=slearn.SIGMA
         ),
+        claims=slearn.claims(_claims),
         notes=("Speed-ups are those over 3Sigma.", *slearn.notes(parameters)),
     )
 
@@ -105,11 +87,4 @@ def _claims(trace: str, group: str) -> list[PublishedClaim]:
                 factor=1.03,
             )
         )
-    claims.append(
-        PublishedClaim(
-            f"Ours: a thin limit that adapts is no slower than one of 3 (taken as: 1 %; {group}).",
-            *of(_ADAPTIVE_LIMIT).against(_below(3)),
-            factor=_NOISE,
-        )
-    )
     return claims

@@ -46,7 +46,8 @@ CHOOSES: Final = 10
 SPREADS: Final = 11
 ROOM_SPREADS: Final = 12
 MOST_RUNNING: Final = 13
-PILOT_NUMBERS: Final = 14
+COUNTS_TAIL: Final = 14
+PILOT_NUMBERS: Final = 15
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
@@ -54,7 +55,7 @@ learned: jobs that have asked for a ratio, and the sum of squared coefficients o
 jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
 what is likely, in standard deviations of how far off history has been (0: it is not asked); how
 much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
-once at most."""
+once at most; 1 if sizes reach until the last task is expected to end (``last_task``)."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -264,6 +265,13 @@ def _task_variance(numbers: Floats, pilots: Floats) -> float:
 
 
 @bare_kernel
+def relative_variance(numbers: Floats, pilots: Floats) -> float:
+    """Squared coefficient of variation of tasks within the job; 0 if its pilots took no time."""
+    mean = _mean(pilots)
+    return _task_variance(numbers, pilots) / (mean * mean) if mean > 0.0 else 0.0
+
+
+@bare_kernel
 def log_posterior_median(
     pilots: Floats, relative_variance: float, prior: float, prior_variance: float
 ) -> float:
@@ -333,8 +341,7 @@ def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior, jo
     if statistic == POSTERIOR:
         return posterior_mean(pilots, _task_variance(numbers, pilots), prior.mean, prior.variance)
     if statistic == LOG_POSTERIOR:
-        mean = _mean(pilots)
-        relative = _task_variance(numbers, pilots) / (mean * mean) if mean > 0.0 else 0.0
+        relative = relative_variance(numbers, pilots)
         return log_posterior_median(pilots, relative, prior.log_mean, prior.log_variance)
     return _mean(pilots)
 

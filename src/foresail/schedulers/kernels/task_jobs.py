@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import part
+from foresail.schedulers.kernels.last_task import tail_seconds
 from foresail.schedulers.kernels.narrow_jobs import learn_work, leaves_room
 from foresail.schedulers.kernels.pilots import (
     ASKED,
     CHOOSES,
+    COUNTS_TAIL,
     MOST_RUNNING,
     PERCENT,
     PILOTS,
@@ -37,6 +39,7 @@ from foresail.schedulers.kernels.pilots import (
     learn_variation,
     pilot_count,
     ratio_percent,
+    relative_variance,
     task_seconds,
     total_seconds,
 )
@@ -323,7 +326,8 @@ def end_task_of_job(
     row = queues.jobs[job]
     end_task(queues, job, queue, start, now)
     seconds = now - start
-    if at.pilots.numbers[ROOM_SPREADS] > 0.0:
+    numbers = at.pilots.numbers
+    if numbers[ROOM_SPREADS] > 0.0 or numbers[COUNTS_TAIL] != 0.0:
         _learn_width(at, row[TASKS], seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
@@ -356,6 +360,11 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     first = row[FIRST_TASKS]
     share = (row[TASKS] - first) / first
     row[ESTIMATE] = total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
+    numbers = at.pilots.numbers
+    if numbers[COUNTS_TAIL] != 0.0:
+        relative = relative_variance(numbers, told[: int(row[PILOTS_OF_JOB])])
+        remaining = first - row[PILOTS_OF_JOB]
+        row[ESTIMATE] += tail_seconds(each, relative, remaining, numbers[MOST_RUNNING])
     row[ESTIMATED] = now
     end_sampling(at.queues, job, row[ESTIMATE], now)
 

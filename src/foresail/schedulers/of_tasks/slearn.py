@@ -68,6 +68,10 @@ class SLearnParameters(QueueParameters):
     room_spreads
         With ``adaptive``: how many standard deviations more slots than such jobs want on average
         there must be.
+    tail
+        Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
+        start in are its own until the last one is expected to end (``counted``): tasks are taken to
+        be log-normal, and to vary as its pilots and the tasks of jobs that have ended do.
     dedicated_sampling_queue
         Whether jobs with an estimate never are in the queue of those that are being sampled.
     work_conserving
@@ -89,6 +93,7 @@ class SLearnParameters(QueueParameters):
     thin_below: int = 3
     thin_limit: Literal["fixed", "adaptive"] = "fixed"
     room_spreads: float = 4.0
+    tail: Literal["ignored", "counted"] = "ignored"
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
     trials: int = 100
@@ -135,6 +140,7 @@ class SLearn(TaskScheduler):
         numbers[pilots.CHOOSES] = parameters.source == "surer"
         adaptive = parameters.thin_limit == "adaptive"
         numbers[pilots.ROOM_SPREADS] = parameters.room_spreads if adaptive else 0.0
+        numbers[pilots.COUNTS_TAIL] = parameters.tail == "counted"
         proved = parameters.source == "proved"
         numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (
