@@ -20,7 +20,12 @@ from slow_tasks import SlowRules, SlowStage, slow_tasks
 Jobs = list[tuple[float, tuple[SlowStage, ...]]]
 
 
-def workload_of(jobs: Jobs, slots: int, requested: float | None = None) -> Workload:
+def workload_of(
+    jobs: Jobs,
+    slots: int,
+    requested: float | None = None,
+    deadlines: list[float | None] | None = None,
+) -> Workload:
     rows = [
         (
             f"job{number}",
@@ -42,6 +47,7 @@ def workload_of(jobs: Jobs, slots: int, requested: float | None = None) -> Workl
             "runtime_seconds": [sum(max(stage.runtimes) for stage in stages) for _, stages in jobs],
             "tasks": [max(len(stage.runtimes) for stage in stages) for _, stages in jobs],
             "requested_seconds": [requested] * len(jobs),
+            "deadline_seconds": deadlines or [None] * len(jobs),
         }
     )
     tasks = pl.DataFrame(rows, schema=schema.TASKS, orient="row")
@@ -241,9 +247,19 @@ def jobs_in_order(draw: st.DrawFn) -> Jobs:
     return [(float(submit), draw(stages())) for submit in np.cumsum(gaps)]
 
 
+def deadlines_of(jobs: Jobs) -> st.SearchStrategy[list[float | None]]:
+    """A deadline within 60 s of the submission, in quarters of a second, or none."""
+    return st.tuples(
+        *(
+            st.none() | st.integers(1, 240).map(lambda quarters, at=submit: at + quarters / 4.0)
+            for submit, _ in jobs
+        )
+    ).map(list)
+
+
 RULES = st.builds(
     SlowRules,
-    source=st.sampled_from(["arrival", "service", "truth", "pilots", "pilots"]),
+    source=st.sampled_from(["arrival", "deadline", "service", "truth", "pilots", "pilots"]),
     queues=st.integers(2, 5),
     first_threshold_seconds=st.sampled_from([2.0, 10.0, 25.0]),
     rule=st.sampled_from(["before", "after"]),
@@ -259,6 +275,7 @@ RULES = st.builds(
     believed=st.sampled_from([None, 2.0, 5.0]),
     room_spreads=st.sampled_from([None, None, 0.01, 0.3, 1.0]),
     tail=st.sampled_from(["ignored", "ignored", "counted"]),
+    hopeless_below=st.sampled_from([None, 0.05, 0.5]),
 )
 
 
@@ -291,6 +308,8 @@ def policy_of(rules: SlowRules) -> str:
         return f"predicted_queues({shared},thin_below={rules.thin_below}),clairvoyant"
     if rules.source == "arrival":
         return "task_fifo"
+    if rules.source == "deadline":
+        return "task_edf"
     percent = "none" if rules.pilot_percent is None else rules.pilot_percent
     spreads, source, predictor = rules.likely_spreads, "", ""
     if spreads is not None:
@@ -298,6 +317,8 @@ def policy_of(rules: SlowRules) -> str:
         predictor = ",clairvoyant" if rules.believed is None else ",requested"
     if rules.room_spreads is not None:
         source += f"thin_limit=adaptive,room_spreads={rules.room_spreads},"
+    if rules.hopeless_below is not None:
+        source += f"deadlines=by_odds,hopeless_below={rules.hopeless_below},"
     return (
         f"slearn({source}{shared},tail={rules.tail},thin_below={rules.thin_below},pilot_percent={percent},"
         f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"
@@ -306,8 +327,14 @@ def policy_of(rules: SlowRules) -> str:
     )
 
 
-def same(result: TasksReplayed, jobs: Jobs, slots: int, rules: SlowRules) -> None:
-    slow = slow_tasks(jobs, slots, rules)
+def same(
+    result: TasksReplayed,
+    jobs: Jobs,
+    slots: int,
+    rules: SlowRules,
+    deadlines: list[float | None],
+) -> None:
+    slow = slow_tasks(jobs, slots, rules, deadlines)
     keys = [
         (number, at, task)
         for number, (_, stages) in enumerate(jobs)
@@ -323,15 +350,20 @@ def same(result: TasksReplayed, jobs: Jobs, slots: int, rules: SlowRules) -> Non
 
 
 @settings(max_examples=400, deadline=None)
-@given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES)
-def test_same_as_the_slow_simulator(jobs: Jobs, slots: int, rules: SlowRules) -> None:
+@given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES, data=st.data())
+def test_same_as_the_slow_simulator(
+    jobs: Jobs, slots: int, rules: SlowRules, data: st.DataObject
+) -> None:
     """Every start, queue, pilot and estimate is that of the obvious simulator."""
     jobs = _in_order_of_level(jobs)
-    if rules.source == "arrival":
-        rules = dataclasses.replace(rules, queues=1, rule="before")
-    workload = workload_of(jobs, slots, rules.believed)
+    if rules.source in {"arrival", "deadline"}:
+        rules = dataclasses.replace(rules, queues=1, rule="before", hopeless_below=None)
+    if rules.source != "pilots":
+        rules = dataclasses.replace(rules, hopeless_below=None)
+    deadlines = data.draw(deadlines_of(jobs))
+    workload = workload_of(jobs, slots, rules.believed, deadlines)
     result = replay_task_arrays(workload, parse_policy(policy_of(rules)))
-    same(result, jobs, slots, rules)
+    same(result, jobs, slots, rules, deadlines)
 
 
 def test_a_row_per_task() -> None:

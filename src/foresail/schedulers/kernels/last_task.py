@@ -1,7 +1,8 @@
-"""What the last of a job's tasks holds up: the longest of many takes longer than their mean.
+"""When the last of a job's tasks ends, and what it holds up: the longest of many is long.
 
-Tasks of a job are taken to be log-normal about its mean. Straggler-aware ordering is named as an
-extension of SLearn; the rule is ours.
+Tasks of a job are taken to be log-normal about its mean. As many of them as the job gets slots
+start last, together; those before them follow one another on these slots, with little chance in
+their sum. Spec slearn, section 3.6 names tasks' maxima for deadlines; the rules are ours.
 """
 
 from __future__ import annotations
@@ -61,3 +62,22 @@ def tail_seconds(mean: float, relative_variance: float, tasks: float, slots: flo
     """
     together = min(tasks, slots)
     return together * (expected_longest(mean, relative_variance, together) - mean)
+
+
+@bare_kernel
+def in_time(
+    mean: float, relative_variance: float, tasks: float, slots: float, seconds: float
+) -> float:
+    """Probability that so many tasks have ended on so many slots within so many seconds.
+
+    The other parameters are those of ``tail_seconds``.
+    """
+    together = min(tasks, slots)
+    left = seconds - mean * (tasks - together) / slots
+    if left <= 0.0 or mean <= 0.0:
+        return 1.0 if left >= 0.0 and mean <= 0.0 else 0.0
+    if relative_variance <= 0.0:
+        return 1.0 if left >= mean else 0.0
+    variance = math.log1p(relative_variance)
+    z = (math.log(left / mean) + variance / 2.0) / math.sqrt(variance)
+    return float((1.0 - upper_tail(z)) ** together)

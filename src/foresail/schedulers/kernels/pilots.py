@@ -47,7 +47,9 @@ SPREADS: Final = 11
 ROOM_SPREADS: Final = 12
 MOST_RUNNING: Final = 13
 COUNTS_TAIL: Final = 14
-PILOT_NUMBERS: Final = 15
+HOPELESS_BELOW: Final = 15
+COUNTS_RUNNING: Final = 16
+PILOT_NUMBERS: Final = 17
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
@@ -55,7 +57,9 @@ learned: jobs that have asked for a ratio, and the sum of squared coefficients o
 jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
 what is likely, in standard deviations of how far off history has been (0: it is not asked); how
 much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
-once at most; 1 if sizes reach until the last task is expected to end (``last_task``)."""
+once at most; 1 if sizes reach until the last task is expected to end (``last_task``); the odds of
+being in time below which a job gives up its place (0: deadlines are not heeded); 1 if what runs at
+once and what has been done is counted, which these three need."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -262,6 +266,13 @@ def _task_variance(numbers: Floats, pilots: Floats) -> float:
         return squares / max(pilots.size - 1, 1)
     usual = numbers[VARIATION] / jobs * mean * mean
     return float((squares + usual) / pilots.size)
+
+
+@bare_kernel
+def usual_variation(numbers: Floats) -> float:
+    """Squared coefficient of variation of tasks within jobs that have ended; 0 before any has."""
+    jobs = numbers[VARIATION_JOBS]
+    return numbers[VARIATION] / jobs if jobs > 0.0 else 0.0
 
 
 @bare_kernel

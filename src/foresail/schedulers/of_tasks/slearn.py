@@ -72,6 +72,13 @@ class SLearnParameters(QueueParameters):
         Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
         start in are its own until the last one is expected to end (``counted``): tasks are taken to
         be log-normal, and to vary as its pilots and the tasks of jobs that have ended do.
+    deadlines
+        With ``by_odds`` a job with a deadline waits in the first queue, by its deadline, among
+        others by when they entered it; its tasks need not wait for its pilots. If its turn comes
+        and the odds that its other tasks are in time, on the slots that the queue shares out to it,
+        are too small, it goes to the queue for its size.
+    hopeless_below
+        Which odds are too small; of a job without an estimate, as long as there is time it is not.
     dedicated_sampling_queue
         Whether jobs with an estimate never are in the queue of those that are being sampled.
     work_conserving
@@ -94,6 +101,8 @@ class SLearnParameters(QueueParameters):
     thin_limit: Literal["fixed", "adaptive"] = "fixed"
     room_spreads: float = 4.0
     tail: Literal["ignored", "counted"] = "ignored"
+    deadlines: Literal["ignored", "by_odds"] = "ignored"
+    hopeless_below: float = 0.05
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
     trials: int = 100
@@ -108,6 +117,8 @@ class SLearnParameters(QueueParameters):
         )
         spreads = self.likely_spreads
         require(0.0 < spreads < math.inf, "likely_spreads", spreads, "above 0")
+        odds = self.hopeless_below
+        require(0.0 < odds <= 1.0, "hopeless_below", odds, "above 0, to 1")
         room = self.room_spreads
         require(0.0 < room < math.inf, "room_spreads", room, "above 0")
         require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
@@ -141,6 +152,11 @@ class SLearn(TaskScheduler):
         adaptive = parameters.thin_limit == "adaptive"
         numbers[pilots.ROOM_SPREADS] = parameters.room_spreads if adaptive else 0.0
         numbers[pilots.COUNTS_TAIL] = parameters.tail == "counted"
+        by_odds = parameters.deadlines == "by_odds"
+        rules[task_queues.BY_DUE] = by_odds
+        numbers[pilots.HOPELESS_BELOW] = parameters.hopeless_below if by_odds else 0.0
+        counts = adaptive or by_odds or parameters.tail == "counted"
+        numbers[pilots.COUNTS_RUNNING] = counts
         proved = parameters.source == "proved"
         numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (
