@@ -353,7 +353,7 @@ class _Run:
             if self.is_hopeless(heads[queue], heads, now):
                 late = heads[queue]
                 late.due, late.entered = None, now
-                late.queue = 1 if math.isnan(late.estimate) else self.queue_of(late.estimate)
+                late.queue = max(1, self.queue_of(late.estimate))
                 return self.start_one(now)
             self.launch(heads[queue], heads[queue].may_start()[0], queue, now)
             return True

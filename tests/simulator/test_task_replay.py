@@ -222,6 +222,31 @@ def test_narrow_jobs_are_not_sampled_once_they_are_known_to_leave_room() -> None
     assert (replay_task_arrays(workload_of(alone, 60), policy).pilots == 1).all()
 
 
+def test_deadlines_are_met_while_the_odds_are_good() -> None:
+    """The wide job, which is due first, cannot be in time, as its first two tasks tell at 10 s.
+
+    Under the earliest deadline first, it makes the other late, too. By the odds it has one of the
+    two slots from then on, as the first of a lower queue.
+    """
+    lost, other = (10.0,) * 10, (10.0,) * 4
+    workload = workload_of(one_stage((0.0, lost), (0.0, other)), 2, deadlines=[40.0, 60.0])
+    ends = {
+        policy: replay_task_arrays(workload, parse_policy(policy)).job_end.tolist()
+        for policy in ("task_edf", "slearn(deadlines=by_odds)", "task_fifo")
+    }
+    assert ends["task_edf"] == ends["task_fifo"] == [50.0, 70.0]
+    assert ends["slearn(deadlines=by_odds)"] == [70.0, 50.0]
+
+
+def test_the_earliest_deadline_first() -> None:
+    """Those without one last, in order of arrival."""
+    one = (10.0,)
+    jobs = one_stage((0.0, one), (0.0, one), (0.0, one), (0.0, one))
+    workload = workload_of(jobs, 1, deadlines=[None, 90.0, 30.0, None])
+    result = replay_task_arrays(workload, parse_policy("task_edf"))
+    assert result.start.tolist() == [20.0, 10.0, 0.0, 30.0]
+
+
 def test_a_history_that_errs_does_not_move_what_pilots_tell() -> None:
     """Sure of 1000 s, and wrong by a factor of a hundred each time: pilots are believed."""
     before = workload_of(one_stage(*((0.0, (1000.0,) * 4),) * 400), 1600)

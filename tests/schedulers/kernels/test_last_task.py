@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from foresail.schedulers.kernels.last_task import expected_longest, tail_seconds
+from foresail.schedulers.kernels.last_task import expected_longest, in_time, tail_seconds
 
 
 @pytest.mark.parametrize("relative_variance", [0.01, 0.5, 4.0])
@@ -34,3 +34,23 @@ def test_what_does_not_vary_has_no_tail():
     assert tail_seconds(7.0, 0.5, 1.0, 100.0) == 0.0
     assert tail_seconds(7.0, 0.5, 0.0, 100.0) == 0.0
     assert tail_seconds(7.0, 0.5, 150.0, 2.0) == tail_seconds(7.0, 0.5, 2.0, 150.0) > 0.0
+
+
+def test_the_odds_of_two_waves_by_drawing():
+    """Forty tasks on twenty slots: nineteen after one another at the mean, the last ones drawn."""
+    sigma = np.sqrt(np.log1p(0.5))
+    random = np.random.default_rng(1)
+    last = 7.0 * np.exp(sigma * random.standard_normal((20_000, 20)) - sigma**2 / 2)
+    share = float((last.max(axis=1) <= 30.0 - 7.0).mean())
+    error = 5.0 * np.sqrt(share * (1.0 - share) / 20_000)
+    assert in_time(7.0, 0.5, 40.0, 20.0, 30.0) == pytest.approx(share, abs=error)
+    assert 0.2 < share < 0.8
+
+
+def test_odds_without_variation_or_time():
+    """Certain or impossible; nothing is in time once the tasks before the last have used it up."""
+    assert in_time(7.0, 0.0, 4.0, 2.0, 14.0) == 1.0
+    assert in_time(7.0, 0.0, 4.0, 2.0, 13.9) == 0.0
+    assert in_time(7.0, 0.5, 4.0, 2.0, 7.0) == 0.0
+    assert in_time(0.0, 0.0, 4.0, 2.0, 0.0) == 1.0
+    assert in_time(0.0, 0.0, 4.0, 2.0, -1.0) == 0.0

@@ -392,7 +392,7 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
     """The job whose task is to start next, and the queue it would be charged to; as ``offered``.
 
     A job whose turn comes and that is hopeless is no longer due: it goes to the queue for its size,
-    or to that of sampled jobs if this is unknown.
+    but below the first, where others are due.
     """
     queues = at.queues
     job, queue = offered(queues)
@@ -403,7 +403,7 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
         row[DUE] = math.nan
         later = int(queues.rules[SAMPLING_QUEUE])
         if not math.isnan(row[ESTIMATED]):
-            later = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
+            later = max(later, queue_of(queues.rules, queues.costs.size, row[ESTIMATE]))
         enter(queues, job, later, now)
         job, queue = offered(queues)
     return job, queue
