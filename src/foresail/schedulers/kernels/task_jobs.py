@@ -367,7 +367,7 @@ def _fair_slots(at: TaskJobs, queue: int) -> float:
     for other in range(costs.size):
         if other == queue or at.queues.waiting[other] > 0:
             weights += 1.0 / costs[other]
-    return max(at.pilots.numbers[MOST_RUNNING] / costs[queue] / weights, 1.0)
+    return float(max(at.pilots.numbers[MOST_RUNNING] / costs[queue] / weights, 1.0))
 
 
 @part
