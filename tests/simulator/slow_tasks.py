@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median, variance
+
+import numpy as np
 
 from foresail.schedulers.kernels.pilots import drawn
 
@@ -35,6 +37,9 @@ class SlowRules:
     seed: int = 0
     likely_spreads: float | None = None  # None: history is not asked
     believed: float | None = None  # of every task; None: the truth about their mean
+    room_spreads: float | None = None  # None: the thin limit does not adapt
+    tail: str = "ignored"
+    hopeless_below: float | None = None  # None: deadlines are not heeded
 
 
 @dataclass
@@ -55,6 +60,9 @@ class _Job:
     opened: set[int] = field(default_factory=set)
     running: dict[tuple[int, int], float] = field(default_factory=dict)
     served: float = 0.0
+    due: float | None = None
+    each: float = math.nan
+    relative: float = math.nan
 
     @property
     def size(self) -> float:
@@ -80,10 +88,16 @@ class SlowResult:
 
 
 def slow_tasks(
-    jobs: list[tuple[float, tuple[SlowStage, ...]]], slots: int, rules: SlowRules
+    jobs: list[tuple[float, tuple[SlowStage, ...]]],
+    slots: int,
+    rules: SlowRules,
+    deadlines: list[float | None] | None = None,
 ) -> SlowResult:
     """Run jobs (submission and stages, in order of submission) to their ends."""
     every = [_Job(number, submit, stages) for number, (submit, stages) in enumerate(jobs)]
+    if rules.hopeless_below is not None or rules.source == "deadline":
+        for job, deadline in zip(every, deadlines or [None] * len(every), strict=True):
+            job.due = deadline
     run = _Run(rules, slots, every)
     while any(len(job.done) < job.tasks for job in every):
         run.step()
@@ -110,6 +124,9 @@ class _Run:
         self.asked = 0
         self.outcomes: dict[int, list[float]] = {}
         self.log_errors: list[float] = []
+        self.ended: list[tuple[int, float]] = []  # of each task: its job's tasks, seconds
+        self.most_running = 0
+        self.relative_variances: list[float] = []  # of the tasks of jobs' first stages
 
     def step(self) -> None:
         times = [end for end, *_ in self.active] + [job.submit for job in self.coming[:1]]
@@ -156,6 +173,21 @@ class _Run:
             return 5
         return best
 
+    def is_thin(self, job: _Job) -> bool:
+        """By its tasks; or if jobs of its class of widths and below leave room on full slots."""
+        if job.tasks < self.rules.thin_below:
+            return True
+        if self.rules.room_spreads is None:
+            return False
+        widest = math.floor(2 * math.log2(job.tasks))  # classes of half a doubling
+        narrow = [each for each in self.ended if math.floor(2 * math.log2(each[0])) <= widest]
+        work = math.fsum(seconds for _, seconds in narrow)
+        if work == 0.0:
+            return False
+        wanted = work / math.fsum(seconds for _, seconds in self.ended) * self.most_running
+        width = math.fsum(tasks * seconds for tasks, seconds in narrow) / work
+        return wanted + self.rules.room_spreads * math.sqrt(wanted * width) <= self.most_running
+
     def submit(self, job: _Job, now: float) -> None:
         rules = self.rules
         self.present.append(job)
@@ -165,7 +197,7 @@ class _Run:
             job.estimate = job.size
             if job.tasks >= rules.thin_below:
                 job.queue = self.queue_of(job.size)
-        elif rules.source == "pilots" and job.tasks >= rules.thin_below:
+        elif rules.source == "pilots" and not self.is_thin(job):
             percent = rules.pilot_percent
             if percent is None:
                 percent = job.ratio = self.ratio()
@@ -182,12 +214,14 @@ class _Run:
             if low == high:
                 job.ratio = 0
                 job.estimate = self.predicted(job)
-                job.queue = self.queue_of(job.estimate)
+                job.each = job.estimate / job.tasks
+                job.relative = fmean(self.relative_variances or [0.0])
+                job.queue = self.queue_of(job.estimate) if job.due is None else 0
             else:
                 job.pilots = set(drawn_first[:pilots])
                 first = drawn_first
-                job.sampling = high > 1
-                job.queue = min(high, 1)
+                job.sampling = high > 1 and job.due is None
+                job.queue = min(high, 1) if job.due is None else 0
         job.waiting = first
         job.opened.add(0)
         self.open_stages(job)
@@ -220,6 +254,8 @@ class _Run:
 
     def end(self, job: _Job, task: tuple[int, int], now: float) -> None:
         job.done.add(task)
+        self.most_running = max(self.most_running, len(self.active) + 1)
+        self.ended.append((job.tasks, now - job.running[task]))
         job.served += now - job.running.pop(task)
         self.open_stages(job)
         if task in job.pilots:
@@ -236,11 +272,19 @@ class _Run:
                         self.belief(stage) * len(stage.runtimes) for stage in job.stages[1:]
                     )
                     job.estimate = each * first + ratio * others
-                if job.sampling or job.queue != self.queue_of(job.estimate):
+                if self.rules.tail == "counted":
+                    together = min(first - len(job.pilots), self.most_running)
+                    relative = self.relative_variance(job.told)
+                    job.estimate += together * (longest(each, relative, together) - each)
+                job.each, job.relative = each, self.relative_variance(job.told)
+                if job.due is None and (job.sampling or job.queue != self.queue_of(job.estimate)):
                     job.queue, job.entered = self.queue_of(job.estimate), now
                 job.sampling = False
         if len(job.done) == job.tasks:
             self.ends[job.number] = now
+            if len(job.stages[0].runtimes) > 1 and any(job.stages[0].runtimes):
+                relative = variance(job.stages[0].runtimes) / fmean(job.stages[0].runtimes) ** 2
+                self.relative_variances.append(relative)
             truth, believed = fmean(job.stages[0].runtimes), self.belief(job.stages[0])
             if truth > 0.0 and believed > 0.0:
                 self.log_errors.append(math.log(truth) - math.log(believed))
@@ -249,12 +293,52 @@ class _Run:
                 last.append((now - job.submit) / job.size)
                 del last[: -self.rules.trials]
 
+    def relative_variance(self, told: list[float]) -> float:
+        """Of a job's tasks, by its pilots and by what was usual; 0 of those that take no time."""
+        mean = fmean(told)
+        if mean == 0.0:
+            return 0.0
+        squares = sum((value - mean) ** 2 for value in told)
+        if self.relative_variances:
+            squares = (squares + fmean(self.relative_variances) * mean**2) / len(told)
+        else:
+            squares /= max(len(told) - 1, 1)
+        return squares / mean**2
+
+    def is_hopeless(self, job: _Job, heads: dict[int, _Job], now: float) -> bool:
+        """Whether the odds that what has not started is in time are too small."""
+        if job.due is None or self.rules.hopeless_below is None:
+            return False
+        if math.isnan(job.each):
+            return job.due <= now
+        weights = sum(0.1**queue for queue in heads)
+        slots = max(self.most_running * 0.1**job.queue / weights, 1.0)
+        tasks = job.tasks - len(job.done) - len(job.running)
+        together = min(tasks, slots)
+        left = job.due - now - job.each * (tasks - together) / slots
+        if left <= 0.0 or job.each == 0.0:
+            return left < 0.0 or job.each > 0.0
+        if job.relative == 0.0:
+            return left < job.each
+        spread = math.sqrt(math.log1p(job.relative))
+        one = NormalDist(math.log(job.each) - spread**2 / 2, spread).cdf(math.log(left))
+        return bool(one**together < self.rules.hopeless_below)
+
     def start_one(self, now: float) -> bool:
         by_arrival = self.rules.within == "arrival"
         heads: dict[int, _Job] = {}
         for job in sorted(
             self.present,
-            key=lambda each: (each.submit if by_arrival else each.entered, each.number),
+            key=lambda each: (
+                each.due
+                if each.due is not None
+                else math.inf
+                if self.rules.source == "deadline"
+                else each.submit
+                if by_arrival
+                else each.entered,
+                each.number,
+            ),
         ):
             if job.may_start():
                 heads.setdefault(job.queue, job)
@@ -266,6 +350,11 @@ class _Run:
                     used[queue] += 1
             ahead = 1 if self.rules.rule == "after" else 0
             queue = min(heads, key=lambda each: ((used[each] + ahead) * 10**each, each))
+            if self.is_hopeless(heads[queue], heads, now):
+                late = heads[queue]
+                late.due, late.entered = None, now
+                late.queue = max(1, self.queue_of(late.estimate))
+                return self.start_one(now)
             self.launch(heads[queue], heads[queue].may_start()[0], queue, now)
             return True
         for job in self.present:
@@ -284,3 +373,20 @@ class _Run:
             job.queue, job.entered = job.meanwhile, now
         runtime = job.stages[task[0]].runtimes[task[1]]
         self.active.append((now + runtime, len(self.starts), job, task))
+
+
+def longest(each: float, relative_variance: float, tasks: int) -> float:
+    """Expected longest of so many log-normal tasks; the integral of its upper tail."""
+    if relative_variance == 0.0 or tasks < 2:
+        return each
+    spread = math.sqrt(math.log1p(relative_variance))
+    middle = math.log(each) - spread**2 / 2
+
+    def upper_tail(logarithm: float) -> float:
+        below = NormalDist(middle, spread).cdf(logarithm) ** tasks
+        return (1.0 - below) * math.exp(logarithm)
+
+    reach = 14.0 * spread
+    steps = np.linspace(middle - reach, middle + reach, 4001)
+    found = np.trapezoid([upper_tail(value) for value in steps], steps)
+    return float(found + math.exp(middle - reach))

@@ -12,7 +12,7 @@ from foresail.control.policy import parse_policy
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.workload import Workload
-from test_task_replay import GOLDEN, Jobs, jobs_in_order, workload_of
+from test_task_replay import GOLDEN, Jobs, deadlines_of, jobs_in_order, workload_of
 
 RULES = "queues=4,first_threshold_seconds=10"
 POLICIES = (
@@ -22,6 +22,9 @@ POLICIES = (
     f"slearn({RULES})",
     f"slearn({RULES},rule=after,trials=2,pilot_percent=none)",
     f"slearn({RULES},pilot_percent=34,statistic=median,work_conserving=no)",
+    f"slearn({RULES},thin_limit=adaptive,room_spreads=0.3,tail=counted)",
+    "task_edf",
+    f"slearn({RULES},deadlines=by_odds,hopeless_below=0.3)",
     f"slearn({RULES},pilot_percent=50,statistic=bootstrap,dedicated_sampling_queue=yes)",
 )
 
@@ -40,8 +43,13 @@ def test_the_golden_jobs(policy: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(jobs=jobs_in_order(), slots=st.integers(1, 5), policy=st.sampled_from(POLICIES))
-def test_any_jobs(jobs: Jobs, slots: int, policy: str) -> None:
-    """Stages, ties, tasks without a runtime: the same, task by task."""
-    workload = workload_of(jobs, slots)
+@given(
+    jobs=jobs_in_order(),
+    slots=st.integers(1, 5),
+    policy=st.sampled_from(POLICIES),
+    data=st.data(),
+)
+def test_any_jobs(jobs: Jobs, slots: int, policy: str, data: st.DataObject) -> None:
+    """Stages, ties, deadlines, tasks without a runtime: the same, task by task."""
+    workload = workload_of(jobs, slots, deadlines=data.draw(deadlines_of(jobs)))
     assert starts(workload, policy, "task-replay") == starts(workload, policy, "event-engine")

@@ -135,6 +135,8 @@ def replay_task_arrays(
     stages = task_stages(workload)
     submit = workload.jobs["submit_seconds"].to_numpy().astype(np.float64)
     queues = compiled.without_jobs(submit.size, int(stages.width.max()))
+    deadlines = workload.jobs["deadline_seconds"].fill_null(math.nan)
+    queues.queues.jobs[:, task_jobs.DEADLINE] = deadlines.to_numpy()
     asked = _NONE
     if compiled.asks_predictor:
         asked = _Asked.of(predictor, workload, stages, history, queues.pilots.proved)

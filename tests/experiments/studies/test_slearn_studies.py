@@ -9,6 +9,7 @@ from declared import require_claims_about_cases
 from foresail.control.policy import parse_policy
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.studies.slearn_bins import BinTrial
+from foresail.experiments.studies.slearn_deadlines import DeadlineTrial
 from foresail.experiments.studies.slearn_distributions import DistributionTrial
 from foresail.experiments.studies.slearn_regimes import RegimeTrial
 from foresail.experiments.studies.slearn_variability import VariabilityTrial
@@ -17,13 +18,19 @@ from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 
 NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))
-REPLAYED = ["slearn-dags", "slearn-estimates", "slearn-ratios", "slearn-speedups"]
+REPLAYED = ["slearn-beyond", "slearn-dags", "slearn-estimates", "slearn-ratios", "slearn-speedups"]
 TINY = ("slearn(jobs=60)", "slearn(jobs=60,part=history)", 3)
 
 
 def test_the_published_figures_are_there():
     """Every table and figure that tasks of generated traces can show, and the map of regimes."""
-    others = ["slearn-bins", "slearn-distributions", "slearn-regimes", "slearn-variability"]
+    others = [
+        "slearn-bins",
+        "slearn-deadlines",
+        "slearn-distributions",
+        "slearn-regimes",
+        "slearn-variability",
+    ]
     assert sorted([*REPLAYED, *others]) == NAMES
 
 
@@ -92,6 +99,17 @@ def test_bins_are_all_of_the_jobs():
     found = [BinTrial(*TINY, name).measure() for name in study.systems]
     assert sum(each["jobs_share"] for each in found) == pytest.approx(1.0)
     assert sum(each["work_share"] for each in found) == pytest.approx(1.0)
+
+
+def test_deadlines_met_are_those_of_jobs_that_have_one():
+    """All of them with slack without end; of a tiny run, ours and the others are shares."""
+    endless = "slearn(jobs=60,slack_percent=[1e9],deadline_share=0.5)"
+    assert DeadlineTrial(endless, TINY[1], 3, slearn.FIFO).measure()["deadlines_met"] == 1.0
+    tight = "slearn(jobs=60,load=9,slack_percent=[0])"
+    for policy in (slearn.SLEARN, "slearn(deadlines=by_odds)", "task_edf"):
+        found = DeadlineTrial(tight, TINY[1], 3, policy).measure()
+        assert 0.0 < found["deadlines_met"] < 1.0
+        assert found["completion_seconds"] > 0.0
 
 
 def test_distributions_rise_and_the_oracle_does_not_err():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.study import Measure, StudyParameters
+from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters
 from foresail.metrics.task_jobs import (
     normalised_waiting,
     queue_correctness,
@@ -94,14 +94,62 @@ def traces(parameters: SLearnStudyParameters) -> tuple[Traces, ...]:
     """All three traces, with the widths of section 5.3.5 and with wider jobs."""
     wide = f",median_tasks={parameters.median_tasks:g}"
     return tuple(
-        _trace(name(trace), f"calibration={trace},jobs={parameters.jobs}{extra}")
+        made_by("slearn", name(trace), f"calibration={trace},jobs={parameters.jobs}{extra}")
         for name, extra in ((narrow, ""), (wider, wide))
         for trace in TRACES
     )
 
 
-def _trace(name: str, settings: str) -> Traces:
-    return Traces(name, f"slearn({settings})", f"slearn({settings},part=history)")
+def made_by(generator: str, name: str, settings: str) -> Traces:
+    """What a generator makes that also makes a history of its own."""
+    return Traces(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
+
+
+def by_name(*policies: str) -> Mapping[str, str]:
+    """Systems that are called as their policies."""
+    return {policy: policy for policy in policies}
+
+
+def cases(
+    places: Iterable[Traces],
+    seeds: int,
+    policies: Mapping[str, str],
+    *,
+    faster: str | None = None,
+    slower: str | None = None,
+) -> tuple[GridPoint, ...]:
+    """Every system on every trace; the speed-up is that of one policy over another.
+
+    Parameters
+    ----------
+    places, seeds
+        The traces, and how many seeds of each.
+    policies
+        Of each system, by its name.
+    faster, slower
+        Whose speed-up over whom; the system itself where none is given.
+    """
+    return tuple(
+        GridPoint(
+            trace.name,
+            None,
+            system,
+            seed,
+            TaskTrial(trace.run, trace.history, seed, policy, faster or policy, slower or policy),
+        )
+        for trace in places
+        for seed in range(seeds)
+        for system, policy in policies.items()
+    )
+
+
+def claims(
+    about: Callable[[str, str], Iterable[PublishedClaim]],
+) -> tuple[PublishedClaim, ...]:
+    """What is claimed about each trace (its calibration and its group), wider jobs first."""
+    return tuple(
+        claim for name in (wider, narrow) for trace in TRACES for claim in about(trace, name(trace))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _HYBRID: Final = "slearn-dag"
 _OVER: Final = {slearn.SIGMA: 1.26, slearn.LAS: 2.15, slearn.POINT: 1.74}
 """Published speed-ups of SLearn-DAG (figure 9)."""
+_SYSTEMS: Final = slearn.by_name(_HYBRID, slearn.SLEARN, *_OVER, slearn.FIFO, slearn.ORACLE)
 _NAMES: Final = {"": "GTrace19", "wider": "GTrace19, wider jobs"}
 
 
@@ -25,37 +26,19 @@ class DagParameters(slearn.SLearnStudyParameters):
 @register("study", "slearn-dags", parameters=DagParameters)
 def dags(parameters: DagParameters) -> Study:
     """SLearn-DAG's speed-ups on chains of two to five stages (figure 9)."""
-    recipes = {
+    settings = {
         _NAMES[""]: f"dags={parameters.jobs}",
         _NAMES["wider"]: f"dags={parameters.jobs},median_tasks={parameters.median_tasks:g}",
     }
-    cases = [
-        GridPoint(
-            name,
-            None,
-            system,
-            seed,
-            slearn.TaskTrial(
-                f"slearn_dag({settings})",
-                f"slearn_dag({settings},part=history)",
-                seed,
-                system,
-                _HYBRID,
-                system,
-            ),
-        )
-        for name, settings in recipes.items()
-        for seed in range(parameters.seeds)
-        for system in (_HYBRID, slearn.SLEARN, *_OVER, slearn.FIFO, slearn.ORACLE)
-    ]
+    places = [slearn.made_by("slearn_dag", name, each) for name, each in settings.items()]
     return Study(
         title="What do the first stage's tasks tell of the stages after it?",
         source=f"{slearn.SOURCE}, figure 9",
         axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
         drawn=(slearn.FASTER.name,),
-        cases=tuple(cases),
-        claims=tuple(claim for name in reversed(recipes) for claim in _claims(name)),
+        cases=slearn.cases(places, parameters.seeds, _SYSTEMS, faster=_HYBRID),
+        claims=tuple(claim for name in reversed(settings) for claim in _claims(name)),
         notes=("Speed-ups are SLearn-DAG's over the system of the row.", *slearn.notes(parameters)),
     )
 

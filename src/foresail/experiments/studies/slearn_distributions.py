@@ -101,12 +101,7 @@ def distributions(parameters: DistributionParameters) -> Study:
         measures=(slearn.WAITING, _ERROR, _AHEAD),
         drawn=(slearn.WAITING.name, _ERROR.name, _AHEAD.name),
         cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(name(trace))
-        ),
+        claims=slearn.claims(lambda _, group: _claims(group)),
         notes=(
             "Waits are those of a job's tasks over their mean runtime. The work ahead (resistance) "
             "is what is left of tasks that run, and of jobs in higher queues or earlier in the "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_SYSTEMS: Final = (slearn.SLEARN, slearn.SIGMA, slearn.POINT, slearn.JOINT)
+_SYSTEMS: Final = slearn.by_name(slearn.SLEARN, slearn.SIGMA, slearn.POINT, slearn.JOINT)
 _MEDIANS: Final = {
     "2strace": (0.1898, 0.3657),
     "gtrace11": (0.1368, 0.2139),
@@ -38,18 +38,6 @@ class EstimateParameters(slearn.SLearnStudyParameters):
 @register("study", "slearn-estimates", parameters=EstimateParameters)
 def estimates(parameters: EstimateParameters) -> Study:
     """Errors of predicted sizes, and wide jobs in the right queue (figure 2, tables 7 and 10)."""
-    cases = [
-        GridPoint(
-            trace.name,
-            None,
-            system,
-            seed,
-            slearn.TaskTrial(trace.run, trace.history, seed, system, system, slearn.SIGMA),
-        )
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for system in _SYSTEMS
-    ]
     return Study(
         title="How wrong are sampled and remembered runtimes, and which jobs do they misplace?",
         source=f"{slearn.SOURCE}, figure 2, tables 7 and 10",
@@ -59,13 +47,10 @@ def estimates(parameters: EstimateParameters) -> Study:
             *(slearn.RIGHT, slearn.TOO_LOW, slearn.TOO_HIGH),
         ),
         drawn=(slearn.ERROR.name, slearn.RIGHT.name),
-        cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(trace, name(trace))
+        cases=slearn.cases(
+            slearn.traces(parameters), parameters.seeds, _SYSTEMS, slower=slearn.SIGMA
         ),
+        claims=slearn.claims(_claims),
         notes=(
             "Jobs with three tasks or more; errors of the seconds of all tasks.",
             *slearn.notes(parameters),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _ADAPTIVE: Final = "adaptive"
@@ -38,31 +38,16 @@ _SYSTEMS: Final = {
 @register("study", "slearn-ratios", parameters=RatioParameters)
 def ratios(parameters: RatioParameters) -> Study:
     """Fixed ratios of pilots against learned ones, and the thin limit (tables 6 and 8)."""
-    cases = [
-        GridPoint(
-            trace.name,
-            None,
-            system,
-            seed,
-            slearn.TaskTrial(trace.run, trace.history, seed, policy, policy, slearn.SIGMA),
-        )
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for system, policy in _SYSTEMS.items()
-    ]
     return Study(
         title="How many tasks should be sampled, and of which jobs?",
         source=f"{slearn.SOURCE}, tables 6 and 8",
         axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
         drawn=(slearn.FASTER.name,),
-        cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(trace, name(trace))
+        cases=slearn.cases(
+            slearn.traces(parameters), parameters.seeds, _SYSTEMS, slower=slearn.SIGMA
         ),
+        claims=slearn.claims(_claims),
         notes=("Speed-ups are those over 3Sigma.", *slearn.notes(parameters)),
     )
 

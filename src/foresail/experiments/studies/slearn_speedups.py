@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_OTHERS: Final = (
-    *(slearn.SIGMA, slearn.SIGMA_THIN, slearn.POINT, slearn.LAS, slearn.FIFO),
+_SYSTEMS: Final = slearn.by_name(
+    *(slearn.SLEARN, slearn.SIGMA, slearn.SIGMA_THIN, slearn.POINT, slearn.LAS, slearn.FIFO),
     *(slearn.ORACLE, slearn.JOINT),
 )
 _OVER: Final = {
@@ -31,31 +31,16 @@ class SpeedupParameters(slearn.SLearnStudyParameters):
 @register("study", "slearn-speedups", parameters=SpeedupParameters)
 def speedups(parameters: SpeedupParameters) -> Study:
     """SLearn's speed-up over every baseline on three traces (figure 6)."""
-    cases = [
-        GridPoint(
-            trace.name,
-            None,
-            system,
-            seed,
-            slearn.TaskTrial(trace.run, trace.history, seed, system, slearn.SLEARN, system),
-        )
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for system in (slearn.SLEARN, *_OTHERS)
-    ]
     return Study(
         title="How much sooner do jobs end if their first tasks tell how long they take?",
         source=f"{slearn.SOURCE}, figure 6",
         axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.WAITING),
         drawn=(slearn.FASTER.name, slearn.MEDIAN.name),
-        cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(trace, name(trace))
+        cases=slearn.cases(
+            slearn.traces(parameters), parameters.seeds, _SYSTEMS, faster=slearn.SLEARN
         ),
+        claims=slearn.claims(_claims),
         notes=("Speed-ups are SLearn's over the system of the row.", *slearn.notes(parameters)),
     )
 

@@ -86,12 +86,7 @@ def variability(parameters: VariabilityParameters) -> Study:
         measures=(_P50, _P90, _MORE),
         drawn=(_P50.name, _P90.name),
         cases=tuple(cases),
-        claims=tuple(
-            claim
-            for name in (slearn.wider, slearn.narrow)
-            for trace in slearn.TRACES
-            for claim in _claims(trace, name(trace))
-        ),
+        claims=slearn.claims(_claims),
         notes=(
             "Coefficients of variation: over time of the mean tasks of similar earlier jobs, by "
             "the feature with the least (windows of 3 and 7 days, the better one); over space of "

@@ -44,13 +44,22 @@ VARIATION: Final = 8
 VARIATION_JOBS: Final = 9
 CHOOSES: Final = 10
 SPREADS: Final = 11
-PILOT_NUMBERS: Final = 12
+ROOM_SPREADS: Final = 12
+MOST_RUNNING: Final = 13
+COUNTS_TAIL: Final = 14
+HOPELESS_BELOW: Final = 15
+COUNTS_RUNNING: Final = 16
+PILOT_NUMBERS: Final = 17
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
 jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
-what is likely, in standard deviations of how far off history has been (0: it is not asked)."""
+what is likely, in standard deviations of how far off history has been (0: it is not asked); how
+much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
+once at most; 1 if sizes reach until the last task is expected to end (``last_task``); the odds of
+being in time below which a job gives up its place (0: deadlines are not heeded); 1 if what runs at
+once and what has been done is counted, which these three need."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -85,16 +94,18 @@ class Pilots(NamedTuple):
         A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
     proved
         What history turned out to be worth (``proved_history``).
+    narrow
+        What jobs have taken by their width (``narrow_jobs``).
     """
 
     numbers: Floats
     scores: Floats
     proved: Floats
+    narrow: Floats
 
 
-PILOTS = types.NamedTuple(
-    (types.float64[::1], types.float64[:, ::1], types.float64[:, ::1]), Pilots
-)
+_TABLE = types.float64[:, ::1]
+PILOTS = types.NamedTuple((types.float64[::1], _TABLE, _TABLE, _TABLE), Pilots)
 
 
 def no_outcomes(kept: int) -> Floats:
@@ -258,6 +269,20 @@ def _task_variance(numbers: Floats, pilots: Floats) -> float:
 
 
 @bare_kernel
+def usual_variation(numbers: Floats) -> float:
+    """Squared coefficient of variation of tasks within jobs that have ended; 0 before any has."""
+    jobs = numbers[VARIATION_JOBS]
+    return numbers[VARIATION] / jobs if jobs > 0.0 else 0.0
+
+
+@bare_kernel
+def relative_variance(numbers: Floats, pilots: Floats) -> float:
+    """Squared coefficient of variation of tasks within the job; 0 if its pilots took no time."""
+    mean = _mean(pilots)
+    return _task_variance(numbers, pilots) / (mean * mean) if mean > 0.0 else 0.0
+
+
+@bare_kernel
 def log_posterior_median(
     pilots: Floats, relative_variance: float, prior: float, prior_variance: float
 ) -> float:
@@ -327,8 +352,7 @@ def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior, jo
     if statistic == POSTERIOR:
         return posterior_mean(pilots, _task_variance(numbers, pilots), prior.mean, prior.variance)
     if statistic == LOG_POSTERIOR:
-        mean = _mean(pilots)
-        relative = _task_variance(numbers, pilots) / (mean * mean) if mean > 0.0 else 0.0
+        relative = relative_variance(numbers, pilots)
         return log_posterior_median(pilots, relative, prior.log_mean, prior.log_variance)
     return _mean(pilots)
 

@@ -12,6 +12,7 @@ from foresail.schedulers.kernels.task_jobs import (
     end_job,
     end_task_of_job,
     estimate_job,
+    next_offer,
     open_stage,
     submit_job,
 )
@@ -22,7 +23,6 @@ from foresail.schedulers.kernels.task_queues import (
     demote,
     launch,
     make_ready,
-    offered,
 )
 
 Floats = NDArray[np.float64]
@@ -67,12 +67,12 @@ def demote_all(at: TaskJobs, now: float) -> None:
 
 
 @bare_kernel
-def next_task(at: TaskJobs) -> tuple[int, int, int]:
+def next_task(at: TaskJobs, now: float) -> tuple[int, int, int]:
     """The job whose task is to start next, the queue it would be charged to, and which it is.
 
     The first is negative if none may start.
     """
-    job, queue = offered(at.queues)
+    job, queue = next_offer(at, now)
     place = -1 if job < 0 else int(at.queues.jobs[job, LAUNCHED])
     return job, queue, place
 

@@ -18,11 +18,18 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import part
+from foresail.schedulers.kernels.last_task import in_time, tail_seconds
+from foresail.schedulers.kernels.narrow_jobs import learn_work, leaves_room
 from foresail.schedulers.kernels.pilots import (
     ASKED,
     CHOOSES,
+    COUNTS_RUNNING,
+    COUNTS_TAIL,
+    HOPELESS_BELOW,
+    MOST_RUNNING,
     PERCENT,
     PILOTS,
+    ROOM_SPREADS,
     ROUNDING,
     SEED,
     SPREADS,
@@ -34,14 +41,19 @@ from foresail.schedulers.kernels.pilots import (
     learn_variation,
     pilot_count,
     ratio_percent,
+    relative_variance,
     task_seconds,
     total_seconds,
+    usual_variation,
 )
 from foresail.schedulers.kernels.proved_history import (
     learn_error,
     proved_variance,
 )
 from foresail.schedulers.kernels.task_queues import (
+    BY_DUE,
+    DUE,
+    LAUNCHED,
     NOWHERE,
     QUEUE_COLUMNS,
     SAMPLING_QUEUE,
@@ -49,7 +61,9 @@ from foresail.schedulers.kernels.task_queues import (
     TaskQueues,
     end_sampling,
     end_task,
+    enter,
     make_ready,
+    offered,
     queue_of,
     submit,
 )
@@ -86,13 +100,17 @@ FIRST_SQUARES: Final = QUEUE_COLUMNS + 13
 ORDINAL: Final = QUEUE_COLUMNS + 14
 LOG_PRIOR: Final = QUEUE_COLUMNS + 15
 LOG_PRIOR_VARIANCE: Final = QUEUE_COLUMNS + 16
-JOB_COLUMNS: Final = QUEUE_COLUMNS + 17
+DEADLINE: Final = QUEUE_COLUMNS + 17
+EACH: Final = QUEUE_COLUMNS + 18
+RELATIVE_VARIANCE: Final = QUEUE_COLUMNS + 19
+JOB_COLUMNS: Final = QUEUE_COLUMNS + 20
 """A job's row, behind what the queues need: its tasks; its pilots, and how many of these have
 ended; the ratio that it was given to learn about (0: none); the seconds of all its tasks as
 estimated (nan: not) and when; the tasks of its first stage, the belief about their mean and its
 variance, and the predicted seconds of all other stages' tasks (nan: unknown); tasks that have
 ended, their seconds, and those of the first stage with their squares; how many jobs came before;
-the belief about the logarithm of that mean, and its variance."""
+the belief about the logarithm of that mean, and its variance; its deadline (nan: none), which who
+submits it writes; seconds of a task by its pilots, and their squared coefficient of variation."""
 
 _TENTHS_APART: Final = 2.0 * 1.2815515655446004
 """Standard deviations between the 10 % and the 90 % quantile of a normal distribution."""
@@ -198,6 +216,18 @@ def _likely_queue(at: TaskJobs, row: Floats, spreads: float) -> int:
 
 
 @part
+def _is_thin(at: TaskJobs, tasks: float) -> bool:
+    """Whether a job of so many tasks goes to the first queue without being looked at."""
+    if tasks < at.way[THIN_BELOW]:
+        return True
+    numbers = at.pilots.numbers
+    spreads = numbers[ROOM_SPREADS]
+    if spreads == 0.0:
+        return False
+    return bool(leaves_room(at.pilots.narrow, tasks, numbers[MOST_RUNNING], spreads))
+
+
+@part
 def submit_job(
     at: TaskJobs, job: int, ordinal: int, first_order: Integers, tasks: int, now: float
 ) -> None:
@@ -229,8 +259,11 @@ def submit_job(
     row[ESTIMATE] = math.nan
     row[ESTIMATED] = math.nan
     source = way[SOURCE]
+    row[DUE] = row[DEADLINE] if queues.rules[BY_DUE] != 0.0 else math.nan
+    if source == ARRIVAL_ORDER and math.isnan(row[DUE]):
+        row[DUE] = math.inf
     pilots, meanwhile = 0, NOWHERE
-    if source == SAMPLING and tasks >= way[THIN_BELOW]:
+    if source == SAMPLING and not _is_thin(at, tasks):
         pilots = _sample(at, job)
         numbers = at.pilots.numbers
         does = False
@@ -246,7 +279,9 @@ def submit_job(
         row[PILOTS_OF_JOB] = pilots
         draw_pilots(first_order, first_order.size, pilots, int(at.pilots.numbers[SEED]), ordinal)
         sampling = int(queues.rules[SAMPLING_QUEUE])
-        if meanwhile == NOWHERE or meanwhile > sampling:
+        if not math.isnan(row[DUE]):
+            submit(queues, job, 0, math.inf, NOWHERE, now)
+        elif meanwhile == NOWHERE or meanwhile > sampling:
             submit(queues, job, sampling, float(pilots), meanwhile, now)
         else:
             submit(queues, job, meanwhile, math.inf, meanwhile, now)
@@ -255,7 +290,9 @@ def submit_job(
     if source == PREDICTION:
         row[ESTIMATE] = _predicted(row)
         row[ESTIMATED] = now
-        if tasks >= way[THIN_BELOW]:
+        row[EACH] = row[ESTIMATE] / tasks
+        row[RELATIVE_VARIANCE] = usual_variation(at.pilots.numbers)
+        if tasks >= way[THIN_BELOW] and math.isnan(row[DUE]):
             queue = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
     submit(queues, job, queue, math.inf, NOWHERE, now)
 
@@ -264,6 +301,17 @@ def submit_job(
 def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
     """So many more tasks of a job may start."""
     make_ready(at.queues, job, tasks)
+
+
+@part
+def _learn_width(at: TaskJobs, tasks: float, seconds: float) -> None:
+    """Note how many tasks run at once at most, and what one of a job of so many has taken."""
+    numbers = at.pilots.numbers
+    running = 1.0  # the one that has ended
+    for used in at.queues.used:
+        running += used
+    numbers[MOST_RUNNING] = max(numbers[MOST_RUNNING], running)
+    learn_work(at.pilots.narrow, tasks, seconds)
 
 
 @part
@@ -297,6 +345,8 @@ def end_task_of_job(
     row = queues.jobs[job]
     end_task(queues, job, queue, start, now)
     seconds = now - start
+    if at.pilots.numbers[COUNTS_RUNNING] != 0.0:
+        _learn_width(at, row[TASKS], seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
     if place < row[FIRST_TASKS]:
@@ -307,6 +357,56 @@ def end_task_of_job(
     told[int(row[TOLD])] = seconds
     row[TOLD] += 1.0
     return bool(row[TOLD] == row[PILOTS_OF_JOB])
+
+
+@part
+def _fair_slots(at: TaskJobs, queue: int) -> float:
+    """The slots that the first job of a queue has, beside the queues in which others wait."""
+    costs = at.queues.costs
+    weights = 0.0
+    for other in range(costs.size):
+        if other == queue or at.queues.waiting[other] > 0:
+            weights += 1.0 / costs[other]
+    return float(max(at.pilots.numbers[MOST_RUNNING] / costs[queue] / weights, 1.0))
+
+
+@part
+def _is_hopeless(at: TaskJobs, job: int, queue: int, now: float) -> bool:
+    """Whether a job that is due has too small odds to be in time, if it starts a task now.
+
+    Tasks of later stages count as if they could start, too.
+    """
+    row = at.queues.jobs[job]
+    if math.isnan(row[DUE]):
+        return False
+    left = row[DUE] - now
+    if math.isnan(row[ESTIMATED]):
+        return bool(left <= 0.0)
+    tasks = row[TASKS] - row[LAUNCHED]
+    odds = in_time(row[EACH], row[RELATIVE_VARIANCE], tasks, _fair_slots(at, queue), left)
+    return bool(odds < at.pilots.numbers[HOPELESS_BELOW])
+
+
+@part
+def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
+    """The job whose task is to start next, and the queue it would be charged to; as ``offered``.
+
+    A job whose turn comes and that is hopeless is no longer due: it goes to the queue for its size,
+    but below the first, where others are due.
+    """
+    queues = at.queues
+    job, queue = offered(queues)
+    if at.pilots.numbers[HOPELESS_BELOW] == 0.0:
+        return job, queue
+    while job != NOWHERE and _is_hopeless(at, job, queue, now):
+        row = queues.jobs[job]
+        row[DUE] = math.nan
+        later = int(queues.rules[SAMPLING_QUEUE])
+        if not math.isnan(row[ESTIMATED]):
+            later = max(later, queue_of(queues.rules, queues.costs.size, row[ESTIMATE]))
+        enter(queues, job, later, now)
+        job, queue = offered(queues)
+    return job, queue
 
 
 @part
@@ -328,8 +428,16 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     first = row[FIRST_TASKS]
     share = (row[TASKS] - first) / first
     row[ESTIMATE] = total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
+    numbers = at.pilots.numbers
+    relative = relative_variance(numbers, told[: int(row[PILOTS_OF_JOB])])
+    remaining = first - row[PILOTS_OF_JOB]
+    if numbers[COUNTS_TAIL] != 0.0:
+        row[ESTIMATE] += tail_seconds(each, relative, remaining, numbers[MOST_RUNNING])
+    row[EACH] = each
+    row[RELATIVE_VARIANCE] = relative
     row[ESTIMATED] = now
-    end_sampling(at.queues, job, row[ESTIMATE], now)
+    if math.isnan(row[DUE]):
+        end_sampling(at.queues, job, row[ESTIMATE], now)
 
 
 @part

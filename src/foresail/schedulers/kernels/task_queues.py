@@ -34,12 +34,14 @@ SKIPS_SAMPLING_QUEUE: Final = 4
 BY_ARRIVAL: Final = 5
 CONSERVES: Final = 6
 BY_SERVICE: Final = 7
-RULE_NUMBERS: Final = 8
+BY_DUE: Final = 8
+RULE_NUMBERS: Final = 9
 """The rules: seconds at which the first queue ends; how many times longer the next one reaches; 1
 to count the slot that is offered as used (rule ``after``; 0: ``before``); which queue has the jobs
 that are sampled, and 1 if no others are to be there; 1 for the order of arrival within a queue (0:
 that of entering it); 1 if sampled jobs may have slots that nothing else wants; 1 if queues follow
-from the service that jobs have got."""
+from the service that jobs have got; 1 if a job that is due at some time waits in its queue as if it
+had entered it then."""
 
 SUBMITTED: Final = 0
 KEY: Final = 1
@@ -55,14 +57,16 @@ SERVED: Final = 10
 CROSSES: Final = 11
 CROSSING_PLACE: Final = 12
 MEANWHILE: Final = 13
-QUEUE_COLUMNS: Final = 14
+DUE: Final = 14
+QUEUE_COLUMNS: Final = 15
 """A job's row: when it came; what orders it in its queue, which that is, which heap it is in
 (``NOWHERE``, a queue's, or the last one, of sampled jobs with tasks beyond the pilots) and where;
 how many of its tasks may start as far as its stages go, how many have started, and how many may
 before it has been sampled (infinite: all); how many run, the sum of their starts, and the seconds
 of those that have ended; when its service will be too much for its queue, and its place among those
 of whom that is expected (``NOWHERE``: it is not); in which queue the others wait once the pilots
-have started (``NOWHERE``: in none, until these have told)."""
+have started (``NOWHERE``: in none, until these have told); when it is due (nan: never), which who
+submits it says."""
 
 NOWHERE: Final = -1
 _ROUNDING: Final = 1e-9
@@ -177,6 +181,8 @@ def enter(at: TaskQueues, job: int, queue: int, now: float) -> None:
     row = at.jobs[job]
     row[QUEUE] = queue
     row[KEY] = row[SUBMITTED] if at.rules[BY_ARRIVAL] != 0.0 else now
+    if at.rules[BY_DUE] != 0.0 and not math.isnan(row[DUE]):
+        row[KEY] = row[DUE]
     _settle(at, job)
 
 
@@ -188,7 +194,7 @@ def submit(at: TaskQueues, job: int, queue: int, opened: float, meanwhile: int, 
     ``meanwhile``, or in none (``NOWHERE``).
     """
     row = at.jobs[job]
-    for column in range(QUEUE_COLUMNS):
+    for column in range(DUE):
         row[column] = 0.0
     row[SUBMITTED] = now
     row[HEAP] = NOWHERE

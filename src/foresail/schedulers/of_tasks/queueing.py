@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
-from foresail.schedulers.kernels import pilots, proved_history, task_queues
+from foresail.schedulers.kernels import narrow_jobs, pilots, proved_history, task_queues
 from foresail.schedulers.kernels.task_jobs import (
     ARRIVAL_ORDER,
     JOB_COLUMNS,
@@ -110,6 +110,7 @@ class CompiledTaskScheduler(NamedTuple):
                 self.pilots.copy(),
                 pilots.no_outcomes(self.outcomes_kept),
                 proved_history.nothing_proved(),
+                narrow_jobs.nothing_done(),
             ),
             self.way.copy(),
             np.zeros(max(widest, RESAMPLES)),

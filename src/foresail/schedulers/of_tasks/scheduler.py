@@ -7,6 +7,7 @@ same kernels; both give the same schedule, task by task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -260,7 +261,7 @@ class TaskScheduler:
             if not self._start_again(self._known[job_id], view.now, room, starts):
                 return _waits(starts, self._known[job_id].job, room)
         while True:
-            row, queue, place = task_calls.next_task(self._tables)
+            row, queue, place = task_calls.next_task(self._tables, view.now)
             if row < 0:
                 return Decision(tuple(starts))
             known = self._known.get(self._rows[row])
@@ -309,6 +310,9 @@ class TaskScheduler:
         self._make_room(row + 1, known.ready)
         self._rows.append(pending.job.job_id)
         first, stages = known.order[: known.ready], known.stages
+        deadline = pending.job.deadline_seconds
+        columns = self._tables.queues.jobs[row]
+        columns[task_jobs.DEADLINE] = math.nan if deadline is None else deadline
         task_calls.submit_unbelieved(self._tables, row, first, known.order.size, now)
         self._tell_size(known)
         for at, stage in enumerate(stages):

@@ -62,6 +62,23 @@ class SLearnParameters(QueueParameters):
         (``history``; so too with the posteriors, and where history may do without pilots).
     thin_below
         Jobs of fewer tasks go to the first queue, without being sampled.
+    thin_limit
+        Whether that is all (``fixed``), or wider jobs do so too (``adaptive``) as long as jobs so
+        wide leave room for others, by what they have had of the slots so far.
+    room_spreads
+        With ``adaptive``: how many standard deviations more slots than such jobs want on average
+        there must be.
+    tail
+        Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
+        start in are its own until the last one is expected to end (``counted``): tasks are taken to
+        be log-normal, and to vary as its pilots and the tasks of jobs that have ended do.
+    deadlines
+        With ``by_odds`` a job with a deadline waits in the first queue, by its deadline, among
+        others by when they entered it; its tasks need not wait for its pilots. If its turn comes
+        and the odds that its other tasks are in time, on the slots that the queue shares out to it,
+        are too small, it goes to the queue for its size.
+    hopeless_below
+        Which odds are too small; of a job without an estimate, as long as there is time it is not.
     dedicated_sampling_queue
         Whether jobs with an estimate never are in the queue of those that are being sampled.
     work_conserving
@@ -81,6 +98,11 @@ class SLearnParameters(QueueParameters):
     bootstrap_level: float = 0.5
     later_stages: Literal["sampled", "history"] = "sampled"
     thin_below: int = 3
+    thin_limit: Literal["fixed", "adaptive"] = "fixed"
+    room_spreads: float = 4.0
+    tail: Literal["ignored", "counted"] = "ignored"
+    deadlines: Literal["ignored", "by_odds"] = "ignored"
+    hopeless_below: float = 0.05
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
     trials: int = 100
@@ -95,6 +117,10 @@ class SLearnParameters(QueueParameters):
         )
         spreads = self.likely_spreads
         require(0.0 < spreads < math.inf, "likely_spreads", spreads, "above 0")
+        odds = self.hopeless_below
+        require(0.0 < odds <= 1.0, "hopeless_below", odds, "above 0, to 1")
+        room = self.room_spreads
+        require(0.0 < room < math.inf, "room_spreads", room, "above 0")
         require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
         require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
         require(self.trials >= 1, "trials", self.trials, "1 or more")
@@ -123,6 +149,14 @@ class SLearn(TaskScheduler):
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
+        adaptive = parameters.thin_limit == "adaptive"
+        numbers[pilots.ROOM_SPREADS] = parameters.room_spreads if adaptive else 0.0
+        numbers[pilots.COUNTS_TAIL] = parameters.tail == "counted"
+        by_odds = parameters.deadlines == "by_odds"
+        rules[task_queues.BY_DUE] = by_odds
+        numbers[pilots.HOPELESS_BELOW] = parameters.hopeless_below if by_odds else 0.0
+        counts = adaptive or by_odds or parameters.tail == "counted"
+        numbers[pilots.COUNTS_RUNNING] = counts
         proved = parameters.source == "proved"
         numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (

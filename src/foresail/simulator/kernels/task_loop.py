@@ -29,10 +29,11 @@ from foresail.schedulers.kernels.task_jobs import (
     estimate_job,
     judge_belief,
     log_belief,
+    next_offer,
     open_stage,
     submit_job,
 )
-from foresail.schedulers.kernels.task_queues import READY, demote, launch, offered
+from foresail.schedulers.kernels.task_queues import READY, demote, launch
 from foresail.simulator.kernels.event_heap import TIME, heap_pop, heap_push
 
 Floats = NDArray[np.float64]
@@ -258,7 +259,7 @@ def _fill_slots(at: TaskReplay, now: float) -> None:
     queues = at.scheduler.queues
     demote(queues, now)
     while at.counters[RUNNING] < at.slots[0]:
-        job, queue = offered(queues)
+        job, queue = next_offer(at.scheduler, now)
         if job < 0:
             return
         place = launch(queues, job, queue, now)

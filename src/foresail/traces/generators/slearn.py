@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
-from foresail.model.limits import require_at_least
+from foresail.model.limits import require_at_least, require_each_at_least, require_share
 from foresail.model.registry import register
 from foresail.traces.generators import _preparation as preparation
+from foresail.traces.generators._demands import draw_slacks
 from foresail.traces.generators._task_jobs import rescaled_times, workload_of
+from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload
 
 _POPULATION: Final = 8
@@ -25,13 +29,23 @@ class SLearnTracesParameters(preparation.PreparationParameters):
     ----------
     jobs
         Jobs of the run, drawn from the later half; fewer where it has fewer.
+    slack_percent
+        Deadlines: how much longer than alone on all slots a job may take from its submission to its
+        end, in percent of that, each value as likely. None: no job has a deadline.
+    deadline_share
+        Share of the jobs that have deadlines, if any have.
     """
 
     jobs: int = 1250
+    slack_percent: tuple[float, ...] = ()
+    deadline_share: float = 1.0
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)
         require_at_least(self, 2, "jobs")
+        require_share(self, "deadline_share")
+        if self.slack_percent:
+            require_each_at_least(self, 0, "slack_percent")
 
 
 @register("generator", "slearn", parameters=SLearnTracesParameters)
@@ -44,7 +58,7 @@ class SLearnTraces:
     def generate(self, random: np.random.Generator) -> Workload:
         """The run, or the history to train with."""
         parameters = self._parameters
-        making, drawing = random.spawn(2)
+        making, drawing, promising = random.spawn(3)
         halves = preparation.halves(parameters, _POPULATION * parameters.jobs, making)
         all_later = halves.later.width.size
         rows = drawing.choice(all_later, min(parameters.jobs, all_later), replace=False)
@@ -55,4 +69,19 @@ class SLearnTraces:
         submit = rescaled_times(jobs.submit_seconds, jobs.size, parameters.slots, halves.load)
         jobs = replace(jobs, submit_seconds=submit)
         header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
-        return workload_of(jobs, parameters.slots, header, letter)
+        made = workload_of(jobs, parameters.slots, header, letter)
+        return (
+            self._with_deadlines(made, jobs.size, promising) if parameters.slack_percent else made
+        )
+
+    def _with_deadlines(
+        self, made: Workload, size: NDArray[np.float64], random: np.random.Generator
+    ) -> Workload:
+        parameters = self._parameters
+        longest = made.jobs["runtime_seconds"].to_numpy()
+        alone = longest + (size - longest) / parameters.slots
+        slack = draw_slacks(parameters.slack_percent, alone.size, random)
+        deadline = deadline_seconds(made.jobs["submit_seconds"].to_numpy(), alone, slack)
+        has_one = random.random(alone.size) < parameters.deadline_share
+        known = pl.Series(np.where(has_one, deadline, np.nan)).fill_nan(None)
+        return made.with_jobs(made.jobs.with_columns(deadline_seconds=known))
