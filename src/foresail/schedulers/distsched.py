@@ -63,6 +63,9 @@ class DistSchedParameters:
         ``replace``: believe what was measured of a task instead, once it has always used more than
         was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks
         of a job by what was measured of those that run (Bayes' rule). ``no``: do not look.
+    correlation
+        ``common_factor``: what the tasks of one job use together on a machine is believed to be as
+        correlated as predictors have found; ``none``: every task is by itself, as published.
     preemption
         On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
         way of those of jobs with one.
@@ -86,6 +89,7 @@ class DistSchedParameters:
     over_estimates: Literal["off", "on"] = "on"
     restarts: bool = True
     observed_use: Literal["no", "replace", "update"] = "replace"
+    correlation: Literal["none", "common_factor"] = "none"
     preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
@@ -410,7 +414,11 @@ class DistSched:
             atoms = atoms_of(memory, _NODES)
             memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
         steps, bins = self._machines.steps, self._machines.bins
-        use = task_use(cpu, memory, request.cpus, steps, bins)
+        common, kin = (0.0, 0.0), None
+        if self._parameters.correlation == "common_factor" and isinstance(prediction, UsageBelief):
+            known_of = prediction.correlation
+            common, kin = (known_of.get("cpu", 0.0), known_of.get("memory", 0.0)), (job_id, stage)
+        use = task_use(cpu, memory, request.cpus, steps, bins, common, kin)
         self._uses[job_id][stage] = prediction, rests_on, use
         return use
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -78,6 +78,7 @@ def cases_of(
     group: str,
     systems: Sequence[str],
     machines: int | None = None,
+    made: Mapping[str, float] | None = None,
 ) -> list[GridPoint]:
     """Every system with every seed.
 
@@ -91,13 +92,17 @@ def cases_of(
         Named policies.
     machines
         How many the same jobs run on, which is x then; None: those that the workload is made for.
+    made
+        A further parameter of the workload by its name, which is x then.
     """
-    size = f"machines={parameters.machines},jobs={parameters.jobs},load={parameters.load:g}"
-    workload = f"packing({size},history_hours={parameters.history_hours:g})"
+    size = {"machines": parameters.machines, "jobs": parameters.jobs, "load": parameters.load}
+    settings = {**size, "history_hours": parameters.history_hours, **(made or {})}
+    workload = f"packing({','.join(f'{name}={value:g}' for name, value in settings.items())})"
+    x = [*(made or {}).values(), *([] if machines is None else [float(machines)])]
     return [
         GridPoint(
             group,
-            None if machines is None else float(machines),
+            x[0] if x else None,
             system,
             seed,
             SharedTrial(

@@ -154,7 +154,7 @@ def allocation_of(plain: Sequence[Any]) -> Allocation:
 def _as_seen(
     use: TaskUse, seen: _Seen, resources: Iterable[int], steps: NDArray[np.float64]
 ) -> TaskUse:
-    """The same with some resources used as they were seen."""
+    """The same with some resources used as they were seen: by it, whatever its kin use."""
     other = TaskUse(use.row.copy(), use.masses.copy())
     for resource in resources:
         seconds = seen.seconds[resource]
