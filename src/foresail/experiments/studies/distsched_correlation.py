@@ -9,7 +9,6 @@ from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_GROUP: Final = "shared machines"
 _COMMON: Final = "dist-common"
 
 
@@ -36,17 +35,14 @@ def correlation(parameters: CorrelationParameters) -> Study:
         case
         for each in parameters.correlations
         for case in distsched.cases_of(
-            *(parameters, _GROUP, (distsched.DIST, _COMMON)), made={"use_correlation": each}
+            parameters, (distsched.DIST, _COMMON), made={"use_correlation": each}
         )
     ]
-    return Study(
-        title="Is it worth knowing that tasks of one job use alike?",
-        source=f"Beyond {distsched.SOURCE}, section 5.3",
-        axis="correlation of use",
-        measures=distsched.MEASURES,
-        drawn=(*distsched.DRAWN, distsched.EVICTIONS.name),
-        cases=tuple(cases),
-        claims=tuple(
+    return distsched.study_of(
+        "Is it worth knowing that tasks of one job use alike?",
+        "beyond equation 5.2, where tasks are independent",
+        cases,
+        [
             PublishedClaim(
                 f"With a common factor {label} than without (not published; correlation {x:g}).",
                 Mean(measure.name, _COMMON, x=(x,)),
@@ -57,6 +53,7 @@ def correlation(parameters: CorrelationParameters) -> Study:
                 (distsched.MISSES, "no more deadlines are missed"),
                 (distsched.EVICTIONS, "no more tasks are evicted"),
             )
-        ),
-        notes=distsched.NOTES,
+        ],
+        axis="correlation of use",
+        drawn=(*distsched.DRAWN, distsched.EVICTIONS),
     )

@@ -59,10 +59,14 @@ class PackedMachines:
         del self._tasks[machine][task]
         self._make_anew(machine)
 
-    def believe(self, machine: int, task: Hashable, use: TaskUse) -> None:
-        """Something else is believed of a task that runs there."""
-        self._tasks[machine][task] = use
-        self._make_anew(machine)
+    def believe(self, changes: Iterable[tuple[int, Hashable, TaskUse]]) -> None:
+        """Something else is believed of tasks that run, each on a machine."""
+        changed = set()
+        for machine, task, use in changes:
+            self._tasks[machine][task] = use
+            changed.add(machine)
+        for machine in changed:
+            self._make_anew(machine)
 
     def offer(self, up: NDArray[np.bool_]) -> None:
         """Have these machines alone taken into account; shape (machines,)."""

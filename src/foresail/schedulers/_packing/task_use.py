@@ -68,16 +68,27 @@ def task_use(
 
 def believe(use: TaskUse, resource: int, belief: Distribution, steps: NDArray[np.float64]) -> None:
     """Let a belief about one resource take the place of what was believed before."""
-    row, masses, _ = use
     atoms = atoms_of(belief, _NODES)
+    believe_atoms(use, resource, atoms.values, atoms.masses, steps)
+
+
+def believe_atoms(
+    use: TaskUse,
+    resource: int,
+    amounts: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
+    steps: NDArray[np.float64],
+) -> None:
+    """The same of a belief that is some amounts, in ascending order."""
+    row, masses, _ = use
     largest = (masses.shape[1] - 1) * steps[resource]
-    values = np.minimum(atoms.values, largest)
+    values = np.minimum(amounts, largest)
     least = float(values[0])
     room = math.floor((largest - least) / steps[resource] + _ROUNDING)
     nodes = np.arange(room + 1, dtype=np.float64)
     excess = np.minimum((values - least) / steps[resource], nodes[-1])
     masses[resource] = 0.0
-    masses[resource, : nodes.size] = bin_onto_nodes(excess, atoms.masses, nodes)
+    masses[resource, : nodes.size] = bin_onto_nodes(excess, probabilities, nodes)
     row[kernel.TASK_LEAST + resource] = least
-    row[kernel.TASK_EXPECTED + resource] = float(values @ atoms.masses)
+    row[kernel.TASK_EXPECTED + resource] = float(values @ probabilities)
     row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]

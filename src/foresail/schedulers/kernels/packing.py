@@ -374,24 +374,14 @@ def accumulate(machines: Floats, masses: Floats, reached: Floats) -> None:
 def _risk(
     machine: Floats,
     reached: Floats,
-    before: Floats,
-    reached_before: Floats,
     task: Floats,
     task_masses: Floats,
     resource: int,
-    tasks: int,
     most: float,
     step: float,
 ) -> int:
-    """Probability of too much use with one more task, in millionths; or that it is too high.
-
-    With it there are so many tasks of its job; ``before`` is the machine without any of them.
-    """
+    """Probability of too much use with one more task, in millionths; or that it is too high."""
     risk = _exceeds(machine, reached, task, task_masses, resource, 1, step)
-    common = task[TASK_COMMON + resource] if tasks > 1 else 0.0
-    if common > 0.0:
-        alike = _exceeds(before, reached_before, task, task_masses, resource, tasks, step)
-        risk = (1.0 - common) * risk + common * alike
     if risk > _ROUNDING and risk >= most:
         return _IMPOSSIBLE
     return int(np.rint(risk * _MILLIONTHS))
@@ -440,6 +430,31 @@ def _set_risks(
     risks: NDArray[np.int32],
     machine: Floats,
     reached: Floats,
+    number: int,
+    task: Floats,
+    task_masses: Floats,
+    most: Floats,
+    steps: Floats,
+) -> None:
+    """Both risks of one more task on a machine, that of memory first as it counts first."""
+    for key in range(RESOURCES):
+        risks[number, key] = _IMPOSSIBLE
+    for resource in range(RESOURCES):
+        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+            return
+    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    if cpu == _IMPOSSIBLE:
+        return
+    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    if memory != _IMPOSSIBLE:
+        risks[number, 0], risks[number, 1] = memory, cpu
+
+
+@part
+def _set_risks_beside(
+    risks: NDArray[np.int32],
+    machine: Floats,
+    reached: Floats,
     before: Floats,
     reached_before: Floats,
     number: int,
@@ -449,30 +464,22 @@ def _set_risks(
     most: Floats,
     steps: Floats,
 ) -> None:
-    """Both risks of one more task on a machine, that of memory first as it counts first."""
-    for key in range(RESOURCES):
-        risks[number, key] = _IMPOSSIBLE
-    for resource in range(RESOURCES):
-        alone = tasks == 1 or task[TASK_COMMON + resource] <= 0.0
-        if alone and _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+    """The same where others of its job are there already: so many with this one.
+
+    ``before`` and ``reached_before`` are the machine without any of them.
+    """
+    if max(task[TASK_COMMON + CPU], task[TASK_COMMON + MEMORY]) <= 0.0:
+        _set_risks(risks, machine, reached, number, task, task_masses, most, steps)
+        return
+    for key, resource in ((0, MEMORY), (1, CPU)):
+        common, step = task[TASK_COMMON + resource], steps[resource]
+        apart = _exceeds(machine, reached, task, task_masses, resource, 1, step)
+        alike = _exceeds(before, reached_before, task, task_masses, resource, tasks, step)
+        risk = (1.0 - common) * apart + common * alike
+        if risk > _ROUNDING and risk >= most[resource]:
+            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
             return
-    for key, resource in ((1, CPU), (0, MEMORY)):
-        risk = _risk(
-            machine,
-            reached,
-            before,
-            reached_before,
-            task,
-            task_masses,
-            resource,
-            tasks,
-            most[resource],
-            steps[resource],
-        )
-        if risk == _IMPOSSIBLE:
-            risks[number, 1] = _IMPOSSIBLE
-            return
-        risks[number, key] = risk
+        risks[number, key] = int(np.rint(risk * _MILLIONTHS))
 
 
 @bare_kernel
@@ -498,7 +505,7 @@ def tasks_that_fit(
     for resource in range(RESOURCES):
         _copy_row(reached[resource], reached_before[resource])
     for placed in range(tasks):
-        _set_risks(
+        _set_risks_beside(
             risks,
             machine,
             reached,
@@ -598,7 +605,7 @@ def _place(
             for resource in range(RESOURCES):
                 _add(machines[best], masses[best], task, task_masses, resource)
             _accumulate(machines[best], masses[best], reached[best])
-            _set_risks(
+            _set_risks_beside(
                 risks,
                 machines[best],
                 reached[best],
@@ -714,12 +721,9 @@ def plan(
                         risks[job],
                         machines[machine],
                         reached[machine],
-                        machines[machine],
-                        reached[machine],
                         machine,
                         job_tasks[job],
                         job_masses[job],
-                        1,
                         most,
                         steps,
                     )
