@@ -27,7 +27,7 @@ _NAMES: Final = {
     "maximum": {"cpu": "cpu_max", "memory": "memory_max", "cpu_time": "cpu_time"},
 }
 """Of quantities by what is believed of them."""
-_CORRELATED: Final = ("cpu", "memory")
+_CORRELATED: Final[tuple[str, ...]] = ("cpu", "memory")
 _NONE_KNOWN: Final[Mapping[str, float]] = MappingProxyType({})
 
 
