@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from foresail.control.policy import parse_policy
@@ -62,6 +63,28 @@ def test_requests_and_points():
     assert told(belief)["cpu_time"] > 0.0
     cpu = point.predict(job("b"), 99.0).per_task["cpu"]
     assert cpu.quantile(0.01) == cpu.quantile(0.99)
+
+
+@pytest.mark.parametrize("in_parts", [True, False])
+@pytest.mark.parametrize(("common", "own"), [(0.0, 0.4), (0.3, 0.3), (0.4, 0.0)])
+def test_the_correlation_of_tasks_is_learned(in_parts, common, own):
+    """Of jobs whose two tasks use 1 cpu, and more or less: together, and each by itself."""
+    random = np.random.default_rng(4)
+    predictor = UsageHistory(UsageHistoryParameters(median_of=100))
+    assert predictor.predict(job("new"), 0.0).correlation == {"cpu": 0.0, "memory": 0.0}
+    for number in range(400):
+        name = str(number)
+        predictor.predict(job(name), 0.0)
+        cpus = 1.0 + random.choice((-common, common)) + random.choice((-own, own), 2)
+        if in_parts:
+            for task, cpu in enumerate(cpus):
+                used = {"cpu": float(cpu), "memory": 10.0}
+                predictor.part_ended(job(name), Outcome(name, 0.0, 60.0, tasks=(task,), used=used))
+        used = {"cpu": cpus.mean(), "memory": 10.0, "cpu_spread": cpus.std(), "memory_spread": 0.0}
+        predictor.observe(job(name), Outcome(name, 0.0, 60.0, used=used))
+    found = predictor.predict(job("new"), 0.0).correlation
+    assert found["cpu"] == pytest.approx(common**2 / (common**2 + own**2), abs=0.1)
+    assert found["memory"] == 0.0  # always the same: nothing is common of what is not uncertain
 
 
 def test_the_oracle_tells_what_it_was_shown():

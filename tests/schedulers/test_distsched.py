@@ -105,8 +105,8 @@ def observed(believed, *seen):
     use = task_use(believed, Point(1.0), 1.0, steps, 32)
     watching, allocation = ObservedUse(), Allocation("a")
     for time, cpus in seen:
-        other = watching.instead(allocation, Resources(cpus, 1.0), time, use, steps)
-        use = use if other is None else other
+        for each in watching.open({allocation: Resources(cpus, 1.0)}):
+            use = watching.instead(each, Resources(cpus, 1.0), time, use, steps) or use
     masses = use.masses[kernel.CPU]
     least = use.row[kernel.TASK_LEAST + kernel.CPU]
     return {round(least + 0.1 * at, 9): masses[at] for at in np.flatnonzero(masses > 1e-12)}

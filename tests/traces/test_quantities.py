@@ -51,6 +51,8 @@ FROM_USAGE = {
     "memory_time": [6000 / 2, np.nan, np.nan],
     "cpu_max": [4.5, np.nan, np.nan],
     "memory_max": [35.0, np.nan, np.nan],
+    "cpu_spread": [(4.0 - (300 + 200) / 400) / 2, np.nan, np.nan],
+    "memory_spread": [(30.0 - 10.0) / 2, np.nan, np.nan],
 }
 
 FROM_JOBS = {
@@ -61,12 +63,17 @@ FROM_JOBS = {
     "memory_time": [1e11, 0.0, np.nan],
     "cpu_max": [np.nan, np.nan, np.nan],
     "memory_max": [np.nan, np.nan, np.nan],
+    "cpu_spread": [np.nan, np.nan, np.nan],
+    "memory_spread": [np.nan, np.nan, np.nan],
 }
 
 
 @pytest.mark.parametrize("name", sorted(QUANTITIES))
 def test_from_usage(name):
-    """Averages over measured time, sums per task, highest of any period; unmeasured is nan."""
+    """Averages over measured time, sums per task, highest of any period, spread of tasks' averages.
+
+    What was not measured, and the spread of one task, is nan.
+    """
     assert_allclose(quantity(_workload(USAGE), name), FROM_USAGE[name])
 
 

@@ -15,11 +15,13 @@ from foresail.model.distribution import Distribution
 class UsageBelief:
     """The runtime, and per task by name of the quantity: ``cpu``, ``memory``, ``cpu_time``.
 
-    It is a belief about the runtime in all else; what is derived from it is no more than that.
+    ``correlation`` says of quantities how what two tasks of the job use is correlated (0 to 1). It
+    is a belief about the runtime in all else; what is derived from it is no more than that.
     """
 
     runtime: Distribution
     per_task: Mapping[str, Distribution] = field(default_factory=dict)
+    correlation: Mapping[str, float] = field(default_factory=dict)
 
     def mean(self) -> float:
         """Expected runtime."""

@@ -180,15 +180,19 @@ class Clock:
     cpu_seconds: list[float] = field(default_factory=list)
 
     def metrics(self) -> dict[str, float]:
-        """Latencies in milliseconds; NaN where nothing was measured."""
+        """Latencies in milliseconds; nothing where nothing was measured."""
         if not self.wall_seconds:
             return {}
         wall = _MILLISECONDS * np.array(self.wall_seconds)
+        cpu = _MILLISECONDS * np.array(self.cpu_seconds)
         return {
             "cycle_milliseconds_median": float(np.median(wall)),
             "cycle_milliseconds_p99": float(np.quantile(wall, 0.99)),
             "cycle_milliseconds_max": float(wall.max()),
             "cycle_cpu_milliseconds_mean": _MILLISECONDS * math.fsum(self.cpu_seconds) / wall.size,
+            "cycle_cpu_milliseconds_median": float(np.median(cpu)),
+            "cycle_cpu_milliseconds_p99": float(np.quantile(cpu, 0.99)),
+            "cycle_cpu_milliseconds_max": float(cpu.max()),
             "cycles": float(wall.size),
         }
 

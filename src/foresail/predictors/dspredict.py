@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Final, Literal
+
+import numpy as np
 
 from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
@@ -13,6 +16,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
+from foresail.predictors.common_variance import CommonVariance
 from foresail.predictors.history_base import HistoryParameters
 from foresail.predictors.stepped import DAY_SECONDS
 from foresail.predictors.usage import UsagePredictor
@@ -23,6 +27,8 @@ _NAMES: Final = {
     "maximum": {"cpu": "cpu_max", "memory": "memory_max", "cpu_time": "cpu_time"},
 }
 """Of quantities by what is believed of them."""
+_CORRELATED: Final[tuple[str, ...]] = ("cpu", "memory")
+_NONE_KNOWN: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +62,23 @@ class UsageHistory:
         point_only = int(parameters.point or self._requested)
         self._usage = UsagePredictor(HistoryParameters(**told), names, point_only=point_only)
         self._parts: dict[str, list[Mapping[str, float]]] = {}
+        self._expected: dict[str, Mapping[str, float]] = {}
+        self._common = {each: CommonVariance() for each in _CORRELATED if each in names}
 
     def predict(self, job: Job, now: float) -> UsageBelief:
         """Belief about the runtime, and about what each task uses."""
-        known = self._usage.predict(job, now)
+        remembered = self._usage.known(job, now)
+        known = self._usage.or_requested(job, remembered)
         beliefs = {each: known[name] for each, name in self._names.items() if name in known}
         if self._requested:
             beliefs |= _requested(job)
-        return _belief(job, beliefs)
+        if job.tasks > 1:
+            expected = {
+                name: remembered[name].mean() for name in self._common if name in remembered
+            }
+            self._expected.setdefault(job.job_id, expected)  # asked again it learns the same
+        correlation = {name: each.correlation for name, each in self._common.items()}
+        return _belief(job, beliefs, correlation)
 
     def observe(self, job: Job, outcome: Outcome) -> None:
         """Learn what was used by an attempt that ended, or by the parts of its job."""
@@ -73,7 +88,22 @@ class UsageHistory:
             name: (max if name.endswith("_max") else _mean)([p[name] for p in parts if name in p])
             for name in names
         }
+        if len(parts) > 1:
+            averages = {
+                name: [part[name] for part in parts if name in part] for name in _CORRELATED
+            }
+            used |= {
+                f"{name}_spread": float(np.std(each)) for name, each in averages.items() if each
+            }
+        self._learn_correlation(job, used)
         self._usage.observe(job, outcome, used)
+
+    def _learn_correlation(self, job: Job, used: Mapping[str, float]) -> None:
+        """Compare what was believed at submission with what the tasks have used, each of them."""
+        for name, expected in self._expected.pop(job.job_id, {}).items():
+            spread = used.get(f"{name}_spread")
+            if spread is not None and expected > 0.0:
+                self._common[name].learn(expected, used[name], spread, job.tasks)
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """Keep what some tasks have used until the job has ended."""
@@ -105,13 +135,16 @@ class ActualUsage:
         """There is nothing to learn."""
 
 
-def _belief(job: Job, beliefs: Mapping[str, Distribution]) -> UsageBelief:
+def _belief(
+    job: Job, beliefs: Mapping[str, Distribution], correlation: Mapping[str, float] = _NONE_KNOWN
+) -> UsageBelief:
     """With the runtime that follows from work and cpus, or is asked for."""
     if "cpu_time" not in beliefs or "cpu" not in beliefs:
         requested = job.requested_seconds
-        return UsageBelief(Point(DAY_SECONDS if requested is None else requested), beliefs)
+        runtime = Point(DAY_SECONDS if requested is None else requested)
+        return UsageBelief(runtime, beliefs, correlation)
     cpus = max(beliefs["cpu"].mean(), _LEAST_CPUS)
-    return UsageBelief(beliefs["cpu_time"].scaled(1.0 / cpus), beliefs)
+    return UsageBelief(beliefs["cpu_time"].scaled(1.0 / cpus), beliefs, correlation)
 
 
 def _requested(job: Job) -> dict[str, Distribution]:

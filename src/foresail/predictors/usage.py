@@ -58,12 +58,19 @@ class UsagePredictor:
 
     def predict(self, job: Job, now: float) -> Mapping[str, Distribution]:
         """Beliefs by quantity: history, else the request, else the quantity is left out."""
-        beliefs: dict[str, Distribution] = {}
-        for name, history in self.histories.items():
-            belief = history.known(job, now) or _requested(job, name)
-            if belief is not None:
-                beliefs[name] = belief
-        return beliefs
+        return self.or_requested(job, self.known(job, now))
+
+    def known(self, job: Job, now: float) -> Mapping[str, Distribution]:
+        """Beliefs by quantity where there is a history to go by."""
+        beliefs = {name: history.known(job, now) for name, history in self.histories.items()}
+        return {name: belief for name, belief in beliefs.items() if belief is not None}
+
+    def or_requested(
+        self, job: Job, known: Mapping[str, Distribution]
+    ) -> Mapping[str, Distribution]:
+        """The same, and what was asked for of quantities that nothing else is known of."""
+        requested = {name: _requested(job, name) for name in self.histories if name not in known}
+        return {**known, **{name: each for name, each in requested.items() if each is not None}}
 
     def observe(self, job: Job, outcome: Outcome, usage: Mapping[str, float]) -> None:
         """Learn what an attempt that ended has used; a quantity that is not known is left out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -63,6 +63,9 @@ class DistSchedParameters:
         ``replace``: believe what was measured of a task instead, once it has always used more than
         was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks
         of a job by what was measured of those that run (Bayes' rule). ``no``: do not look.
+    correlation
+        ``common_factor``: what the tasks of one job use together on a machine is believed to be as
+        correlated as predictors have found; ``none``: every task is by itself, as published.
     preemption
         On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
         way of those of jobs with one.
@@ -86,6 +89,7 @@ class DistSchedParameters:
     over_estimates: Literal["off", "on"] = "on"
     restarts: bool = True
     observed_use: Literal["no", "replace", "update"] = "replace"
+    correlation: Literal["none", "common_factor"] = "none"
     preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
@@ -300,26 +304,37 @@ class DistSched:
     def _move_beliefs(self, use: Mapping[Allocation, Resources], view: ClusterView) -> None:
         """Believe of tasks, those that run among them, what was seen of those of their stage."""
         changed = self._moved.look(use, view.now)
-        for running in view.running if changed else ():
-            if (running.job.job_id, running.stage) in changed:
-                placed = self._placed[running.allocation]
-                moved = self._use_of_running(running, placed.least)
-                for at, machine in enumerate(placed.machines):
-                    self._machines.believe(machine, (running.allocation, at), moved)
+        self._believe(
+            (
+                running.allocation,
+                self._use_of_running(running, self._placed[running.allocation].least),
+            )
+            for running in (view.running if changed else ())
+            if (running.job.job_id, running.stage) in changed
+        )
 
     def _believe_observed(self, use: Mapping[Allocation, Resources], now: float) -> None:
         """Replace what is believed of tasks that use more than was believed possible."""
-        for allocation, measured in use.items():
+        others = []
+        for allocation in self._observed.open(use):
             placed = self._placed.get(allocation)
             if placed is None:
                 continue
             believed = self._machines.use_of(placed.machines[0], (allocation, 0))
             other = self._observed.instead(
-                allocation, measured, now, believed, self._machines.steps
+                allocation, use[allocation], now, believed, self._machines.steps
             )
             if other is not None:
-                for at, machine in enumerate(placed.machines):
-                    self._machines.believe(machine, (allocation, at), other)
+                others.append((allocation, other))
+        self._believe(others)
+
+    def _believe(self, uses: Iterable[tuple[Allocation, TaskUse]]) -> None:
+        """Something else is believed of each task of these allocations."""
+        self._machines.believe(
+            (machine, (allocation, at), use)
+            for allocation, use in uses
+            for at, machine in enumerate(self._placed[allocation].machines)
+        )
 
     def _stops(self, use: Mapping[Allocation, Resources], view: ClusterView) -> Iterator[Preempt]:
         """Tasks without a deadline that are in the way of others with one.
@@ -410,7 +425,11 @@ class DistSched:
             atoms = atoms_of(memory, _NODES)
             memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
         steps, bins = self._machines.steps, self._machines.bins
-        use = task_use(cpu, memory, request.cpus, steps, bins)
+        common, kin = (0.0, 0.0), None
+        if self._parameters.correlation == "common_factor" and isinstance(prediction, UsageBelief):
+            known_of = prediction.correlation
+            common, kin = (known_of.get("cpu", 0.0), known_of.get("memory", 0.0)), (job_id, stage)
+        use = task_use(cpu, memory, request.cpus, steps, bins, common, kin)
         self._uses[job_id][stage] = prediction, rests_on, use
         return use
 

@@ -51,7 +51,7 @@ class RealUse:
         seconds = rows[:, SEGMENT_SECONDS]
         cpus, memory = rows[:, SEGMENT_CPUS], rows[:, SEGMENT_MEMORY]
         work, held, lasted = float(seconds @ cpus), float(seconds @ memory), float(seconds.sum())
-        return {
+        used = {
             "cpu": work / lasted,
             "memory": held / lasted,
             "cpu_time": work / len(parts),
@@ -59,6 +59,14 @@ class RealUse:
             "cpu_max": float(cpus.max()),
             "memory_max": float(memory.max()),
         }
+        if len(parts) > 1:
+            averages = [
+                each[:, SEGMENT_SECONDS] @ each / each[:, SEGMENT_SECONDS].sum() for each in parts
+            ]
+            spreads = np.std(averages, axis=0)
+            used["cpu_spread"] = float(spreads[SEGMENT_CPUS])
+            used["memory_spread"] = float(spreads[SEGMENT_MEMORY])
+        return used
 
 
 def real_use(workload: Workload, cluster: Cluster) -> RealUse:

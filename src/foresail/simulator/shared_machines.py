@@ -82,6 +82,7 @@ class SharedMachines:
         self._tasks = np.zeros((_FIRST_ROWS, kernel.TASK_COLUMNS))
         self._task_links = np.full((_FIRST_ROWS, kernel.TASK_LINKS), kernel.NONE)
         self._news = np.empty((_FIRST_ROWS * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS))
+        self._on = np.empty(_FIRST_ROWS, np.int64)
         self._free = list(range(_FIRST_ROWS))[::-1]
         self._totals = np.zeros(kernel.TOTALS, np.int64)
         self._held: dict[Allocation, _Held] = {}
@@ -175,6 +176,7 @@ class SharedMachines:
             self._use.segments,
             now,
             self._due,
+            self._on,
             self._news,
             self._totals,
         )
@@ -266,6 +268,7 @@ class SharedMachines:
             slot,
             self._machine_of[node],
             begins,
+            self._on,
         )
         return slot
 
@@ -275,6 +278,7 @@ class SharedMachines:
         self._tasks = np.concatenate((self._tasks, np.zeros_like(self._tasks)))
         self._task_links = np.concatenate((self._task_links, self._task_links))
         self._news = np.empty((2 * rows * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS))
+        self._on = np.empty(2 * rows, np.int64)
         self._free += range(rows, 2 * rows)
 
     def _number(self, slot: int) -> int:

@@ -21,6 +21,8 @@ QUANTITIES: Final = MappingProxyType(
         "memory_time": "byte seconds",
         "cpu_max": "cores",
         "memory_max": "bytes",
+        "cpu_spread": "cores",
+        "memory_spread": "bytes",
     }
 )
 """Names of the quantities and their units; all but the runtime are per task. Bytes are shares of a
@@ -35,8 +37,9 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
 
     ``cpu`` and ``memory`` are averages over the tasks' measured time, ``cpu_time`` and
     ``memory_time`` sums over it per measured task, ``cpu_max`` and ``memory_max`` the highest of
-    any task and period (paper 000, 5.1.1 and 5.3.1). They come from the usage table where there is
-    one, else from what the jobs table says was used, which has no maxima.
+    any task and period (paper 000, 5.1.1 and 5.3.1), ``cpu_spread`` and ``memory_spread`` the
+    standard deviation of the tasks' averages, of jobs with several. They come from the usage table
+    where there is one, else from what the jobs table says was used, which has neither of these.
 
     Raises
     ------
@@ -51,7 +54,11 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
         found = workload.jobs.with_columns(_FROM_JOBS[name].cast(pl.Float64).alias(_VALUE))
         values = found[_VALUE]
     else:
-        per_job = workload.usage.group_by("job_id").agg(_FROM_USAGE[name].alias(_VALUE))
+        rows = workload.usage
+        if name in _OF_TASKS:
+            by_task = rows.group_by("job_id", "task", maintain_order=True)
+            rows = by_task.agg(_average(_OF_TASKS[name]).alias(_VALUE))
+        per_job = rows.group_by("job_id").agg(_FROM_USAGE[name].alias(_VALUE))
         values = workload.jobs.join(per_job, on="job_id", how="left", maintain_order="left")[_VALUE]
     return values.fill_null(np.nan).to_numpy().astype(np.float64)
 
@@ -86,6 +93,9 @@ def _per_task(column: str) -> pl.Expr:
     return _known(column, _integral(column) / tasks)
 
 
+_OF_TASKS: Final = {"cpu_spread": "average_cpus", "memory_spread": "average_memory_bytes"}
+_SPREAD: Final = pl.when(pl.col(_VALUE).count() > 1).then(pl.col(_VALUE).std(ddof=0))
+
 _FROM_USAGE: Final = {
     "cpu": _average("average_cpus"),
     "memory": _average("average_memory_bytes"),
@@ -93,6 +103,7 @@ _FROM_USAGE: Final = {
     "memory_time": _per_task("average_memory_bytes"),
     "cpu_max": pl.col("maximum_cpus").max(),
     "memory_max": pl.col("maximum_memory_bytes").max(),
+    **dict.fromkeys(_OF_TASKS, _SPREAD),
 }
 
 _CPU_TIME: Final = pl.col("used_cpu_seconds") * pl.col("cpus_per_task")
@@ -103,6 +114,5 @@ _FROM_JOBS: Final = {
     "memory": pl.col("used_memory_bytes"),
     "cpu_time": _CPU_TIME,
     "memory_time": pl.col("used_memory_bytes") * pl.col("runtime_seconds"),
-    "cpu_max": pl.lit(None),
-    "memory_max": pl.lit(None),
+    **dict.fromkeys(("cpu_max", "memory_max", *_OF_TASKS), pl.lit(None)),
 }

@@ -18,18 +18,19 @@ class SlowMachine:
     memory_used: dict = field(default_factory=lambda: {0.0: 1.0})
     requested: float = 0.0
 
-    def after(self, job):
-        """The machine with one task of a job more."""
+    def after(self, job, tasks=1):
+        """The machine with some tasks of a job more."""
+        cpu_common, memory_common = job.common
         return replace(
             self,
-            cpu_used=summed(self.cpu_used, job.cpu),
-            memory_used=summed(self.memory_used, job.memory),
-            requested=self.requested + job.request,
+            cpu_used=with_tasks(self.cpu_used, job.cpu, tasks, cpu_common),
+            memory_used=with_tasks(self.memory_used, job.memory, tasks, memory_common),
+            requested=self.requested + tasks * job.request,
         )
 
-    def risks(self, job):
-        """With one more task: memory, cpu."""
-        after = self.after(job)
+    def risks(self, job, tasks=1):
+        """With so many tasks of a job: memory, cpu."""
+        after = self.after(job, tasks)
         return over(after.memory_used, self.memory), over(after.cpu_used, self.cpus)
 
 
@@ -43,6 +44,24 @@ class SlowJob:
     work: float
     tasks: int
     worth: object
+    common: tuple[float, float] = (0.0, 0.0)
+
+
+def with_tasks(used, task, tasks, common):
+    """What is used with some tasks more, level by level of what they have in common.
+
+    One level for each amount that all of them may use, and one at which each is by itself.
+    """
+    total = Counter()
+    for amount, p in task.items():
+        for level, q in summed(used, {tasks * amount: 1.0}).items():
+            total[level] += common * p * q
+    apart = used
+    for _ in range(tasks):
+        apart = summed(apart, task)
+    for level, q in apart.items():
+        total[level] += (1.0 - common) * q
+    return dict(total)
 
 
 def summed(one, other):
@@ -103,20 +122,23 @@ def slow_plan(machines, jobs, most_cpu, most_memory, ranks):
             for risk, most in zip(risks, (most_memory, most_cpu), strict=True)
         )
 
-    def key(at, machine, job):
-        memory, cpu = machine.risks(job)
+    def key(at, job, placed):
+        memory, cpu = machines[at].risks(job, placed[at] + 1)
+        machine = machines[at].after(job, placed[at])
         free = (machine.memory - mean(machine.memory_used), machine.cpus - mean(machine.cpu_used))
         return (round(memory, 6), round(cpu, 6), *(round(each, 6) for each in free), ranks[at])
 
     def option(job):
-        scratch, places = list(machines), []
+        placed, places = Counter(), []
         for _ in range(job.tasks):
-            there = [i for i, each in enumerate(scratch) if feasible(each.risks(job))]
+            there = [
+                i for i, each in enumerate(machines) if feasible(each.risks(job, placed[i] + 1))
+            ]
             if not there:
                 return None
-            best = min(there, key=lambda i: key(i, scratch[i], job))
+            best = min(there, key=lambda i: key(i, job, placed))
             places.append(best)
-            scratch[best] = scratch[best].after(job)
+            placed[best] += 1
         return places, worth_of(job, machines, places)
 
     machines = list(machines)
@@ -130,5 +152,5 @@ def slow_plan(machines, jobs, most_cpu, most_memory, ranks):
         number, (places, worth) = max(ready, key=lambda each: (round(each[1][1], 9), -each[0]))
         started.append((number, tuple(places), worth))
         job = waiting.pop(number)
-        for place in places:
-            machines[place] = machines[place].after(job)
+        for place, tasks in Counter(places).items():
+            machines[place] = machines[place].after(job, tasks)

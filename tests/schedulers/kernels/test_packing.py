@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -27,10 +28,10 @@ def packed(*capacities, bins=None, steps=(1.0, 1.0)):
     return machines
 
 
-def use_of(machines, cpu, memory, request=1.0):
+def use_of(machines, cpu, memory, request=1.0, **kin):
     """What a task uses: probabilities by amount."""
     beliefs = [Empirical(list(each), list(each.values())) for each in (cpu, memory)]
-    return task_use(*beliefs, request, machines.steps, machines.bins)
+    return task_use(*beliefs, request, machines.steps, machines.bins, **kin)
 
 
 def worth_until(seconds, value=1.0):
@@ -156,9 +157,15 @@ def falling(seconds, value, full, zero, least):
 amounts = st.dictionaries(st.integers(0, 6).map(float), st.integers(1, 4), min_size=1, max_size=3)
 
 
+commons = st.sampled_from([0.0, 0.37, 1.0])
+
+
 @st.composite
 def problems(draw):
-    """A few machines with something running, and jobs of one to three tasks; all in whole steps."""
+    """A few machines with something running, and jobs of one to three tasks; all in whole steps.
+
+    Tasks of a job have nothing, something or everything in common.
+    """
     capacities = st.tuples(st.integers(4, 12).map(float), st.integers(6, 12).map(float))
     machines = draw(st.lists(capacities, min_size=1, max_size=4))
     running = draw(
@@ -171,6 +178,7 @@ def problems(draw):
         *(amounts, amounts, st.integers(1, 4), st.integers(1, 3)),
         *(st.integers(1, 100), st.integers(-20, 60), st.integers(0, 100)),
         st.sampled_from([0.0, 1e-3]),
+        st.tuples(commons, commons),
     )
     jobs = draw(st.lists(job, min_size=1, max_size=5))
     risks = draw(st.sampled_from([(0.0, 0.0), (0.1003, 0.0507), (0.3011, 0.4003)]))
@@ -193,16 +201,17 @@ def test_it_is_the_obvious_plan(problem):
         machines.add(machine, number, use_of(machines, cpu, memory, float(request)))
         slow[machine] = slow[machine].after(SlowJob(cpu, memory, float(request), 0, 0, None))
     candidates, slow_jobs = [], []
-    for number, (cpu, memory, request, tasks, work, full, falls, least) in enumerate(drawn):
+    for number, (cpu, memory, request, tasks, work, full, falls, least, common) in enumerate(drawn):
         cpu, memory = normal(cpu), normal(memory)
         value = 10.0 + number
         amounts = (value, float(full), float(full + falls), least)
-        use = use_of(machines, cpu, memory, float(request))
+        use = use_of(machines, cpu, memory, float(request), common=common, kin=number)
         candidates.append(Candidate(use, tasks, float(work), *amounts))
         slow_jobs.append(
             SlowJob(
                 *(cpu, memory, float(request), float(work), tasks),
                 lambda seconds, amounts=amounts: falling(seconds, *amounts),
+                common,
             )
         )
     ranks = machines.ranks.tolist()
@@ -216,23 +225,61 @@ def test_it_is_the_obvious_plan(problem):
         assert worth == pytest.approx(worth_of(job, slow, everywhere), abs=1e-9)
 
 
-@given(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=6), st.data())
+@given(
+    st.lists(st.tuples(amounts, amounts, commons), min_size=1, max_size=3),
+    st.lists(st.integers(0, 2), min_size=1, max_size=6),
+    st.data(),
+)
 @settings(deadline=None, max_examples=100)
-def test_tasks_that_leave_leave_nothing(drawn, data):
-    """Whatever comes and goes, what is used is that of the tasks that are left, added up."""
+def test_tasks_that_leave_leave_nothing(jobs, tasks, data):
+    """Whatever comes and goes, what is used is that of the tasks that are left, added up.
+
+    To the last bit: a run that goes on from a record adds up the same. Tasks of one job are added
+    up as the obvious mixture has it.
+    """
     machines = packed((50, 50), bins=60)
-    uses = {
-        n: use_of(machines, normal(cpu), normal(memory)) for n, (cpu, memory) in enumerate(drawn)
-    }
-    for number, use in uses.items():
-        machines.add(0, number, use)
-    for number in data.draw(st.permutations(sorted(uses)))[: data.draw(st.integers(0, 6))]:
+    jobs = [(normal(cpu), normal(memory), common) for cpu, memory, common in jobs]
+    of = {n: job % len(jobs) for n, job in enumerate(tasks)}
+    uses = [
+        use_of(machines, cpu, memory, common=(common, common), kin=number)
+        for number, (cpu, memory, common) in enumerate(jobs)
+    ]
+    for number, job in of.items():
+        machines.add(0, number, uses[job])
+    for number in data.draw(st.permutations(sorted(of)))[: data.draw(st.integers(0, 6))]:
         machines.remove(0, number)
     fresh = packed((50, 50), bins=60)
+    slow = SlowMachine(50.0, 50.0)
     for number in machines.tasks_on(0):
-        fresh.add(0, number, uses[number])
-    assert machines.table[0] == pytest.approx(fresh.table[0], abs=1e-9)
-    assert machines.masses[0] == pytest.approx(fresh.masses[0], abs=1e-9)
+        fresh.add(0, number, uses[of[number]])
+    assert np.array_equal(machines.table[0], fresh.table[0])
+    assert np.array_equal(machines.masses[0], fresh.masses[0])
+    for job, left in Counter(of[number] for number in machines.tasks_on(0)).items():
+        cpu, memory, common = jobs[job]
+        kin = SlowJob(cpu, memory, 1.0, 0.0, left, None, (common, common))
+        slow = slow.after(kin, left)
+    for resource, expected in ((kernel.CPU, slow.cpu_used), (kernel.MEMORY, slow.memory_used)):
+        least = machines.table[0, kernel.LEAST + resource]
+        found = machines.masses[0, resource]
+        for amount, probability in expected.items():
+            assert found[round(amount - least)] == pytest.approx(probability, abs=1e-9)
+
+
+def test_a_common_factor_correlates_tasks_by_as_much_as_is_said():
+    """The variance of what n tasks use is n (1 + (n - 1) r) times that of one, the mean n times."""
+    belief = {0.0: 0.5, 2.0: 0.3, 5.0: 0.2}
+    values, masses = np.array(list(belief)), np.array(list(belief.values()))
+    variance = float(masses @ values**2 - (masses @ values) ** 2)
+    machines = packed((50, 50), bins=60)
+    use = use_of(machines, belief, {0.0: 1.0}, common=(0.3, 0.0), kin="job")
+    for number in range(4):
+        machines.add(0, number, use)
+    amounts = machines.table[0, kernel.LEAST] + np.arange(60)
+    found = machines.masses[0, kernel.CPU]
+    mean = float(found @ amounts)
+    assert mean == pytest.approx(4 * masses @ values)
+    assert mean == pytest.approx(machines.table[0, kernel.EXPECTED])
+    assert found @ amounts**2 - mean**2 == pytest.approx(4 * (1 + 3 * 0.3) * variance)
 
 
 def test_points_have_risks_of_nothing_or_all():

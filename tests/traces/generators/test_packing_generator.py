@@ -47,3 +47,25 @@ def test_no_task_uses_more_than_a_machine_has():
     assert most.max() == 8.0
     assert (workload.usage["average_cpus"] <= most).all()
     assert (workload.usage["maximum_memory_bytes"] <= 48 * 2**30).all()
+
+
+def correlation_of(workload):
+    """Of the logarithms of what a job's first two tasks hold, around their application's mean."""
+    tasks = workload.usage.filter(pl.col("task") < 2).group_by("job_id", "task")
+    held = tasks.agg(pl.col("average_memory_bytes").mean().log().alias("held"))
+    held = held.join(workload.jobs.select("job_id", "executable", "tasks"), on="job_id")
+    around = pl.col("held") - pl.col("held").filter(pl.col("task") == 0).mean().over("executable")
+    pairs = held.with_columns(around=around).filter(pl.col("tasks") > 1).sort("job_id", "task")
+    return float(np.corrcoef(pairs["around"].to_numpy().reshape(-1, 2).T)[0, 1])
+
+
+def test_use_of_tasks_is_as_correlated_as_is_asked_for():
+    """Not, by half, and wholly, but for what changes with time; as before if nothing is asked."""
+    for asked in (0.0, 0.5, 0.98):
+        found = correlation_of(made(part="history", use_correlation=asked))
+        assert found == pytest.approx(asked, abs=0.12)
+    default = made(part="history").usage
+    deviations = PackingParameters().use_log_deviations
+    assert deviations == (0.4, 0.15)
+    alike = made(part="history", use_correlation=0.4**2 / (0.4**2 + 0.15**2)).usage
+    assert np.allclose(default["average_cpus"], alike["average_cpus"])

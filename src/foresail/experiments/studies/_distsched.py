@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.shared_trial import SharedTrial
-from foresail.experiments.study import GridPoint, Measure, StudyParameters
+from foresail.experiments.study import GridPoint, Measure, PublishedClaim, Study, StudyParameters
 
-SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
+_SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
+_GROUP: Final = "shared machines"
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
 NEVER: Final = Measure("slo_never_started", "jobs with deadlines never started")
@@ -23,14 +24,12 @@ UNFINISHED: Final = Measure("unfinished_jobs", "jobs never done")
 THROTTLES: Final = Measure("throttles_per_machine_hour", "throttles per machine and hour")
 EVICTIONS: Final = Measure("memory_evictions", "tasks evicted")
 PREEMPTIONS: Final = Measure("preemptions", "tasks stopped")
-CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
-SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
 
 MEASURES: Final = (
     *(MISSES, NEVER, GOODPUT, SLO_GOODPUT, BEST_EFFORT, LATENCY, UNFINISHED),
-    *(THROTTLES, EVICTIONS, PREEMPTIONS, CYCLE, SLOW_CYCLE),
+    *(THROTTLES, EVICTIONS, PREEMPTIONS),
 )
-DRAWN: Final = (MISSES.name, SLO_GOODPUT.name, BEST_EFFORT.name, THROTTLES.name)
+DRAWN: Final = (MISSES, SLO_GOODPUT, BEST_EFFORT, THROTTLES)
 
 DIST: Final = "dist"
 ACTUAL: Final = "actual"
@@ -75,9 +74,9 @@ QUICK: Final = {"seeds": "5", "machines": "100", "jobs": "100"}
 
 def cases_of(
     parameters: DistSchedStudyParameters,
-    group: str,
     systems: Sequence[str],
     machines: int | None = None,
+    made: Mapping[str, float] | None = None,
 ) -> list[GridPoint]:
     """Every system with every seed.
 
@@ -85,19 +84,21 @@ def cases_of(
     ----------
     parameters
         Of the study.
-    group
-        Where in it.
     systems
         Named policies.
     machines
         How many the same jobs run on, which is x then; None: those that the workload is made for.
+    made
+        A further parameter of the workload by its name, which is x then.
     """
-    size = f"machines={parameters.machines},jobs={parameters.jobs},load={parameters.load:g}"
-    workload = f"packing({size},history_hours={parameters.history_hours:g})"
+    size = {"machines": parameters.machines, "jobs": parameters.jobs, "load": parameters.load}
+    settings = {**size, "history_hours": parameters.history_hours, **(made or {})}
+    workload = f"packing({','.join(f'{name}={value:g}' for name, value in settings.items())})"
+    x = [*(made or {}).values(), *([] if machines is None else [float(machines)])]
     return [
         GridPoint(
-            group,
-            None if machines is None else float(machines),
+            _GROUP,
+            x[0] if x else None,
             system,
             seed,
             SharedTrial(
@@ -114,7 +115,41 @@ def cases_of(
     ]
 
 
-NOTES: Final = (
+def study_of(
+    title: str,
+    section: str,
+    cases: Sequence[GridPoint],
+    claims: Sequence[PublishedClaim],
+    *,
+    axis: str = "",
+    measures: Sequence[Measure] = MEASURES,
+    drawn: Sequence[Measure] = DRAWN,
+    notes: Sequence[str] = (),
+) -> Study:
+    """A study of DistSched.
+
+    Parameters
+    ----------
+    title, axis
+        As of any study.
+    section
+        Where in the publication it is told of.
+    cases, claims, measures, drawn, notes
+        Its runs and what is told of them; there are notes that all have.
+    """
+    return Study(
+        title=title,
+        source=f"{_SOURCE}, {section}",
+        axis=axis,
+        measures=tuple(measures),
+        drawn=tuple(each.name for each in drawn),
+        cases=tuple(cases),
+        claims=tuple(claims),
+        notes=(*_NOTES, *notes),
+    )
+
+
+_NOTES: Final = (
     "Goodput: core hours that the tasks of completed jobs need by themselves. In all and of "
     "best-effort jobs it is of what was done when the last job was submitted; a simulation goes on "
     "until nothing more can run.",

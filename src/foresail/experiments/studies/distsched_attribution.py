@@ -9,7 +9,6 @@ from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_GROUP: Final = "shared machines"
 _NO_DIST: Final = "dist-no-dist"
 _NO_PACK: Final = "dist-no-pack"
 _NO_OVER: Final = "dist-no-over"
@@ -31,15 +30,11 @@ class DistSchedAttributionParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-attribution", parameters=DistSchedAttributionParameters)
 def attribution(parameters: DistSchedAttributionParameters) -> Study:
     """What each of DistSched's techniques gives (figures 5.7 and 5.8)."""
-    return Study(
-        title="What does each of DistSched's techniques give?",
-        source=f"{distsched.SOURCE}, figures 5.7 and 5.8",
-        axis="",
-        measures=distsched.MEASURES,
-        drawn=distsched.DRAWN,
-        cases=tuple(distsched.cases_of(parameters, _GROUP, _SYSTEMS)),
-        claims=_claims(),
-        notes=distsched.NOTES,
+    return distsched.study_of(
+        "What does each of DistSched's techniques give?",
+        "figures 5.7 and 5.8",
+        distsched.cases_of(parameters, _SYSTEMS),
+        _claims(),
     )
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
-
-_GROUP: Final = "shared machines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +33,15 @@ def cluster_size(parameters: ClusterSizeParameters) -> Study:
     cases = [
         case
         for size in parameters.sizes
-        for case in distsched.cases_of(parameters, _GROUP, distsched.MAIN, size)
+        for case in distsched.cases_of(parameters, distsched.MAIN, size)
     ]
-    return Study(
-        title="What happens on smaller and larger clusters?",
-        source=f"{distsched.SOURCE}, figure 5.9",
+    return distsched.study_of(
+        "What happens on smaller and larger clusters?",
+        "figure 5.9",
+        cases,
+        _claims(float(min(parameters.sizes)), float(max(parameters.sizes))),
         axis="machines",
-        measures=distsched.MEASURES,
-        drawn=(*distsched.DRAWN, distsched.NEVER.name, distsched.LATENCY.name),
-        cases=tuple(cases),
-        claims=_claims(float(min(parameters.sizes)), float(max(parameters.sizes))),
-        notes=distsched.NOTES,
+        drawn=(*distsched.DRAWN, distsched.NEVER, distsched.LATENCY),
     )
 
 

@@ -9,8 +9,10 @@ from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
 
-_GROUP: Final = "shared machines"
-_SLOWEST: Final = Measure("cycle_milliseconds_max", "slowest cycle (ms)")
+_MEDIAN: Final = Measure("cycle_cpu_milliseconds_median", "median cycle (ms)")
+_SLOW: Final = Measure("cycle_cpu_milliseconds_p99", "99 % of cycles below (ms)")
+_SLOWEST: Final = Measure("cycle_cpu_milliseconds_max", "slowest cycle (ms)")
+_BY_CLOCK: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below, by the clock (ms)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +26,12 @@ class CycleTimeParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-cycle-time", parameters=CycleTimeParameters)
 def cycle_time(parameters: CycleTimeParameters) -> Study:
     """What planning with distributions of use costs (figure 5.10)."""
-    slow = Mean(distsched.SLOW_CYCLE.name, distsched.DIST)
-    return Study(
-        title="What does planning with distributions of use cost?",
-        source=f"{distsched.SOURCE}, figure 5.10",
-        axis="",
-        measures=(distsched.CYCLE, distsched.SLOW_CYCLE, _SLOWEST, distsched.PREEMPTIONS),
-        drawn=(distsched.CYCLE.name, distsched.SLOW_CYCLE.name),
-        cases=tuple(distsched.cases_of(parameters, _GROUP, distsched.MAIN)),
-        claims=(
+    slow = Mean(_SLOW.name, distsched.DIST)
+    return distsched.study_of(
+        "What does planning with distributions of use cost?",
+        "figure 5.10",
+        distsched.cases_of(parameters, distsched.MAIN),
+        (
             PublishedClaim(
                 "A cycle takes moderately longer than with points (taken as: 99 % of cycles within "
                 "five times as long).",
@@ -44,11 +43,14 @@ def cycle_time(parameters: CycleTimeParameters) -> Study:
                 slow,
                 100.0 * parameters.cycle_seconds,
             ),
+            PublishedClaim("99 % of cycles take less than 200 ms (not published).", slow, 200.0),
         ),
+        measures=(_MEDIAN, _SLOW, _SLOWEST, _BY_CLOCK, distsched.PREEMPTIONS),
+        drawn=(_MEDIAN, _SLOW),
         notes=(
-            *distsched.NOTES,
-            "Latencies are those of the machine that ran the study, with as many runs at once as "
-            "it has processors; aggregates of use and expected utility, which the publication "
-            "shows apart, are one figure here.",
+            "Cycles in processor time, but where it is said that they are by the clock: that is of "
+            "the machine that ran the study, and of what else it had to do. Asking the simulator "
+            "what tasks use is part of a cycle. Aggregates of use and expected utility, which the "
+            "publication shows apart, are one figure here.",
         ),
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
-
-_GROUP: Final = "shared machines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +21,11 @@ class DistSchedEndToEndParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-end-to-end", parameters=DistSchedEndToEndParameters)
 def end_to_end(parameters: DistSchedEndToEndParameters) -> Study:
     """DistSched against points, requests and real averages (figures 5.5 and 5.6)."""
-    return Study(
-        title="Do distributions of use keep more deadlines on shared machines?",
-        source=f"{distsched.SOURCE}, figures 5.5 and 5.6",
-        axis="",
-        measures=distsched.MEASURES,
-        drawn=distsched.DRAWN,
-        cases=tuple(distsched.cases_of(parameters, _GROUP, distsched.MAIN)),
-        claims=_claims(),
-        notes=distsched.NOTES,
+    return distsched.study_of(
+        "Do distributions of use keep more deadlines on shared machines?",
+        "figures 5.5 and 5.6",
+        distsched.cases_of(parameters, distsched.MAIN),
+        _claims(),
     )
 
 

@@ -9,7 +9,6 @@ from foresail.experiments.studies import _distsched as distsched
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
-_GROUP: Final = "shared machines"
 _SYSTEMS: Final = (
     *(distsched.DIST, "dist-max", distsched.ACTUAL, "actual-max", distsched.POINT, "point-max"),
 )
@@ -27,14 +26,11 @@ class MaximaParameters(distsched.DistSchedStudyParameters):
 def maxima(parameters: MaximaParameters) -> Study:
     """Planning with what tasks use at most (figures 5.5 and 5.6, systems named Max)."""
     misses = Mean(distsched.MISSES.name, "actual-max")
-    return Study(
-        title="Is it better to plan with what tasks use at most?",
-        source=f"{distsched.SOURCE}, figures 5.5 and 5.6",
-        axis="",
-        measures=distsched.MEASURES,
-        drawn=distsched.DRAWN,
-        cases=tuple(distsched.cases_of(parameters, _GROUP, _SYSTEMS)),
-        claims=(
+    return distsched.study_of(
+        "Is it better to plan with what tasks use at most?",
+        "figures 5.5 and 5.6",
+        distsched.cases_of(parameters, _SYSTEMS),
+        (
             PublishedClaim(
                 "ActualMax misses slightly fewer deadlines than Actual.",
                 *misses.against(distsched.ACTUAL),
@@ -62,5 +58,4 @@ def maxima(parameters: MaximaParameters) -> Study:
                 *Mean(distsched.GOODPUT.name, "dist-max").against(distsched.DIST),
             ),
         ),
-        notes=distsched.NOTES,
     )

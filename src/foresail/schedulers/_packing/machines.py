@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,18 @@ class PackedMachines:
         self.masses = np.zeros((count, kernel.RESOURCES, bins))
         self.masses[:, :, 0] = 1.0
         self.ranks = np.random.default_rng(seed).permutation(count)
+        self._room = np.empty(bins)
         self._tasks: list[dict[Hashable, TaskUse]] = [{} for _ in range(count)]
 
     def add(self, machine: int, task: Hashable, use: TaskUse) -> None:
         """A task runs there from now on."""
-        self._tasks[machine][task] = use
-        kernel.add_task(self.table[machine], self.masses[machine], use.row, use.masses)
+        tasks = self._tasks[machine]
+        has_kin = use.kin is not None and any(each.kin == use.kin for each in tasks.values())
+        tasks[task] = use
+        if has_kin:
+            self._make_anew(machine)
+        else:
+            self._add(machine, use, 1)
 
     def remove(self, machine: int, task: Hashable) -> None:
         """A task runs there no more: all others are added up again.
@@ -52,10 +59,14 @@ class PackedMachines:
         del self._tasks[machine][task]
         self._make_anew(machine)
 
-    def believe(self, machine: int, task: Hashable, use: TaskUse) -> None:
-        """Something else is believed of a task that runs there."""
-        self._tasks[machine][task] = use
-        self._make_anew(machine)
+    def believe(self, changes: Iterable[tuple[int, Hashable, TaskUse]]) -> None:
+        """Something else is believed of tasks that run, each on a machine."""
+        changed = set()
+        for machine, task, use in changes:
+            self._tasks[machine][task] = use
+            changed.add(machine)
+        for machine in changed:
+            self._make_anew(machine)
 
     def offer(self, up: NDArray[np.bool_]) -> None:
         """Have these machines alone taken into account; shape (machines,)."""
@@ -78,10 +89,26 @@ class PackedMachines:
         return tuple(self._tasks[machine])
 
     def _make_anew(self, machine: int) -> None:
-        """Add up what all tasks of a machine use."""
+        """Add up what all tasks of a machine use: those with a common factor together."""
         row, masses = self.table[machine], self.masses[machine]
         row[kernel.CAPACITY + kernel.RESOURCES :] = 0.0
         masses[:] = 0.0
         masses[:, 0] = 1.0
-        for use in self._tasks[machine].values():
-            kernel.add_task(row, masses, use.row, use.masses)
+        for use, tasks in _counted(self._tasks[machine].values()):
+            self._add(machine, use, tasks)
+
+    def _add(self, machine: int, use: TaskUse, tasks: int) -> None:
+        row, masses = self.table[machine], self.masses[machine]
+        kernel.add_tasks(row, masses, use.row, use.masses, tasks, self._room)
+
+
+def _counted(uses: Iterable[TaskUse]) -> Iterable[tuple[TaskUse, int]]:
+    """What tasks use and how many use that, where these have a factor in common."""
+    alone = itertools.count()
+    alike: dict[Hashable, list[TaskUse]] = {}
+    for use in uses:
+        same: Hashable = next(alone)
+        if use.kin is not None:
+            same = use.kin, use.row.tobytes(), use.masses.tobytes()
+        alike.setdefault(same, []).append(use)
+    return [(each[0], len(each)) for each in alike.values()]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.distributions.empirical import Empirical
+from foresail.distributions.arguments import normalised
 from foresail.model.allocation import Allocation
 from foresail.model.resources import Resources
-from foresail.schedulers._packing.task_use import TaskUse, believe
+from foresail.schedulers._packing.task_use import TaskUse, believe_atoms
 from foresail.schedulers.kernels import packing as kernel
 
 
@@ -92,6 +92,10 @@ class ObservedUse:
             self._settled.add(allocation)
         return use
 
+    def open(self, use: Mapping[Allocation, Resources]) -> list[Allocation]:
+        """Those that may have to be believed to use something else: few of those seen before."""
+        return [each for each in use if each not in self._settled]
+
     def instead(
         self,
         allocation: Allocation,
@@ -105,8 +109,6 @@ class ObservedUse:
         A resource of which the task has always used more than its belief holds possible is believed
         to be used as it was seen: amounts by the time for which they were.
         """
-        if allocation in self._settled:
-            return None
         amounts = (measured.cpus, measured.memory_bytes)
         seen = self._seen.get(allocation)
         if seen is None:
@@ -154,9 +156,10 @@ def allocation_of(plain: Sequence[Any]) -> Allocation:
 def _as_seen(
     use: TaskUse, seen: _Seen, resources: Iterable[int], steps: NDArray[np.float64]
 ) -> TaskUse:
-    """The same with some resources used as they were seen."""
+    """The same with some resources used as they were seen: by it, whatever its kin use."""
     other = TaskUse(use.row.copy(), use.masses.copy())
     for resource in resources:
-        seconds = seen.seconds[resource]
-        believe(other, resource, Empirical(list(seconds), list(seconds.values())), steps)
+        seconds = sorted(seen.seconds[resource].items())
+        amounts, lasted = np.array(seconds).T
+        believe_atoms(other, resource, amounts, normalised(lasted, float(lasted.sum())), steps)
     return other

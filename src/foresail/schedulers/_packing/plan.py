@@ -109,6 +109,7 @@ def choose(
         np.zeros(widest, np.int64),
         np.zeros((widest, kernel.MACHINE_COLUMNS)),
         np.zeros((widest, *masses.shape[1:])),
+        np.zeros((widest, *masses.shape[1:])),
         np.zeros((widest, kernel.RESOURCES), np.int32),
         np.zeros((widest, 4)),
     )

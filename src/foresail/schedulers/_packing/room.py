@@ -31,6 +31,8 @@ def most_at_once(empty: PackedMachines, use: TaskUse, tasks: int, most_risks: Ri
             np.array(most_risks),
             empty.steps,
             np.zeros((1, kernel.RESOURCES), np.int32),
+            np.zeros_like(machine.table[0]),
+            np.zeros_like(machine.masses[0]),
         )
         room += int(count) * int(each)
     return max(1, min(tasks, room))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,10 +19,14 @@ _ROUNDING: Final = 1e-9
 
 
 class TaskUse(NamedTuple):
-    """A row of ``kernels.packing``'s tasks, and its masses, shape (resources, bins)."""
+    """A row of ``kernels.packing``'s tasks, and its masses, shape (resources, bins).
+
+    Tasks of one ``kin`` have a common factor; None: what others use tells nothing of it.
+    """
 
     row: NDArray[np.float64]
     masses: NDArray[np.float64]
+    kin: Hashable = None
 
 
 def task_use(
@@ -30,6 +35,8 @@ def task_use(
     cpu_request: float,
     steps: NDArray[np.float64],
     bins: int,
+    common: tuple[float, float] = (0.0, 0.0),
+    kin: Hashable = None,
 ) -> TaskUse:
     """What is believed of a task's use, each probability shared by the steps around its value.
 
@@ -46,9 +53,14 @@ def task_use(
         Of cpus and of memory.
     bins
         How many steps an excess over the least use may have.
+    common
+        Correlation of what two tasks of its kin use of cpu, and of memory.
+    kin
+        The tasks that it has that in common with.
     """
-    use = TaskUse(np.zeros(kernel.TASK_COLUMNS), np.zeros((kernel.RESOURCES, bins)))
+    use = TaskUse(np.zeros(kernel.TASK_COLUMNS), np.zeros((kernel.RESOURCES, bins)), kin)
     use.row[kernel.TASK_REQUEST] = cpu_request
+    use.row[kernel.TASK_COMMON :] = common
     for resource, belief in ((kernel.CPU, cpus), (kernel.MEMORY, memory_bytes)):
         believe(use, resource, belief, steps)
     return use
@@ -56,16 +68,27 @@ def task_use(
 
 def believe(use: TaskUse, resource: int, belief: Distribution, steps: NDArray[np.float64]) -> None:
     """Let a belief about one resource take the place of what was believed before."""
-    row, masses = use
     atoms = atoms_of(belief, _NODES)
+    believe_atoms(use, resource, atoms.values, atoms.masses, steps)
+
+
+def believe_atoms(
+    use: TaskUse,
+    resource: int,
+    amounts: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
+    steps: NDArray[np.float64],
+) -> None:
+    """The same of a belief that is some amounts, in ascending order."""
+    row, masses, _ = use
     largest = (masses.shape[1] - 1) * steps[resource]
-    values = np.minimum(atoms.values, largest)
+    values = np.minimum(amounts, largest)
     least = float(values[0])
     room = math.floor((largest - least) / steps[resource] + _ROUNDING)
     nodes = np.arange(room + 1, dtype=np.float64)
     excess = np.minimum((values - least) / steps[resource], nodes[-1])
     masses[resource] = 0.0
-    masses[resource, : nodes.size] = bin_onto_nodes(excess, atoms.masses, nodes)
+    masses[resource, : nodes.size] = bin_onto_nodes(excess, probabilities, nodes)
     row[kernel.TASK_LEAST + resource] = least
-    row[kernel.TASK_EXPECTED + resource] = float(values @ atoms.masses)
+    row[kernel.TASK_EXPECTED + resource] = float(values @ probabilities)
     row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses[resource])[-1]

@@ -4,6 +4,10 @@ What is used of a resource is a certain amount, the least that is possible, and 
 which is a distribution on multiples of a step (``masses``; what is missing from 1 lies beyond the
 last). So points are exact, and machines of different sizes have one step. Spec 3sigma-distsched,
 sections 7.2 to 7.7.
+
+Tasks of one job may have a common factor (``TASK_COMMON``): with that probability all of them use
+what is drawn once for the job, otherwise each what is drawn for it alone. Given the factor they are
+independent; what one task uses is distributed as before, and any two are correlated by so much.
 """
 
 from __future__ import annotations
@@ -36,8 +40,10 @@ TASK_LEAST: Final = 0
 TASK_EXPECTED: Final = 2
 TASK_HIGHEST: Final = 4
 TASK_REQUEST: Final = 6
-TASK_COLUMNS: Final = 7
-"""A row of tasks: as of machines, of one task."""
+TASK_COMMON: Final = 7
+TASK_COLUMNS: Final = 9
+"""A row of tasks: as of machines, of one task; and how likely it is, of cpu and of memory, that all
+tasks of the job use the same."""
 
 WORK: Final = 0
 TASKS: Final = 1
@@ -83,12 +89,48 @@ def _add(
     machine[EXPECTED + resource] += task[TASK_EXPECTED + resource]
 
 
+@part
+def _copy_row(row: Floats, to_row: Floats) -> None:
+    for at in range(row.size):
+        to_row[at] = row[at]
+
+
+@part
+def _add_common(masses: Floats, before: Floats, more: Floats, tasks: int, common: float) -> None:
+    """Let masses to which some tasks were added one by one be those of tasks with a common factor.
+
+    ``before`` are the masses without the tasks, ``more`` those of one of them.
+    """
+    for at in range(masses.size):
+        alike = 0.0
+        for step in range(at // tasks + 1):
+            alike += more[step] * before[at - tasks * step]
+        masses[at] = (1.0 - common) * masses[at] + common * alike
+
+
 @bare_kernel
-def add_task(machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats) -> None:
-    """Let one more task run on a machine: rows of tables, masses of shape (resources, steps)."""
+def add_tasks(
+    machine: Floats,
+    machine_masses: Floats,
+    task: Floats,
+    task_masses: Floats,
+    tasks: int,
+    before: Floats,
+) -> None:
+    """Let more tasks of one job run on a machine: rows, and masses of shape (resources, steps).
+
+    ``before`` is room for as many numbers as there are steps.
+    """
     for resource in range(RESOURCES):
-        _add(machine, machine_masses, task, task_masses, resource)
-    machine[REQUESTED] += task[TASK_REQUEST]
+        common = task[TASK_COMMON + resource]
+        masses = machine_masses[resource]
+        _copy_row(masses, before)
+        for _ in range(tasks):
+            _add(machine, machine_masses, task, task_masses, resource)
+        if common > 0.0 and tasks > 1:
+            _add_common(masses, before, task_masses[resource], tasks, common)
+    for _ in range(tasks):
+        machine[REQUESTED] += task[TASK_REQUEST]
 
 
 @part
@@ -408,6 +450,38 @@ def _set_risks(
         risks[number, 0], risks[number, 1] = memory, cpu
 
 
+@part
+def _set_risks_beside(
+    risks: NDArray[np.int32],
+    machine: Floats,
+    reached: Floats,
+    before: Floats,
+    reached_before: Floats,
+    number: int,
+    task: Floats,
+    task_masses: Floats,
+    tasks: int,
+    most: Floats,
+    steps: Floats,
+) -> None:
+    """The same where others of its job are there already: so many with this one.
+
+    ``before`` and ``reached_before`` are the machine without any of them.
+    """
+    if max(task[TASK_COMMON + CPU], task[TASK_COMMON + MEMORY]) <= 0.0:
+        _set_risks(risks, machine, reached, number, task, task_masses, most, steps)
+        return
+    for key, resource in ((0, MEMORY), (1, CPU)):
+        common, step = task[TASK_COMMON + resource], steps[resource]
+        apart = _exceeds(machine, reached, task, task_masses, resource, 1, step)
+        alike = _exceeds(before, reached_before, task, task_masses, resource, tasks, step)
+        risk = (1.0 - common) * apart + common * alike
+        if risk > _ROUNDING and risk >= most[resource]:
+            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
+            return
+        risks[number, key] = int(np.rint(risk * _MILLIONTHS))
+
+
 @bare_kernel
 def tasks_that_fit(
     machine: Floats,
@@ -419,14 +493,36 @@ def tasks_that_fit(
     most: Floats,
     steps: Floats,
     risks: NDArray[np.int32],
+    before: Floats,
+    reached_before: Floats,
 ) -> int:
-    """How many of so many tasks a machine takes, one after the other; its rows are changed."""
+    """How many of so many tasks a machine takes, one after the other; its rows are changed.
+
+    ``risks``, ``before`` and ``reached_before`` are room for one more machine.
+    """
+    _accumulate(machine, masses, reached)
+    _copy_row(machine, before)
+    for resource in range(RESOURCES):
+        _copy_row(reached[resource], reached_before[resource])
     for placed in range(tasks):
-        _accumulate(machine, masses, reached)
-        _set_risks(risks, machine, reached, 0, task, task_masses, most, steps)
+        _set_risks_beside(
+            risks,
+            machine,
+            reached,
+            before,
+            reached_before,
+            0,
+            task,
+            task_masses,
+            placed + 1,
+            most,
+            steps,
+        )
         if risks[0, 0] == _IMPOSSIBLE:
             return placed
-        add_task(machine, masses, task, task_masses)
+        for resource in range(RESOURCES):
+            _add(machine, masses, task, task_masses, resource)
+        _accumulate(machine, masses, reached)
     return tasks
 
 
@@ -434,18 +530,19 @@ def tasks_that_fit(
 def _copy(
     machine: Floats,
     masses: Floats,
+    reached: Floats,
     risks: NDArray[np.int32],
     to_machine: Floats,
     to_masses: Floats,
+    to_reached: Floats,
     to_risks: NDArray[np.int32],
 ) -> None:
     """Copy all rows of a machine."""
-    for column in range(MACHINE_COLUMNS):
-        to_machine[column] = machine[column]
+    _copy_row(machine, to_machine)
     for resource in range(RESOURCES):
         to_risks[resource] = risks[resource]
-        for at in range(masses.shape[1]):
-            to_masses[resource, at] = masses[resource, at]
+        _copy_row(masses[resource], to_masses[resource])
+        _copy_row(reached[resource], to_reached[resource])
 
 
 @part
@@ -465,6 +562,7 @@ def _place(
     places: Integers,
     kept: Floats,
     kept_masses: Floats,
+    kept_reached: Floats,
     kept_risks: NDArray[np.int32],
 ) -> int:
     """Place the tasks of a job one by one, each where it goes first; how many machines that takes.
@@ -493,25 +591,45 @@ def _place(
             counts[at] = 0
             used_machines += 1
             _copy(
-                machines[best], masses[best], risks[best], kept[at], kept_masses[at], kept_risks[at]
+                machines[best],
+                masses[best],
+                reached[best],
+                risks[best],
+                kept[at],
+                kept_masses[at],
+                kept_reached[at],
+                kept_risks[at],
             )
         counts[at] += 1
         if placed < tasks:
             for resource in range(RESOURCES):
                 _add(machines[best], masses[best], task, task_masses, resource)
             _accumulate(machines[best], masses[best], reached[best])
-            _set_risks(risks, machines[best], reached[best], best, task, task_masses, most, steps)
+            _set_risks_beside(
+                risks,
+                machines[best],
+                reached[best],
+                kept[at],
+                kept_reached[at],
+                best,
+                task,
+                task_masses,
+                counts[at] + 1,
+                most,
+                steps,
+            )
     for at in range(used_machines if tasks > 1 else 0):
         machine = used[at]
         _copy(
             kept[at],
             kept_masses[at],
+            kept_reached[at],
             kept_risks[at],
             machines[machine],
             masses[machine],
+            reached[machine],
             risks[machine],
         )
-        _accumulate(machines[machine], masses[machine], reached[machine])
     return used_machines if placed == tasks else 0
 
 
@@ -548,6 +666,7 @@ def plan(
     counts: Integers,
     kept: Floats,
     kept_masses: Floats,
+    kept_reached: Floats,
     kept_risks: NDArray[np.int32],
     pending: Floats,
 ) -> int:
@@ -577,7 +696,7 @@ def plan(
         Per job, what its start was worth; per job and task, its machine or ``NOWHERE``.
     order
         Is given the jobs that start, in this order.
-    used, counts, kept, kept_masses, kept_risks, pending
+    used, counts, kept, kept_masses, kept_reached, kept_risks, pending
         Room, as many rows as the widest job has tasks.
 
     Returns
@@ -625,6 +744,7 @@ def plan(
                 places[job],
                 kept,
                 kept_masses,
+                kept_reached,
                 kept_risks,
             )
             if found == 0:
@@ -655,9 +775,22 @@ def plan(
         order[started] = best
         started += 1
         state[best] = _GONE
-        for at in range(int(jobs[best, TASKS])):
+        tasks = int(jobs[best, TASKS])
+        for at in range(tasks):
             machine = places[best, at]
-            add_task(machines[machine], masses[machine], job_tasks[best], job_masses[best])
+            if changed[machine] == started:
+                continue  # all that go there have been added
+            there = 0
+            for other in range(at, tasks):
+                there += places[best, other] == machine
+            add_tasks(
+                machines[machine],
+                masses[machine],
+                job_tasks[best],
+                job_masses[best],
+                there,
+                kept_masses[0, 0],
+            )
             _accumulate(machines[machine], masses[machine], reached[machine])
             changed[machine] = started
 

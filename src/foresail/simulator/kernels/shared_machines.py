@@ -134,6 +134,18 @@ def _expect(machines: Floats, links: Integers, heap: Integers, machine: int, tim
 
 
 @part
+def _tasks_on(machine_links: Integers, task_links: Integers, machine: int, on: Integers) -> int:
+    """How many tasks are on a machine; ``on`` begins with them, in order of their start."""
+    count = 0
+    task = machine_links[machine, FIRST]
+    while task != NONE:
+        on[count] = task
+        count += 1
+        task = task_links[task, AFTER]
+    return count
+
+
+@part
 def _unlink(machine_links: Integers, task_links: Integers, task: int) -> None:
     before, after = task_links[task, BEFORE], task_links[task, AFTER]
     if before == NONE:
@@ -185,18 +197,17 @@ def begin(
     task: int,
     machine: int,
     begins: float,
+    on: Integers,
 ) -> None:
     """Put a task on a machine, whose first segment begins at a time; its row is made already.
 
-    Until then it uses nothing. Tasks of a machine are in order of their start.
+    Until then it uses nothing. Tasks of a machine are in order of their start. ``on`` is room for
+    the number of every task.
     """
     tasks[task, CHANGES] = begins
     tasks[task, PACE] = 0.0
-    last = NONE
-    each = machine_links[machine, FIRST]
-    while each != NONE:
-        last = each
-        each = task_links[each, AFTER]
+    there = _tasks_on(machine_links, task_links, machine, on)
+    last = on[there - 1] if there else NONE
     task_links[task, ON] = machine
     task_links[task, BEFORE] = last
     task_links[task, AFTER] = NONE
@@ -275,27 +286,24 @@ def _goes_first(tasks: Floats, task: int, other: int) -> bool:
 
 
 @part
-def _share_cpus(
-    cpus: float, machine_links: Integers, tasks: Floats, task_links: Integers, machine: int
-) -> None:
+def _share_cpus(cpus: float, tasks: Floats, on: Integers, there: int) -> None:
     """Give every task of a machine what it needs, or its share by request if that is less.
 
     What some do not need of their shares goes to the others by request (weighted water filling).
     Products are compared, not quotients: what is just enough is enough.
     """
     left, weight, needed = cpus, 0.0, 0.0
-    task = machine_links[machine, FIRST]
-    while task != NONE:
+    for at in range(there):
+        task = on[at]
         needed += tasks[task, DEMAND]
         weight += tasks[task, CPU_REQUEST]
         tasks[task, ALLOCATED] = -1.0
-        task = task_links[task, AFTER]
     found = True
     while found:
         found = False
         level, by_weight = left, weight
-        task = machine_links[machine, FIRST]
-        while task != NONE:
+        for at in range(there):
+            task = on[at]
             demand, request = tasks[task, DEMAND], tasks[task, CPU_REQUEST]
             if tasks[task, ALLOCATED] < 0.0 and (
                 needed <= cpus or demand * by_weight <= level * request
@@ -304,12 +312,10 @@ def _share_cpus(
                 left -= demand
                 weight -= request
                 found = True
-            task = task_links[task, AFTER]
-    task = machine_links[machine, FIRST]
-    while task != NONE:
+    for at in range(there):
+        task = on[at]
         if tasks[task, ALLOCATED] < 0.0:
             tasks[task, ALLOCATED] = left * tasks[task, CPU_REQUEST] / weight
-        task = task_links[task, AFTER]
 
 
 @part
@@ -328,23 +334,24 @@ def _evict(
     tasks: Floats,
     task_links: Integers,
     machine: int,
+    on: Integers,
+    there: int,
     now: float,
     news: Floats,
     count: int,
 ) -> int:
     """Evict tasks of a machine until less memory is held than it evicts at."""
     held = 0.0
-    task = machine_links[machine, FIRST]
-    while task != NONE:
+    for at in range(there):
+        task = on[at]
         held += tasks[task, MEMORY]
-        task = task_links[task, AFTER]
     while held >= machines[machine, EVICTS_AT]:
         victim = NONE
-        task = machine_links[machine, FIRST]
-        while task != NONE:
-            if tasks[task, MEMORY] > 0.0 and (victim == NONE or _goes_first(tasks, task, victim)):
+        for at in range(there):
+            task = on[at]
+            holds = task_links[task, ON] == machine and tasks[task, MEMORY] > 0.0
+            if holds and (victim == NONE or _goes_first(tasks, task, victim)):
                 victim = task
-            task = task_links[task, AFTER]
         if victim == NONE:
             break
         held -= tasks[victim, MEMORY]
@@ -357,23 +364,23 @@ def _evict(
 @part
 def _reallocate(
     machines: Floats,
-    machine_links: Integers,
     tasks: Floats,
     task_links: Integers,
     machine: int,
+    on: Integers,
+    there: int,
     now: float,
     news: Floats,
     count: int,
 ) -> int:
-    """Share out the cpus of a machine anew, and time the ends of segments by that."""
-    task = machine_links[machine, FIRST]
-    while task != NONE:
+    """Share out the cpus of a machine anew, and time the ends of its tasks' segments by that."""
+    for at in range(there):
+        task = on[at]
         tasks[task, HAD] = tasks[task, ALLOCATED]
-        task = task_links[task, AFTER]
-    _share_cpus(machines[machine, CPUS], machine_links, tasks, task_links, machine)
+    _share_cpus(machines[machine, CPUS], tasks, on, there)
     soonest = np.inf
-    task = machine_links[machine, FIRST]
-    while task != NONE:
+    for at in range(there):
+        task = on[at]
         demand, allocated, had = tasks[task, DEMAND], tasks[task, ALLOCATED], tasks[task, HAD]
         pace = 1.0 if allocated == demand else allocated / demand
         if pace != tasks[task, PACE] and task_links[task, SEGMENT] >= task_links[task, BEGIN]:
@@ -383,7 +390,6 @@ def _reallocate(
         elif allocated > had:
             count = _tell(news, count, now, RELEASED, task, machine, tasks, task_links)
         soonest = min(soonest, tasks[task, CHANGES])
-        task = task_links[task, AFTER]
     machines[machine, NEXT] = soonest
     return count
 
@@ -398,6 +404,7 @@ def advance(
     segments: Floats,
     now: float,
     due: Integers,
+    on: Integers,
     news: Floats,
     totals: Integers,
 ) -> int:
@@ -417,6 +424,8 @@ def advance(
         Seconds.
     due
         Room for the number of every machine.
+    on
+        Room for the number of every task.
     news
         Room for ``MOST_NEWS_OF_A_TASK`` rows of every task that is on a machine.
     totals
@@ -434,26 +443,28 @@ def advance(
         due_machines += 1
         _expect(machines, machine_links, heap, heap[0], np.inf)
     for i in range(due_machines):
-        task = machine_links[due[i], FIRST]
-        while task != NONE:
-            after = task_links[task, AFTER]
+        for at in range(_tasks_on(machine_links, task_links, due[i], on)):
+            task = on[at]
             last = task_links[task, SEGMENT] + 1 == task_links[task, SEGMENTS_END]
             if last and tasks[task, CHANGES] <= now:
                 tasks[task, WORK] += tasks[task, DEMAND] * tasks[task, REMAINING]
                 _unlink(machine_links, task_links, task)
                 count = _tell(news, count, now, COMPLETED, task, due[i], tasks, task_links)
-            task = after
     for i in range(due_machines):
-        task = machine_links[due[i], FIRST]
-        while task != NONE:
+        for at in range(_tasks_on(machine_links, task_links, due[i], on)):
+            task = on[at]
             if tasks[task, CHANGES] <= now:
                 _next_segment(tasks, task_links, segments, task, now)
                 count = _tell(news, count, now, CHANGED, task, due[i], tasks, task_links)
-            task = task_links[task, AFTER]
     for i in range(due_machines):
         machine = due[i]
-        count = _evict(machines, machine_links, tasks, task_links, machine, now, news, count)
-        count = _reallocate(machines, machine_links, tasks, task_links, machine, now, news, count)
+        there = _tasks_on(machine_links, task_links, machine, on)
+        evicted = _evict(
+            machines, machine_links, tasks, task_links, machine, on, there, now, news, count
+        )
+        if evicted > count:
+            there = _tasks_on(machine_links, task_links, machine, on)
+        count = _reallocate(machines, tasks, task_links, machine, on, there, now, news, evicted)
         _expect(machines, machine_links, heap, machine, machines[machine, NEXT])
     for row in range(count):
         kind = news[row, NEWS_KIND]

@@ -58,6 +58,9 @@ class PackingParameters:
     job_log_deviation, task_log_deviation
         Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
         of the tasks of a job.
+    use_correlation
+        How the logarithms of what two tasks of a job use are correlated, in an application: that
+        share of the scatter of use is of jobs. None: as the deviations have it.
     """
 
     part: Literal["run", "history"] = "run"
@@ -76,6 +79,7 @@ class PackingParameters:
     utilisation: float = 0.5
     job_log_deviation: float = 0.4
     task_log_deviation: float = 0.15
+    use_correlation: float | None = None
 
     def __post_init__(self) -> None:
         require_positive(
@@ -87,6 +91,17 @@ class PackingParameters:
         require_at_least(self, 2, "most_tasks")
         require_at_least(self, 0, "job_log_deviation", "task_log_deviation")
         require_share(self, "slo_share", "single_task_share")
+        if self.use_correlation is not None:
+            require_share(self, "use_correlation")
+
+    @property
+    def use_log_deviations(self) -> tuple[float, float]:
+        """Scatter of use of the jobs of an application, and of the tasks of a job."""
+        jobs, tasks = self.job_log_deviation, self.task_log_deviation
+        if self.use_correlation is None:
+            return jobs, tasks
+        total, share = math.hypot(jobs, tasks), self.use_correlation
+        return total * math.sqrt(share), total * math.sqrt(1.0 - share)
 
 
 @register("generator", "packing", parameters=PackingParameters)
@@ -165,18 +180,21 @@ class _Jobs:
         tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
         of = np.repeat(np.arange(count), tasks)
 
-        def scattered(level: Floats) -> Floats:
-            jobs = np.exp(random.normal(0.0, parameters.job_log_deviation, count))
-            own = np.exp(random.normal(0.0, parameters.task_log_deviation, of.size))
+        def scattered(level: Floats, job_log_deviation: float, task_log_deviation: float) -> Floats:
+            jobs = np.exp(random.normal(0.0, job_log_deviation, count))
+            own = np.exp(random.normal(0.0, task_log_deviation, of.size))
             return np.asarray((level[application] * jobs)[of] * own)
+
+        of_runtimes = parameters.job_log_deviation, parameters.task_log_deviation
+        of_use = parameters.use_log_deviations
 
         return cls(
             application,
             tasks,
             of,
-            scattered(applications.seconds),
-            scattered(applications.used_cpus),
-            scattered(applications.used_memory),
+            scattered(applications.seconds, *of_runtimes),
+            scattered(applications.used_cpus, *of_use),
+            scattered(applications.used_memory, *of_use),
         )
 
 

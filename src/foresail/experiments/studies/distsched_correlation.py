@@ -1,0 +1,59 @@
+"""Study ``distsched-correlation``: is it worth knowing that tasks of one job use alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _distsched as distsched
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_COMMON: Final = "dist-common"
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationParameters(distsched.DistSchedStudyParameters):
+    """Parameters of ``distsched-correlation``.
+
+    Parameters
+    ----------
+    correlations
+        Of what two tasks of a job use (its logarithm), in workloads.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
+    QUICK_MINUTES: ClassVar[float] = 6.0
+
+    correlations: tuple[float, ...] = (0.0, 0.5, 1.0)
+
+
+@register("study", "distsched-correlation", parameters=CorrelationParameters)
+def correlation(parameters: CorrelationParameters) -> Study:
+    """Aggregates of tasks with a common factor against independent ones (not published)."""
+    cases = [
+        case
+        for each in parameters.correlations
+        for case in distsched.cases_of(
+            parameters, (distsched.DIST, _COMMON), made={"use_correlation": each}
+        )
+    ]
+    return distsched.study_of(
+        "Is it worth knowing that tasks of one job use alike?",
+        "beyond equation 5.2, where tasks are independent",
+        cases,
+        [
+            PublishedClaim(
+                f"With a common factor {label} than without (not published; correlation {x:g}).",
+                Mean(measure.name, _COMMON, x=(x,)),
+                Mean(measure.name, distsched.DIST, x=(x,)),
+            )
+            for x in parameters.correlations
+            for measure, label in (
+                (distsched.MISSES, "no more deadlines are missed"),
+                (distsched.EVICTIONS, "no more tasks are evicted"),
+            )
+        ],
+        axis="correlation of use",
+        drawn=(*distsched.DRAWN, distsched.EVICTIONS),
+    )
