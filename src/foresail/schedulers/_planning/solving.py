@@ -52,7 +52,9 @@ _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
 """How large programs are, as shares of the largest."""
 _WIDE: Final = 20.0
-"""From a gap so many times what is good enough, programs may take all work that is left."""
+"""From a gap so many times what is good enough, programs may take all the work that is left; they
+may, too, if a whole job of those worth most may be missing.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,8 +272,9 @@ class _Attempt:
         The less is at stake, the less work they may take.
         """
         most = self._effort.most_options
-        wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT)
-        self._budget.keep(relative_gap(self._value, self._bound) / wide)
+        wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value
+        worth_all = min(wide, float(self._problem.worth.max(initial=0.0)))
+        self._budget.keep((self._bound - self._value) / worth_all if worth_all > 0.0 else 1.0)
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:
             missing = self._bound - self._value
