@@ -213,6 +213,7 @@ class PlanAhead:
             parameters.solver,
             parameters.work_seconds,
             parameters.relative_gap,
+            parameters.best_effort_value,
             parameters.most_options,
         )
 

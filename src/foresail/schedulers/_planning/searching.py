@@ -21,7 +21,8 @@ _ROUNDING: Final = 1e-6
 def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget) -> PlanChoice:
     """The best of several searches from a plan, which is never worth less than it.
 
-    They are as long as the problem is large; when the budget is spent, some are left out.
+    They are as long as the problem is large; some are left out when the budget is spent, or when
+    one of each kind in a row has found nothing better.
 
     Parameters
     ----------
@@ -44,9 +45,10 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
     left = left_by(problem, choice)
     begin = best_value = value_of(problem, choice)
     best = choice
+    fruitless = 0
     changes = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _MOST_CHANGES)
     for seed in range(_LEGS):
-        if best_value >= enough or budget.is_spent:
+        if best_value >= enough or fruitless == len(_TRIES) or budget.is_spent:
             break
         budget.spend(of_searching(problem, changes))
         plan = SearchedPlan(
@@ -57,5 +59,7 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
         found = PlanChoice(plan.group, plan.slot, plan.stopped)
         value = value_of(problem, found)
         if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:
-            best, best_value = found, value
+            best, best_value, fruitless = found, value, 0
+        else:
+            fruitless += 1
     return best

@@ -51,6 +51,10 @@ _FAR: Final = 0.5
 _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
 """How large programs are, as shares of the largest."""
+_WIDE: Final = 20.0
+"""From a gap so many times what is good enough, programs may take all the work that is left; they
+may, too, if a whole job of those worth most may be missing.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +122,9 @@ class Effort:
         A registered solver; one that cannot add columns is given a program without prices.
     seconds
         How much work to spend.
-    relative_gap
-        When a choice is good enough, as a share of its value.
+    relative_gap, least_value
+        When a choice is good enough, as a share of its value; of ``least_value`` where it is worth
+        less, so that no work is spent on jobs that are worth next to nothing.
     most_options
         A program has no more options than these; of more, those of the jobs worth most.
     """
@@ -127,6 +132,7 @@ class Effort:
     solver_name: str
     seconds: float
     relative_gap: float
+    least_value: float
     most_options: int
 
 
@@ -163,12 +169,12 @@ class _Attempt:
         self._best = greedy(self._problem)
         self._value = self._greedy_value = value_of(self._problem, self._best)
         self._plans = [self._best]
-        worth = best_of_groups(self._problem, self._problem.worth.max(axis=1, initial=0.0))
-        self._bound = float(np.maximum(worth, 0.0).sum())
+        self._bound = _all_best(self._problem)
         self._prices: Prices | None = None
         self._priced_gap: float | None = None
         self._columns = self._rows = 0
         self._failure = ""
+        self._spare(self._problem.victim_cost, self._bound)
 
     def solved(self) -> SolvedChoice:
         """The answer, step by step, until it is good enough."""
@@ -179,7 +185,7 @@ class _Attempt:
             (self._by_search, target),
             (self._by_program, target),
         ):
-            if relative_gap(self._value, self._bound) > enough and not self._budget.is_spent:
+            if not self._is_within(enough) and not self._budget.is_spent:
                 step()
             marks.append(time.perf_counter())
         seconds = np.diff(marks).tolist()
@@ -200,6 +206,23 @@ class _Attempt:
             failure=self._failure,
         )
 
+    def _is_within(self, gap: float) -> bool:
+        """Whether the plan is as near to the bound as this share of its value."""
+        return self._bound - self._value <= gap * max(abs(self._value), self._effort.least_value)
+
+    def _spare(self, cost: Floats, bound: float) -> None:
+        """Stop no job that costs as much as is missing to a bound: no better plan stops it.
+
+        Without what stopping it would give back, fewer options fit, and the bound is nearer.
+        """
+        possible = (cost < bound - self._value) | self._best.stopped
+        credit = self._problem.victim_credit
+        if (possible | ~credit.any(axis=(1, 2))).all():
+            return
+        credit = np.where(possible[:, np.newaxis, np.newaxis], credit, 0.0)
+        self._problem = fitting(replace(self._problem, victim_credit=credit))
+        self._bound = min(self._bound, _all_best(self._problem))
+
     def _offer(self, choice: PlanChoice) -> None:
         value = value_of(self._problem, choice)
         self._plans.append(choice)
@@ -212,6 +235,8 @@ class _Attempt:
         self._bound = min(self._bound, found.bound)
         for stopped in {tuple((found.stopped > level).tolist()) for level in _LEVELS}:
             self._offer(priced(self._problem, found.reduced, np.array(stopped, np.bool_)))
+        given = (self._problem.victim_credit * found.of_rows).sum(axis=(1, 2))
+        self._spare(self._problem.victim_cost - given, found.bound)
 
     def _by_prices(self) -> None:
         if self._hint is not None:
@@ -242,8 +267,14 @@ class _Attempt:
         self._offer(searched(self._problem, self._best, self._bound, self._budget))
 
     def _by_program(self) -> None:
-        """Programs of the jobs worth most, of ever more of them; of all at once if they are few."""
+        """Programs of the jobs worth most, of ever more of them; of all at once if they are few.
+
+        The less is at stake, the less work they may take.
+        """
         most = self._effort.most_options
+        wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value
+        worth_all = min(wide, float(self._problem.worth.max(initial=0.0)))
+        self._budget.keep((self._bound - self._value) / worth_all if worth_all > 0.0 else 1.0)
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:
             missing = self._bound - self._value
@@ -252,7 +283,7 @@ class _Attempt:
             jobs, others = _worthiest(self._problem, score > -missing, int(share * most))
             if not jobs.any() or not self._by_program_of(jobs, score, missing, others):
                 return
-            good = relative_gap(self._value, self._bound) <= self._effort.relative_gap
+            good = self._is_within(self._effort.relative_gap)
             if good or jobs.all() or self._budget.is_spent:
                 return
 
@@ -292,6 +323,12 @@ class _Attempt:
     def _fail(self, error: RuntimeError) -> None:
         self._failure = str(error)
         _warn_once(self._effort.solver_name, self._failure)
+
+
+def _all_best(problem: Problem) -> float:
+    """What all jobs would be worth with the best option of each: no choice is worth more."""
+    worth = best_of_groups(problem, problem.worth.max(axis=1, initial=0.0))
+    return float(np.maximum(worth, 0.0).sum())
 
 
 @cache

@@ -46,6 +46,10 @@ class Budget:
         """Count some work."""
         self.left -= seconds
 
+    def keep(self, share: float) -> None:
+        """Spend no more than this share of what is left."""
+        self.left *= min(share, 1.0)
+
     @property
     def guard_seconds(self) -> float:
         """How long anything may take before it is a disaster."""
