@@ -101,7 +101,7 @@ class Summaries:
     def value(self, belief: Distribution, column: int) -> float:
         """One column of it; of a belief in one number all are that but the urgency."""
         if isinstance(belief, Point) and column != URGENCY:
-            return belief.value
+            return float(belief.value)
         return float(self.of(belief)[column])
 
 
