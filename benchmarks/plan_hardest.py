@@ -219,6 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep(asked.folder, asked.run, asked.most, settings)
         return 0
     table = compared(asked.folder, asked.seconds)
+    if table.is_empty():
+        print("no cycle was kept: none had told a gap")
+        return 0
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True):
         print(table)
     share = table["of_best"]

@@ -848,7 +848,8 @@ class Controller:
         self._plan = {each.job_id: each.start_seconds for each in plan}
         self._reasons = decision.reasons
         before, self._head = self._head, plan[0].job_id if plan else None
-        delayed = self._head == before is not None and plan[0].start_seconds > earlier[before]
+        stays = before is not None and before == self._head
+        delayed = stays and plan[0].start_seconds > earlier[plan[0].job_id]
         self.counters.delayed_heads += delayed
         return delayed
 

@@ -101,7 +101,7 @@ class Summaries:
     def value(self, belief: Distribution, column: int) -> float:
         """One column of it; of a belief in one number all are that but the urgency."""
         if isinstance(belief, Point) and column != URGENCY:
-            return belief.value
+            return float(belief.value)
         return float(self.of(belief)[column])
 
 
@@ -270,9 +270,9 @@ class QueueTable:
         self._changed += 1
 
     def _make_room_for_changes(self, count: int) -> None:
-        """So many more, each of which needs up to four rows: of a job that runs, before and after.
+        """For so many more, of which each needs up to four rows.
 
-        Of each it is told that it holds cpus, and that it is one of its kind.
+        Of one who runs, before and after: that it holds cpus, and that it is one of its kind.
         """
         needed = self._changed + 4 * count
         if needed > len(self._tables.changes):
@@ -284,13 +284,10 @@ class QueueTable:
         """Note what is other than in the view before."""
         pending = self._pending.changes_to(view.pending)
         running = self._running.changes_to(view.running)
-        if pending is None:
-            pending = self._differences(view.pending)
-        self._make_room_for_changes(len(pending) + (0 if running is None else len(running)))
         little_runs_otherwise = self._follow_running(running)
         if (
             view.now < self._now
-            or not self._follow_pending(pending)
+            or not self._follow_pending(view, pending)
             or (self._follows_probes and not little_runs_otherwise)
         ):
             self._kind_codes.clear()
@@ -303,11 +300,15 @@ class QueueTable:
 
     def _follow_pending(
         self,
-        changes: Sequence[tuple[PendingJob | None, PendingJob | None]],
+        view: ClusterView,
+        changes: Sequence[tuple[PendingJob | None, PendingJob | None]] | None,
     ) -> bool:
         """Note what has changed among the waiting jobs; whether that is little, and in order."""
+        if changes is None:
+            changes = self._differences(view.pending)
         if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
             return False
+        self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -410,6 +411,7 @@ class QueueTable:
         """Note what has changed among those who run; whether that is known, and little."""
         if changes is None or len(changes) > _FEW + 2 * self._releases:
             return False
+        self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is not None:
                 self._change_held(before, -1)
