@@ -49,6 +49,8 @@ SCHEDULERS = (
     "predicted_queues,recent,doubling",
     "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
     "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
+    "slearn(deadlines=by_odds,hopeless_below=0.5,thin_limit=adaptive,tail=counted),recent,doubling",
+    "task_edf,recent,doubling",
     "task_fifo,recent,doubling",
     "3sigma(solver_share=0.01,scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )

@@ -14,7 +14,12 @@ from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
-POLICIES = ("slearn", "las(queues=3,first_threshold_seconds=20)", "task_fifo")
+POLICIES = (
+    "slearn",
+    "slearn(deadlines=by_odds,thin_limit=adaptive)",
+    "las(queues=3,first_threshold_seconds=20)",
+    "task_fifo",
+)
 
 
 def workload(jobs, slots=4, **columns):

@@ -171,13 +171,13 @@ class TaskScheduler:
 
     def memory(self) -> Mapping[str, Any]:
         """Queues, what pilots and ended jobs have told, and the jobs that have not ended."""
-        queues, learned = self._tables.queues, self._tables.pilots
+        queues = self._tables.queues
         heaps = zip(queues.heaps, queues.waiting, strict=True)
         return {
             "rows": len(self._rows),
             "used": queues.used.tolist(),
             "heaps": [heap[:count].tolist() for heap, count in heaps],
-            "learned": [_text(learned.numbers), _text(learned.scores), _text(learned.proved)],
+            "learned": [_text(table) for table in self._tables.pilots],
             "jobs": {
                 **self._remembered,
                 **{job_id: self._kept(known) for job_id, known in self._known.items()},
