@@ -190,10 +190,11 @@ def test_guarded_does_not_put_off_the_job_that_is_due_next(queue):
         def watch(view, decision):
             nonlocal compared
             started = {start.job_id for start in decision.starts}
-            first = [each for each in going_first(view) if each.job.job_id not in started]
-            coming = [each for each in first if each.due.due_seconds > view.now]
+            coming = [each for each in going_first(view) if each.due.due_seconds > view.now]
             begun = [each for each in view.pending if each.job.job_id in started]
-            if not coming or any(each.due and each.due.due_seconds <= view.now for each in begun):
+            if not coming or coming[0] in begun:
+                return
+            if any(each.due and each.due.due_seconds <= view.now for each in begun):
                 return
             holds = [(each.expected_end_seconds, each.job.cpus) for each in view.running]
             more = [(view.now + each.planned_seconds, each.job.cpus) for each in begun]

@@ -330,7 +330,7 @@ def next_turn(at: ReferenceTables) -> float:
         job = at.jobs[number]
         if math.isnan(job[TURN]) and math.isnan(job[STARTED]) and math.isnan(job[RUNTIME]):
             patient = job[SINCE] + at.numbers[PATIENCE] * at.numbers[LONGEST]
-            return math.floor(max(time, patient)) + 1.0
+            return float(math.floor(max(time, patient)) + 1.0)
     return math.inf
 
 

@@ -484,7 +484,8 @@ def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
     """When a waiting job is due next, or it may be known that one is (seconds)."""
     if queue.numbers[IS_GUARDED] == 0.0 or next_due(queue.jobs, queue.dues, queue.counters) < 0:
         return float(machine[LOOK_AGAIN])
-    return min(machine[LOOK_AGAIN], queue.dues[queue.counters[DUE_FROM], QUEUE_KEY])
+    due = queue.dues[queue.counters[DUE_FROM], QUEUE_KEY]
+    return float(min(machine[LOOK_AGAIN], due))
 
 
 @part
