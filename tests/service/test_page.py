@@ -101,7 +101,7 @@ def test_one_waits_says_why_and_is_cancelled_as_is_the_one_that_runs(page, servi
     page.wait_for_selector("#jobs .running")
     page.wait_for_selector("#jobs .pending")
     page.wait_for_selector("#jobs svg .likely")
-    says(page, "#jobs", "needs 2 cpus")
+    says(page, "#jobs", "goes first: EASY would have come to it")
     page.wait_for_selector("#plan .waits")
     assert page.locator("#plan .runs").count() == 1
     for job_id in reversed(jobs):

@@ -61,4 +61,4 @@ class Outcome:
     @property
     def preferred_runtime_seconds(self) -> float:
         """Seconds it would have run where the job runs best: what there is to learn from it."""
-        return (self.end_seconds - self.start_seconds) / self.slowdown
+        return self.runtime_seconds / self.slowdown

@@ -22,7 +22,7 @@ _NOISE: Final = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class BeyondParameters(slearn.SLearnStudyParameters):
+class SLearnBeyondParameters(slearn.SLearnStudyParameters):
     """Parameters of ``slearn-beyond``.
 
     Parameters
@@ -42,8 +42,8 @@ class BeyondParameters(slearn.SLearnStudyParameters):
     variations: tuple[float, ...] = (0.3, 1.5)
 
 
-@register("study", "slearn-beyond", parameters=BeyondParameters)
-def beyond(parameters: BeyondParameters) -> Study:
+@register("study", "slearn-beyond", parameters=SLearnBeyondParameters)
+def beyond(parameters: SLearnBeyondParameters) -> Study:
     """A thin limit that adapts, and sizes that count the tail of a job, against plain SLearn."""
     places = (*slearn.traces(parameters), *_equally_wide(parameters))
     return Study(
@@ -64,7 +64,7 @@ def beyond(parameters: BeyondParameters) -> Study:
     )
 
 
-def _equally_wide(parameters: BeyondParameters) -> Iterator[slearn.Traces]:
+def _equally_wide(parameters: SLearnBeyondParameters) -> Iterator[slearn.Traces]:
     for width in parameters.widths:
         for space in parameters.variations:
             settings = f"jobs={parameters.equal_jobs},width={width},task_variation={space:g}"

@@ -45,7 +45,7 @@ class DeadlineTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadlineParameters(slearn.SLearnStudyParameters):
+class SLearnDeadlineParameters(slearn.SLearnStudyParameters):
     """Parameters of ``slearn-deadlines``.
 
     Parameters
@@ -63,8 +63,8 @@ class DeadlineParameters(slearn.SLearnStudyParameters):
     some: float = 0.5
 
 
-@register("study", "slearn-deadlines", parameters=DeadlineParameters)
-def deadlines(parameters: DeadlineParameters) -> Study:
+@register("study", "slearn-deadlines", parameters=SLearnDeadlineParameters)
+def deadlines(parameters: SLearnDeadlineParameters) -> Study:
     """Deadlines met by plain SLearn, by the earliest deadline, and by the odds of being in time."""
     places = tuple(_places(parameters))
     return Study(
@@ -113,7 +113,7 @@ def _said(percent: tuple[float, ...]) -> str:
     return ", ".join(f"{each:g}" for each in percent)
 
 
-def _places(parameters: DeadlineParameters) -> Iterator[slearn.Traces]:
+def _places(parameters: SLearnDeadlineParameters) -> Iterator[slearn.Traces]:
     tight, wide = (
         f"slack_percent=[{','.join(f'{each:g}' for each in percent)}]"
         for percent in (parameters.tight_percent, parameters.wide_percent)
