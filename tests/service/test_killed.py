@@ -9,4 +9,4 @@ def test_twenty_kills_under_load(tmp_path):
     found = kill_again_and_again(tmp_path, free_port(), kills=20, seed=5)
     assert found.faults == []
     assert found.kills == 20
-    assert len(found.accepted) > 50
+    assert len(found.accepted) > found.kills
