@@ -173,7 +173,10 @@ def nodes(count):
     "policy", ["fcfs,requested,requested", "easy,requested,requested", "fifo_tasks"]
 )
 def test_wishes_of_users_and_operators_fold_too(policy, seed):
-    """Jobs are held, released and cancelled in whatever state; nodes are drained and go down."""
+    """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.
+
+    Some are held in the step in which they come, before the log tells what is believed of them.
+    """
     cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
     log = checked(parse_policy(policy).build(), cluster)
     controller, running = log.controller, {}
@@ -205,6 +208,8 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         if len(submitted) > 1:
             last = [*submitted[-7:-1], *(each.job.job_id for each in controller.running.values())]
             events += [wish(now, last[random.integers(len(last))]) for wish in of_jobs]
+        if chance(0.1):
+            events += [Held(now, submitted[-1]), *[Released(now, submitted[-1])] * int(chance(0.3))]
         rarely = (NodeDrained, NodeDown, *3 * [NodeResumed, NodeUp])
         of_nodes = [each for each in rarely if chance(0.06)]
         events += [wish(now, f"n{random.integers(3)}") for wish in of_nodes]

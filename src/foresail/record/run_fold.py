@@ -109,6 +109,7 @@ class RunFold:
         self._state = State(cluster, starts_tasks=starts_tasks, reference=reference)
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
+        self._wishes: dict[str, list[Event]] = {}  # of the step in which their jobs were submitted
         self._believed: set[str] = set()  # of whom the state does not have the latest belief
 
     @property
@@ -233,6 +234,8 @@ class RunFold:
             case Submitted(job=job):
                 self._submitted[job.job_id] = job
                 self._lessons["asked", job.job_id] = Asked(job, now)
+            case Held() | Released() if event.job_id in self._submitted:
+                self._wishes.setdefault(event.job_id, []).append(event)  # its belief comes first
             case Ended(outcome=outcome):
                 self._end(outcome, now)
             case Cancelled(job_id=job_id):
@@ -308,6 +311,8 @@ class RunFold:
         if self._arriving is not None:
             pending, self._arriving = self._arriving, None
             self._withdraw(self._state.submit(pending, self.now), self.now)
+            for wish in self._wishes.pop(pending.job.job_id, ()):
+                self._happen(wish, self.now)
 
     def _obey(self, instruction: Instruction, now: float) -> None:
         state = self._state
