@@ -40,8 +40,8 @@ def nodes(
         if resume is not None:
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})
-        headings = ("node", "partition", "state", "cpus", "free", "memory", "free", "jobs")
-        print_table(headings, [_row(node) for node in client.nodes()], right=5)
+        headings = ("node", "partition", "state", "cpus", "free", "memory", "free")
+        print_table(headings, [_row(node) for node in client.nodes()], right=4)
 
 
 def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> None:
@@ -61,7 +61,6 @@ def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
         f"{node['free_cpus']:g}",
         _size(node.get("memory_bytes")),
         _size(node.get("free_memory_bytes")),
-        str(len(node.get("jobs", ()))),
     )
 
 
