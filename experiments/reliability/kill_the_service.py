@@ -23,7 +23,7 @@ def main() -> int:
         found = kill_again_and_again(Path(folder), free_port(), chosen.kills, chosen.seed)
     again = found.recoveries
     print(f"kills                     {found.kills}")
-    print(f"jobs accepted             {len(found.accepted)}")
+    print(f"jobs accepted             {len(found.accepted)}, and {len(found.held)} held")
     print(f"lost, twice or wrong      {len(found.faults)}")
     print(f"listens again after       {statistics.median(again):.2f} s, at most {max(again):.2f} s")
     for fault in found.faults[:20]:

@@ -31,10 +31,14 @@ _DONE = {"completed", "failed", "limit", "cancelled", "withdrawn"}
 
 @dataclass
 class Findings:
-    """What was accepted, what came of it, and how long the service took to be there again."""
+    """What was accepted, what came of it, and how long the service took to be there again.
+
+    Jobs that were ``held`` when they came are to wait until the end.
+    """
 
     kills: int = 0
     accepted: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     recoveries: list[float] = field(default_factory=list)
 
@@ -113,6 +117,10 @@ def kill_again_and_again(folder: Path, port: int, kills: int, seed: int) -> Find
                 wanted = [{**job, "directory": "/"}] * (1 + number % 3)
                 try:
                     some = client.submit(wanted, client_key=f"call-{number}")
+                    if number % 5 == 0:
+                        job = {**wanted[0], "held": True}
+                        kept = client.submit([job], client_key=f"held-{number}")
+                        found.held += [each["job_id"] for each in kept]
                 except NoAnswer as error:
                     found.faults.append(f"no answer: {error}")
                     return
@@ -136,6 +144,11 @@ def kill_again_and_again(folder: Path, port: int, kills: int, seed: int) -> Find
     stop.set()
     submitting.join()
     with victim.client() as client:
+        for job_id in found.held:
+            state = client.job(job_id)["state"]
+            if state != "held":
+                found.faults.append(f"{job_id} was held and is reported as {state}")
+            client.cancel(job_id)
         ended = {each["job_id"]: each for each in _finished(client, found)}
     victim.process.send_signal(signal.SIGTERM)
     victim.process.wait(30)

@@ -10,3 +10,4 @@ def test_twenty_kills_under_load(tmp_path):
     assert found.faults == []
     assert found.kills == 20
     assert len(found.accepted) > found.kills
+    assert found.held
