@@ -7,7 +7,6 @@ hundreds.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import socket
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from foresail.client.connection import Connection
 from foresail.client.service_client import NoAnswer, ServiceClient
+from live_service import environment_of_service
 
 _MAIN = "from foresail.cli.main import main; main()"
 _WHILE_IT_BEGINS = 0.3
@@ -66,7 +66,7 @@ class Victim:
                 [sys.executable, "-c", _MAIN, "serve", str(self.path)],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=environment_of_service(),
             )
 
     def begin(self) -> float:

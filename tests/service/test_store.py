@@ -85,7 +85,7 @@ def test_what_was_accepted_is_there_again(opening):
     assert store.snapshot() == (2, ["whole\n", "of it\n"])
     assert store.job("1")["state"] == "running"
     assert store.counts() == {"running": 1, "pending": 1}
-    assert [each.job_id for each in store.commands()] == ["1", "2"]
+    assert [job_id for job_id, _ in store.commands()] == ["1", "2"]
     store.close()
 
 

@@ -221,8 +221,9 @@ class SqlStore:
         wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
         wanted = wanted.order_by(RECORDS.c.number)
         with self._reading() as connection:
-            for row in connection.execute(wanted if limit is None else wanted.limit(limit)):
-                yield row.number, row.line
+            rows = connection.execute(wanted if limit is None else wanted.limit(limit))
+            for number, line in rows:
+                yield number, line
 
     def last_record(self) -> int:
         """As the protocol has it."""
@@ -349,12 +350,12 @@ class SqlStore:
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
-    def commands(self) -> Iterator[CommandJob]:
+    def commands(self) -> Iterator[tuple[str, str]]:
         """As the protocol has it."""
-        wanted = select(JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
+        wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
         with self._reading() as connection:
-            for line in connection.scalars(wanted.order_by(JOBS.c.number)):
-                yield CommandJob.from_json(line)
+            for job_id, line in connection.execute(wanted.order_by(JOBS.c.number)):
+                yield job_id, line
 
     def close(self) -> None:
         """As the protocol has it."""
