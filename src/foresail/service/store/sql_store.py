@@ -62,6 +62,7 @@ from foresail.service.store.tables import (
     SNAPSHOTS,
 )
 
+_ROWS_AT_ONCE: Final = 1_000
 _LOCK: Final = 0x466F7265
 """Number of the advisory lock that says that a service uses a PostgreSQL database."""
 
@@ -222,8 +223,8 @@ class SqlStore:
         wanted = wanted.order_by(RECORDS.c.number)
         with self._reading() as connection:
             rows = connection.execute(wanted if limit is None else wanted.limit(limit))
-            for number, line in rows:
-                yield number, line
+            for some in rows.partitions(_ROWS_AT_ONCE):
+                yield from some
 
     def last_record(self) -> int:
         """As the protocol has it."""
@@ -354,8 +355,7 @@ class SqlStore:
         """As the protocol has it."""
         wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
         with self._reading() as connection:
-            for job_id, line in connection.execute(wanted.order_by(JOBS.c.number)):
-                yield job_id, line
+            yield from connection.execute(wanted.order_by(JOBS.c.number))
 
     def close(self) -> None:
         """As the protocol has it."""
