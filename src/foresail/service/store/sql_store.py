@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from sqlalchemy import (
     Engine,
     FromClause,
     Select,
-    bindparam,
     case,
     create_engine,
     event,
@@ -61,6 +60,7 @@ from foresail.service.store.tables import (
     SAMPLES,
     SNAPSHOTS,
 )
+from foresail.service.store.writing_rows import insert_rows, update_rows
 
 _ROWS_AT_ONCE: Final = 1_000
 _LOCK: Final = 0x466F7265
@@ -179,10 +179,8 @@ class SqlStore:
                 answers.append(Accepted(tuple(numbered)))
                 if call.client_key is not None:
                     keyed[call.user, call.client_key] = tuple(numbered)
-            if rows:
-                connection.execute(insert(REQUESTS), rows)
-            if jobs:
-                connection.execute(insert(JOBS), jobs)
+            insert_rows(connection, REQUESTS, rows)
+            insert_rows(connection, JOBS, jobs)
         self._last_request, self._last_job = number, job_number
         return answers
 
@@ -201,16 +199,13 @@ class SqlStore:
         """As the protocol has it."""
         numbers = range(self._last_record + 1, self._last_record + 1 + len(step.lines))
         with self._writing() as connection:
-            if step.lines:
-                rows = [
-                    {"number": number, "line": line}
-                    for number, line in zip(numbers, step.lines, strict=True)
-                ]
-                connection.execute(insert(RECORDS), rows)
-            for columns, changes in _alike(step.jobs).items():
-                change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
-                change = change.values({name: bindparam(name) for name in columns})
-                connection.execute(change, changes)
+            rows = [
+                {"number": number, "line": line}
+                for number, line in zip(numbers, step.lines, strict=True)
+            ]
+            insert_rows(connection, RECORDS, rows)
+            for changes in _alike(step.jobs):
+                update_rows(connection, JOBS.c.job_id, changes)
             moved = connection.execute(update(PROGRESS), {"taken": step.taken})
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
@@ -399,12 +394,14 @@ class SqlStore:
             ) from error
 
 
-def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def _alike(jobs: Mapping[str, Row]) -> Iterable[list[dict[str, Any]]]:
     """Changes of jobs by the columns that change: those of one kind are written at once."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for job_id, values in jobs.items():
-        groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
-    return groups
+        columns = tuple(sorted(values))
+        change = {"job_id": job_id, **{column: values[column] for column in columns}}
+        groups.setdefault(columns, []).append(change)
+    return groups.values()
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
