@@ -18,6 +18,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from foresail.client.connection import Connection
 from foresail.client.service_client import NoAnswer, ServiceClient
 from live_service import environment_of_service
@@ -86,6 +88,12 @@ class Victim:
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    def processor_seconds(self) -> float:
+        """What it has worked since it was started last."""
+        assert self.process is not None
+        used = psutil.Process(self.process.pid).cpu_times()
+        return used.user + used.system
 
     def client(self) -> ServiceClient:
         token = (self.folder / "state" / "admin-token").read_text().strip()
