@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Engine,
     FromClause,
     Select,
+    bindparam,
     case,
     create_engine,
     event,
@@ -60,7 +61,6 @@ from foresail.service.store.tables import (
     SAMPLES,
     SNAPSHOTS,
 )
-from foresail.service.store.writing_rows import insert_rows, update_rows
 
 _ROWS_AT_ONCE: Final = 1_000
 _LOCK: Final = 0x466F7265
@@ -179,8 +179,10 @@ class SqlStore:
                 answers.append(Accepted(tuple(numbered)))
                 if call.client_key is not None:
                     keyed[call.user, call.client_key] = tuple(numbered)
-            insert_rows(connection, REQUESTS, rows)
-            insert_rows(connection, JOBS, jobs)
+            if rows:
+                connection.execute(insert(REQUESTS), rows)
+            if jobs:
+                connection.execute(insert(JOBS), jobs)
         self._last_request, self._last_job = number, job_number
         return answers
 
@@ -199,13 +201,16 @@ class SqlStore:
         """As the protocol has it."""
         numbers = range(self._last_record + 1, self._last_record + 1 + len(step.lines))
         with self._writing() as connection:
-            rows = [
-                {"number": number, "line": line}
-                for number, line in zip(numbers, step.lines, strict=True)
-            ]
-            insert_rows(connection, RECORDS, rows)
-            for changes in _alike(step.jobs):
-                update_rows(connection, JOBS.c.job_id, changes)
+            if step.lines:
+                rows = [
+                    {"number": number, "line": line}
+                    for number, line in zip(numbers, step.lines, strict=True)
+                ]
+                connection.execute(insert(RECORDS), rows)
+            for columns, changes in _alike(step.jobs).items():
+                change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
+                change = change.values({name: bindparam(name) for name in columns})
+                connection.execute(change, changes)
             moved = connection.execute(update(PROGRESS), {"taken": step.taken})
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
@@ -394,14 +399,12 @@ class SqlStore:
             ) from error
 
 
-def _alike(jobs: Mapping[str, Row]) -> Iterable[list[dict[str, Any]]]:
+def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Changes of jobs by the columns that change: those of one kind are written at once."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for job_id, values in jobs.items():
-        columns = tuple(sorted(values))
-        change = {"job_id": job_id, **{column: values[column] for column in columns}}
-        groups.setdefault(columns, []).append(change)
-    return groups.values()
+        groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
+    return groups
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
