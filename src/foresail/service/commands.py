@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from foresail.live.command_job import CommandJob
 
 
-class Commands(Mapping[str, CommandJob]):
+class CommandsById(Mapping[str, CommandJob]):
     """Commands by the ids of their jobs; one that was stored is read when it is first asked for.
 
     Parameters

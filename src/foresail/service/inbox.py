@@ -19,7 +19,7 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.service.commands import Commands
+from foresail.service.commands import CommandsById
 from foresail.service.requests import (
     ForJob,
     ForNode,
@@ -50,7 +50,7 @@ class Inbox:
     """
 
     def __init__(self, store: Store) -> None:
-        self.commands = Commands(store.commands())
+        self.commands = CommandsById(store.commands())
         self.taken = store.taken()
         """Number of the last request that was given to the daemon."""
         self._store = store
