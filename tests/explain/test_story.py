@@ -86,7 +86,7 @@ def test_refusals_withdrawals_and_cancellations_are_told():
     ]
     assert told(log, "3")[2:] == [
         "0 s: The scheduler's wish was refused: the cluster has no partition 'moon'.",
-        "0 s: Pending: not chosen by the scheduler; 1 jobs are ahead of it.",
+        "0 s: Pending: not chosen by the scheduler; 1 job is ahead of it.",
         "5 s: Cancelled before it started.",
     ]
 
@@ -185,7 +185,7 @@ def test_the_story_of_a_late_job():
         "on nodes with gpu, and 2 times as long elsewhere.",
         "0 s: Expected to run for 100 s. Started at once, it would meet its deadline with 100 % "
         "probability.",
-        "0 s: Pending: needs 1 cpus and 0 are free.",
+        "0 s: Pending: needs 1 cpu and 0 are free.",
         "50 s: Started after 50 s of waiting: 1 task on n1, where it runs 2 times as long as at "
         "best; it should meet its deadline with 0 % probability.",
         "4 min 10 s: Has run for the 3 min expected of it and runs on; 7 min are expected now "

@@ -31,3 +31,19 @@ def test_what_is_common_and_what_is_a_jobs_own_are_one_reason():
     group = AlikeReasons(ReasonCode.NO_ROOM, ("a", "b"), {"free": 1.0}, {"cpus": (2.0, 3.0)})
     assert group.of("b") == Reason(ReasonCode.NO_ROOM, {"cpus": 3.0, "free": 1.0})
     assert group.of("c") is None
+
+
+def test_one_of_something_is_said_as_one():
+    """Nouns and verbs go by their numbers, as in all sentences."""
+    said = [
+        Reason(ReasonCode.NO_ROOM, {"cpus": 1.0, "free": 0.0}).sentence,
+        Reason(ReasonCode.NO_ROOM, {"cpus": 4, "free": 1.0}).sentence,
+        Reason(ReasonCode.NOT_CHOSEN, {"ahead": 1.0}).sentence,
+        Reason(ReasonCode.BEHIND, {"ahead": 2.0}).sentence,
+    ]
+    assert said == [
+        "needs 1 cpu and 0 are free",
+        "needs 4 cpus and 1 is free",
+        "not chosen by the scheduler; 1 job is ahead of it",
+        "2 jobs are ahead of it and none may be overtaken",
+    ]

@@ -176,6 +176,37 @@ def test_every_event_survives_the_text(event, step):
     assert parse_record(line, "log", 1) == record
 
 
+def test_half_a_surrogate_pair_survives_the_text():
+    """JSON has it, though not every reader of JSON does: a job's name may come from anywhere."""
+    event = Submitted(0.0, Job.gang("7", 0.0, 1, user="ann/\ud800"))
+    record = records.EventTaken(0, 0.0, event)
+    assert parse_record(record_line(record), "log", 1) == record
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"more": 1},
+        {"user": 1},
+        {"submit_seconds": "soon"},
+        {"value": {"deadline_seconds": "never"}},
+        {"attributes": None},
+    ],
+)
+def test_a_wrong_field_of_a_job_makes_no_record(job):
+    """Each is checked; one that no job has is refused, and so is a job that lacks one."""
+    line = json.loads(
+        record_line(records.EventTaken(0, 0.0, Submitted(0.0, Job.gang("7", 0.0, 1))))
+    )
+    line["event"]["job"] |= job
+    with pytest.raises(InputError, match="log, line 7: not a record"):
+        parse_record(json.dumps(line), "log", 7)
+    line["event"]["job"].pop(next(iter(job)))
+    line["event"]["job"].pop("user", None)
+    with pytest.raises(InputError, match="log, line 7: not a record"):
+        parse_record(json.dumps(line), "log", 7)
+
+
 @pytest.mark.parametrize(
     "record",
     [

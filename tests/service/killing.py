@@ -7,7 +7,6 @@ hundreds.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import socket
@@ -19,8 +18,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from foresail.client.connection import Connection
 from foresail.client.service_client import NoAnswer, ServiceClient
+from live_service import environment_of_service
 
 _MAIN = "from foresail.cli.main import main; main()"
 _WHILE_IT_BEGINS = 0.3
@@ -66,7 +68,7 @@ class Victim:
                 [sys.executable, "-c", _MAIN, "serve", str(self.path)],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=environment_of_service(),
             )
 
     def begin(self) -> float:
@@ -86,6 +88,12 @@ class Victim:
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    def processor_seconds(self) -> float:
+        """What it has worked since it was started last."""
+        assert self.process is not None
+        used = psutil.Process(self.process.pid).cpu_times()
+        return used.user + used.system
 
     def client(self) -> ServiceClient:
         token = (self.folder / "state" / "admin-token").read_text().strip()

@@ -40,6 +40,13 @@ class LiveService:
         return answer.json()["secret"]
 
 
+def environment_of_service() -> dict[str, str]:
+    """As users have it: what Python has compiled once, it keeps."""
+    variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
+
+
 @contextmanager
 def live_service(
     folder: Path, more: str = "", port: int = 0, after: str = ""
@@ -53,7 +60,7 @@ def live_service(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env=environment_of_service(),
     )
     try:
         yield LiveService(_address(process), state, process)

@@ -85,7 +85,7 @@ def test_what_was_accepted_is_there_again(opening):
     assert store.snapshot() == (2, ["whole\n", "of it\n"])
     assert store.job("1")["state"] == "running"
     assert store.counts() == {"running": 1, "pending": 1}
-    assert [each.job_id for each in store.commands()] == ["1", "2"]
+    assert [job_id for job_id, _ in store.commands()] == ["1", "2"]
     store.close()
 
 
@@ -259,3 +259,28 @@ def test_a_locked_database_is_waited_for(tmp_path):
     other.close()
     submit(store, [1])
     store.close()
+
+
+def test_more_rows_than_one_statement_takes_are_all_written(store):
+    """What is written many rows at a time is what one row at a time would have been."""
+    numbers = range(1, 151)
+    submit(store, numbers)
+    changes = {
+        str(number): {
+            "state": "running",
+            "start_seconds": number / 8,
+            "attempt": number,
+            "places": None if number % 2 else f"a% ? {number}",
+        }
+        for number in numbers
+    }
+    changes["7"] = {"exit_code": -9, "because": "it's over"}
+    assert store.commit_step(WholeStep([f"{number}\n" for number in numbers], 0, changes)) == 150
+    assert [line for _, line in store.records()] == [f"{number}\n" for number in numbers]
+    rows = store.jobs(JobsWanted(limit=1000, oldest_first=True))
+    assert [row["number"] for row in rows] == list(numbers)
+    for row in rows:
+        changed = changes[row["job_id"]]
+        assert {name: row[name] for name in changed} == changed
+    assert rows[6]["state"] == "pending"
+    assert rows[6]["start_seconds"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,7 @@ def serve(
     SIGHUP reads the policy of the configuration file anew.
     """
     stop_showing()  # what is on standard error is the log's
+    gc.disable()  # until the run is recovered: what is loaded until then is no garbage
     from foresail.live.session import require_linux
     from foresail.service.configuration import read_configuration
     from foresail.service.logs import log_to_standard_error

@@ -279,8 +279,8 @@ class Controller:
         ValueError
             If only one of the two, scheduler or fold, compares with another schedule.
         """
-        self._require_fit(run.state)
-        if (run.state.reference is None) is not (self.compares_with is None):
+        self._require_fit(run.has_parts)
+        if run.compares is (self.compares_with is None):
             raise ValueError("the fold was made for a scheduler that compares otherwise")
         run.teach(self.predictor)
         run.tell_ends(self.scheduler)
@@ -303,8 +303,8 @@ class Controller:
             promised = [each for each in run.promised if each.end_seconds > run.now]
             self._can.takes_reservations.take_over(promised, run.state.cluster)
 
-    def _require_fit(self, state: State) -> None:
-        if state.has_parts and not self._can.starts_tasks:
+    def _require_fit(self, has_parts: bool) -> None:
+        if has_parts and not self._can.starts_tasks:
             raise InputError(
                 "jobs that have begun in parts cannot go on as a whole",
                 field="scheduler",
@@ -320,7 +320,7 @@ class Controller:
         the same kind is handed what this one keeps, and any that promises what was promised.
         """
         twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
-        twin._require_fit(self._state)
+        twin._require_fit(self._state.has_parts)
         reference = twin._reference_after(self)
         twin._state = self._state.copy()
         twin._state.reference = reference

@@ -7,7 +7,7 @@ from typing import Final
 
 from foresail.explain.run_snapshot import WaitingJob
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.words import duration
+from foresail.model.words import count, duration, is_or_are
 
 REASONS: Final = {
     ReasonCode.RESERVED: "planned for later",
@@ -39,17 +39,23 @@ def reason_words(reason: Reason, now: float) -> str:
         return reason.sentence
     later = in_words(start - now)
     if reason.code is ReasonCode.RESERVED:
-        return f"next in line: {reason.numbers['cpus']:g} cpus should be free {later}"
+        return f"next in line: {_cpus(reason)} should be free {later}"
     return f"would delay job {reason.numbers['head']}, which should start {later}"
 
 
 def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
     """Why a job goes first: what EASY would have done with it by now."""
     easy = f"EASY would have come to it {duration(turn_ago_seconds)} ago"
-    cpus, start = f"{reason.numbers['cpus']:g} cpus", reason.numbers.get("start")
+    start = reason.numbers.get("start")
     if isinstance(start, float | int):
-        return f"goes first: {easy}; {cpus} should be free {in_words(start - now)}"
-    return f"goes first once {cpus} are free: {easy}"
+        return f"goes first: {easy}; {_cpus(reason)} should be free {in_words(start - now)}"
+    return (
+        f"goes first once {_cpus(reason)} {is_or_are(float(reason.numbers['cpus']))} free: {easy}"
+    )
+
+
+def _cpus(reason: Reason) -> str:
+    return count(float(reason.numbers["cpus"]), "cpu")
 
 
 def in_words(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
@@ -87,12 +87,18 @@ class JobLines:
     """Checks jobs one after the other, as lines of standard input or records of a file."""
 
     def __init__(
-        self, cpus: int, directory: Path, source: object, places: RequestPlaces | None = None
+        self,
+        cpus: int,
+        directory: Path,
+        source: object,
+        places: RequestPlaces | None = None,
+        is_directory: Callable[[Path], bool] = Path.is_dir,
     ) -> None:
         self._cpus = cpus
         self._directory = directory
         self._source = source
         self._places = places
+        self._is_directory = is_directory
         self.known: set[str] = set()
         """Ids so far."""
         self._count = 0
@@ -144,7 +150,7 @@ class JobLines:
         if problems:
             raise InvalidJobs(problems)
         directory = self._directory / found.get("directory", "")
-        if not directory.is_dir():
+        if not self._is_directory(directory):
             raise InvalidJobs(
                 [self._problem("no such directory", line, "directory", str(directory))]
             )

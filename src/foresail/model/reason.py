@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from foresail.model.construction import quickly_made
+from foresail.model.words import count, is_or_are
 
 
 class ReasonCode(StrEnum):
@@ -29,25 +30,29 @@ class ReasonCode(StrEnum):
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
     {
-        ReasonCode.RESERVED: "next in line: {cpus:g} cpus should be free at {start:.0f} s",
-        ReasonCode.NO_ROOM: "needs {cpus:g} cpus and {free:g} are free",
+        ReasonCode.RESERVED: "next in line: {cpus_said} should be free at {start:.0f} s",
+        ReasonCode.NO_ROOM: "needs {cpus_said} and {free:g} {free_verb} free",
         ReasonCode.WOULD_DELAY: "would delay job {head}, which should start at {start:.0f} s",
-        ReasonCode.BEHIND: "{ahead:g} jobs are ahead of it and none may be overtaken",
-        ReasonCode.TOO_WIDE: "asks for {cpus:g} cpus and the cluster has {total:g}",
+        ReasonCode.BEHIND: "{ahead_said} {ahead_verb} ahead of it and none may be overtaken",
+        ReasonCode.TOO_WIDE: "asks for {cpus_said} and the cluster has {total:g}",
         ReasonCode.DEPENDENCY: "waits for job {after} to end",
         ReasonCode.DRAINING: "nothing new is started: the run is being drained",
         ReasonCode.GOES_FIRST: "goes first: EASY would have come to it at {turn:.0f} s;"
-        " {cpus:g} cpus should be free at {start:.0f} s",
-        ReasonCode.AMONG_FIRST: "goes first once {cpus:g} cpus are free:"
+        " {cpus_said} should be free at {start:.0f} s",
+        ReasonCode.AMONG_FIRST: "goes first once {cpus_said} {cpus_verb} free:"
         " EASY would have come to it at {turn:.0f} s",
         ReasonCode.HELD: "held until it is released",
-        ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead:g} jobs are ahead of it",
+        ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead_said} {ahead_verb} ahead of it",
         ReasonCode.LEFT_OUT: (
             "left out of this cycle, which looked at {considered:.0f} of {waiting:.0f} waiting "
             "jobs; the others come in turn"
         ),
     }
 )
+
+
+_COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "ahead": "job"})
+"""Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,14 @@ class Reason:
     @property
     def sentence(self) -> str:
         """The reason in words, with its numbers."""
-        return _SENTENCES[self.code].format(**self.numbers)
+        amounts = [
+            (name, noun, amount)
+            for name, noun in _COUNTED.items()
+            if isinstance(amount := self.numbers.get(name), float | int)
+        ]
+        said = {f"{name}_said": count(amount, noun) for name, noun, amount in amounts}
+        verbs = {f"{name}_verb": is_or_are(amount) for name, _, amount in amounts}
+        return _SENTENCES[self.code].format(**self.numbers, **said, **verbs)
 
 
 @quickly_made

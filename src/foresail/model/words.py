@@ -70,10 +70,15 @@ def percent(share: float | None) -> str:
     return f"{'−' if share < 0 and text != '0' else ''}{text} %"
 
 
-def count(amount: int, singular: str, plural: str | None = None) -> str:
-    """An amount with its noun: ``1 job``, ``28,481 jobs``."""
+def count(amount: float, singular: str, plural: str | None = None) -> str:
+    """An amount with its noun: ``1 job``, ``28,481 jobs``, ``2.5 cpus``."""
     noun = singular if amount == 1 else (plural or singular + "s")
-    return f"{amount:,} {noun}"
+    return f"{number(amount)} {noun}"
+
+
+def is_or_are(amount: float) -> str:
+    """The verb that so many of something have."""
+    return "is" if amount == 1 else "are"
 
 
 def folded(policy: str, width: int) -> list[str]:

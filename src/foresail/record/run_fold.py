@@ -125,6 +125,17 @@ class RunFold:
         return self._state
 
     @property
+    def has_parts(self) -> bool:
+        """Whether a job that waits or runs starts in parts."""
+        self._arrive()
+        return self._state.has_parts
+
+    @property
+    def compares(self) -> bool:
+        """Whether a schedule that is compared with is told of each passage of a job."""
+        return self._state.reference is not None
+
+    @property
     def lessons(self) -> Sequence[Lesson]:
         """What the predictor was asked and told, in order.
 

@@ -296,16 +296,17 @@ class State:
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""
-        believed = replace(self.startable[job_id], prediction=prediction)
+        believed = self.startable[job_id].believed_to_run(prediction)
         self.startable_roster.put(job_id, believed)
         self._believe_of_parts(job_id, prediction)
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
-        self._living[job_id] = replace(self._living[job_id], prediction=first)
+        self._living[job_id] = self._living[job_id].believed_to_run(first)
         for roster in self.pending_rosters:
             if job_id in roster.by_id:
-                roster.put(job_id, replace(roster.by_id[job_id], prediction=latest))
+                roster.put(job_id, roster.by_id[job_id].believed_to_run(latest))
+                break
         if job_id in self.running:
             running = replace(self.running[job_id], prediction=latest)
             self.running_roster.put(job_id, running)

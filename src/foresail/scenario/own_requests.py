@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from foresail.control.policy import Policy
 from foresail.model.changing_nodes import with_later_nodes
@@ -15,7 +14,9 @@ from foresail.model.event import NodeChange
 from foresail.model.option import PlacementOption
 from foresail.model.protocols import capabilities_of_scheduler
 from foresail.strl.own_requests import RequestPlaces, own_options
-from foresail.traces.workload import Workload
+
+if TYPE_CHECKING:  # a service begins sooner without what only workloads need
+    from foresail.traces.workload import Workload
 
 _WHO_DOES = "tetrisched or 3sigma with scenarios=0, or jobs without strl"
 
@@ -64,7 +65,7 @@ def with_options(
     places = RequestPlaces.of(with_later_nodes(cluster, node_changes))
     known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
     options = {}
-    asking = workload.jobs.filter(pl.col("strl").is_not_null())
+    asking = workload.jobs.filter(workload.jobs["strl"].is_not_null())
     columns = ("job_id", "strl", "tasks", "preferred", "value")
     for job_id, text, tasks, preferred, value in asking.select(columns).iter_rows():
         try:

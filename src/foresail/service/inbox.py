@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
-from foresail.live.command_job import CommandJob
 from foresail.live.source import Wish
 from foresail.model.event import (
     Cancelled,
@@ -20,6 +19,7 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
+from foresail.service.commands import CommandsById
 from foresail.service.requests import (
     ForJob,
     ForNode,
@@ -50,7 +50,7 @@ class Inbox:
     """
 
     def __init__(self, store: Store) -> None:
-        self.commands: dict[str, CommandJob] = {job.job_id: job for job in store.commands()}
+        self.commands = CommandsById(store.commands())
         self.taken = store.taken()
         """Number of the last request that was given to the daemon."""
         self._store = store
@@ -67,15 +67,14 @@ class Inbox:
 
     def forget(self, job_ids: Iterable[str]) -> None:
         """These jobs are done with: nobody will run their commands again."""
-        for job_id in job_ids:
-            self.commands.pop(job_id, None)
+        self.commands.forget(job_ids)
 
     def put(self, requests: Iterable[NumberedRequest]) -> None:
         """Pass on requests that are durable."""
         with self._lock:
             for each in requests:
                 if isinstance(each.request, Submit):
-                    self.commands[each.request.job.job_id] = each.request.job
+                    self.commands.put(each.request.job)
                 self._arrived.append(each)
         self.wake()
 

@@ -110,6 +110,7 @@ class RunningService:
         self._folder.make()
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(20_000, 20, 1_000)
+        gc.disable()
         with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
             self._store = opened_store(self._configuration)
             try:
@@ -202,15 +203,19 @@ class RunningService:
         self._cycles = CycleWatch(
             self._metrics, self._configuration.decision_seconds, self._too_slow
         )
-        return daemon_of(
-            self._configuration,
-            self._folder,
-            self._store,
-            self._inbox,
-            self._gallery,
-            self._feed,
-            self._cycles,
-        )
+        try:
+            return daemon_of(
+                self._configuration,
+                self._folder,
+                self._store,
+                self._inbox,
+                self._gallery,
+                self._feed,
+                self._cycles,
+            )
+        finally:
+            gc.freeze()  # of what was recovered, little is garbage
+            gc.enable()
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""

@@ -35,6 +35,20 @@ _REFUSALS = {
 }
 
 
+class _Described(FastAPI):
+    """FastAPI whose document knows problems; it is made when somebody first asks for it."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document that describes all questions."""
+        document = super().openapi()
+        schemas = document["components"]["schemas"]
+        if ProblemDetails.__name__ not in schemas:
+            schemas[ProblemDetails.__name__] = ProblemDetails.model_json_schema(
+                ref_template="#/components/schemas/{model}"
+            )
+        return document
+
+
 def application(parts: ServiceParts) -> Gate:
     """The application of a service."""
 
@@ -47,7 +61,7 @@ def application(parts: ServiceParts) -> Gate:
     responses: dict[int | str, dict[str, Any]] = {
         status: {"description": why, "content": problem} for status, why in _REFUSALS.items()
     }
-    app = FastAPI(
+    app = _Described(
         title="Foresail",
         version=__version__,
         summary="A cluster scheduler that plans by the odds.",
@@ -63,9 +77,6 @@ def application(parts: ServiceParts) -> Gate:
     for each in (jobs, forecasts, plan, service, events, metrics, page):
         app.include_router(each.router)
     handle_problems(app)
-    document = app.openapi()
-    schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
-    document["components"]["schemas"]["ProblemDetails"] = schema
     listen = parts.configuration.listen
     return Gate(
         app,

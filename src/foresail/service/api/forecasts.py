@@ -30,7 +30,7 @@ from foresail.service.api.answers import (
 from foresail.service.api.callers import AnyCaller, Parts
 from foresail.service.api.lookup import current_picture, own_job
 from foresail.service.api.problems import CallRefused
-from foresail.service.api.submissions import JobRequest, checked_job
+from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.store.protocol import Judged, Row
@@ -102,7 +102,8 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         asked = body.job.model_copy(update=given)
         submitted = picture.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    command = await asyncio.to_thread(checked_job, asked, user, picture.cluster)
+    checks = JobChecks(user, picture.cluster)
+    command = await asyncio.to_thread(checks.job, asked)
     command = replace(command, job_id=body.job_id or _ASKED)
     if body.submitted_in is not None:
         submitted = time.time() + body.submitted_in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
@@ -201,7 +202,8 @@ def checked_submission(
     InvalidJobs, InputError
         If a job is wrong, or can never run; names the field.
     """
-    drafts = tuple(_draft(each, user, cluster, places) for each in asked)
+    checks = JobChecks(user, cluster, places)
+    drafts = tuple(_draft(each, checks.job(each)) for each in asked)
     submission = Submission(drafts, _known(drafts, waited_for))
     if submission.jobs > MOST_JOBS:
         raise InputError(
@@ -213,31 +215,45 @@ def checked_submission(
     return submission
 
 
-def checked_job(
-    asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None = None
-) -> CommandJob:
-    """A job that could be accepted, under an id that is not its own.
+class JobChecks:
+    """Checks the jobs of a call; what they have in common is looked up once.
 
-    Raises
-    ------
-    InvalidJobs, InputError
-        If it is wrong, or can never run; names the field.
+    Parameters
+    ----------
+    user, cluster, places
+        As of ``checked_submission``.
     """
-    record = asked.model_dump(exclude_unset=True, exclude={"held", "array", "after"})
-    record = {name: value for name, value in record.items() if value is not None}
-    reader = JobLines(int(cluster.total.cpus), Path.home(), None, places)
-    job = reader.job({**record, "user": user}, None)
-    if not FreeResources(cluster).could_hold(job.specification(0.0)):
-        raise InputError(
-            "can never run: no node, or no number of nodes, has so much",
-            field="cpus",
-            value=job.cpus,
-        )
-    return job
+
+    def __init__(self, user: str, cluster: Cluster, places: RequestPlaces | None = None) -> None:
+        self._user = user
+        self._places = places
+        self._cpus = int(cluster.total.cpus)
+        self._room = FreeResources(cluster)
+        self._home = Path.home()
+        self._is_directory = cache(Path.is_dir)
+
+    def job(self, asked: JobRequest) -> CommandJob:
+        """A job that could be accepted, under an id that is not its own.
+
+        Raises
+        ------
+        InvalidJobs, InputError
+            If it is wrong, or can never run; names the field.
+        """
+        record = asked.model_dump(exclude_unset=True, exclude={"held", "array", "after"})
+        record = {name: value for name, value in record.items() if value is not None}
+        reader = JobLines(self._cpus, self._home, None, self._places, self._is_directory)
+        job = reader.job({**record, "user": self._user}, None)
+        if not self._room.could_hold(job.specification(0.0)):
+            raise InputError(
+                "can never run: no node, or no number of nodes, has so much",
+                field="cpus",
+                value=job.cpus,
+            )
+        return job
 
 
-def _draft(asked: JobRequest, user: str, cluster: Cluster, places: RequestPlaces | None) -> _Draft:
-    job = checked_job(asked, user, cluster, places)
+def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
     after = asked.after.split() if isinstance(asked.after, str) else asked.after
     indices = None if asked.array is None else _indices(asked.array)
     return _Draft(job, tuple(dict.fromkeys(after)), asked.name, asked.held, indices)

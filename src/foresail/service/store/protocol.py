@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from foresail.live.cluster_plugin import UseSample
-from foresail.live.command_job import CommandJob
 from foresail.model.errors import ForesailError
 from foresail.service.requests import NumberedRequest, Request
 
@@ -226,8 +225,8 @@ class Store(Protocol):
         """Whose these jobs are, by id."""
         ...
 
-    def commands(self) -> Iterator[CommandJob]:
-        """The jobs that are not done with, as they were submitted."""
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """Ids and commands of the jobs that are not done with, as lines, in order."""
         ...
 
     def close(self) -> None:

@@ -62,6 +62,7 @@ from foresail.service.store.tables import (
     SNAPSHOTS,
 )
 
+_ROWS_AT_ONCE: Final = 1_000
 _LOCK: Final = 0x466F7265
 """Number of the advisory lock that says that a service uses a PostgreSQL database."""
 
@@ -221,8 +222,9 @@ class SqlStore:
         wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
         wanted = wanted.order_by(RECORDS.c.number)
         with self._reading() as connection:
-            for row in connection.execute(wanted if limit is None else wanted.limit(limit)):
-                yield row.number, row.line
+            rows = connection.execute(wanted if limit is None else wanted.limit(limit))
+            for some in rows.partitions(_ROWS_AT_ONCE):
+                yield from some
 
     def last_record(self) -> int:
         """As the protocol has it."""
@@ -349,12 +351,11 @@ class SqlStore:
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
-    def commands(self) -> Iterator[CommandJob]:
+    def commands(self) -> Iterator[tuple[str, str]]:
         """As the protocol has it."""
-        wanted = select(JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
+        wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
         with self._reading() as connection:
-            for line in connection.scalars(wanted.order_by(JOBS.c.number)):
-                yield CommandJob.from_json(line)
+            yield from connection.execute(wanted.order_by(JOBS.c.number))
 
     def close(self) -> None:
         """As the protocol has it."""
