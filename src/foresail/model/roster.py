@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
-from foresail.model.on_demand import OnDemand
+from foresail.model.late_tuple import LateTuple
 
 Entry = TypeVar("Entry")
 Key = TypeVar("Key", bound=Hashable)
@@ -142,7 +142,7 @@ class Roster(Generic[Key, Entry]):
         changes.following = self._changes
 
 
-class Listed(OnDemand[Entry]):
+class Listed(LateTuple[Entry]):
     """The entries of a roster in order, as they were when it was asked for them."""
 
     __slots__ = ("_changes", "_entries", "_length", "roster", "version")

@@ -17,7 +17,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
-from foresail.model.on_demand import OnDemand
+from foresail.model.late_tuple import LateTuple
 from foresail.model.option import PlacementOption
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
 @cache
 def _way_to_show(kind: type) -> Callable[[Any], Any]:
     """What makes lists, objects and plain values of a value of this kind."""
-    if issubclass(kind, (tuple, OnDemand)):
+    if issubclass(kind, (tuple, LateTuple)):
         return lambda value: [_plain(each) for each in value]
     if issubclass(kind, Mapping):
         return lambda value: {key: _plain(each) for key, each in value.items()}

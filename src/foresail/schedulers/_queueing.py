@@ -25,7 +25,7 @@ from foresail.kernels.signatures import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
-from foresail.model.on_demand import Floats, OnDemand
+from foresail.model.late_tuple import FloatColumn, LateTuple
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
@@ -265,7 +265,7 @@ class _Reasons(Mapping[str, Reason]):
         """The reasons of jobs that wait for one kind of reason now."""
         code, table = changed.code, self._table
         job_ids = _JobIds(table.jobs_by_slot, changed.slots)
-        numbers: Sequence[float] = Floats(changed.numbers)
+        numbers: Sequence[float] = FloatColumn(changed.numbers)
         if code == NO_ROOM:
             free = {"free": self._common().free}
             return AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})
@@ -334,7 +334,7 @@ class _Reasons(Mapping[str, Reason]):
         return self._in_common
 
 
-class _JobIds(OnDemand[str]):
+class _JobIds(LateTuple[str]):
     """Ids of jobs whose slots are in a column, looked up once they are asked for."""
 
     __slots__ = ("_job_ids", "_jobs_by_slot", "_slots")

@@ -1,12 +1,12 @@
-"""Sequences that are made on demand: as good as the tuples that they make."""
+"""Late tuples: as good as the tuples that they make."""
 
 import pickle
 from array import array
 
-from foresail.model.on_demand import Floats, OnDemand
+from foresail.model.late_tuple import FloatColumn, LateTuple
 
 
-class Counting(OnDemand[int]):
+class Counting(LateTuple[int]):
     """Makes its tuple anew each time, and counts how often."""
 
     def __init__(self, *entries):
@@ -34,7 +34,7 @@ def test_it_is_as_good_as_a_tuple():
 
 def test_numbers_are_kept_to_the_last_digit():
     numbers = [0.1, -2.5, 1e300, float("inf")]
-    column = Floats(array("d", numbers).tobytes())
+    column = FloatColumn(array("d", numbers).tobytes())
     assert column == tuple(numbers)
     assert column == tuple(numbers)
-    assert len(Floats(b"")) == 0
+    assert len(FloatColumn(b"")) == 0

@@ -1,4 +1,4 @@
-"""Sequences that are made once they are looked at: most of what a simulation tells never is."""
+"""Late tuples: sequences that are made once they are looked at; most that a simulation tells never are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 Entry = TypeVar("Entry")
 
 
-class OnDemand(Sequence[Entry]):
+class LateTuple(Sequence[Entry]):
     """A sequence that is the same as the tuple that it makes; pickled, it is that tuple."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class OnDemand(Sequence[Entry]):
         return self.settle()[at]
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, OnDemand):
+        if isinstance(other, LateTuple):
             return self.settle() == other.settle()
         return self.settle() == other
 
@@ -47,7 +47,7 @@ class OnDemand(Sequence[Entry]):
         return tuple, (self.settle(),)
 
 
-class Floats(OnDemand[float]):
+class FloatColumn(LateTuple[float]):
     """The numbers of a column of 64-bit floats, which are kept as its bytes until then."""
 
     __slots__ = ("_column", "_entries")
