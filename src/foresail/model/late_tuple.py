@@ -1,4 +1,4 @@
-"""Late tuples: sequences that are made once they are looked at; most that a simulation tells never are."""
+"""Late tuples: sequences made once they are looked at, as most of what a simulation tells is not."""
 
 from __future__ import annotations
 
