@@ -1,4 +1,4 @@
-"""Late tuples: sequences made once they are looked at, as most of what a simulation tells is not."""
+"""Late tuples: sequences made once they are looked at, as most of what simulations tell is not."""
 
 from __future__ import annotations
 
