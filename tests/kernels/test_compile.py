@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+
+from foresail.kernels.compile import part
+
 USED = """
 import sys, foresail
 foresail.__version__ = sys.argv[1]
@@ -39,3 +43,19 @@ def test_what_another_version_cached_is_not_looked_at(tmp_path: Path) -> None:
             check=False,
         )
         assert (done.returncode, done.stdout) == (0, "3.0\n"), done.stderr
+
+
+@part
+def _next(number: int) -> int:
+    return number + 1
+
+
+@numba.njit
+def _three(number: int) -> int:
+    return _next(0) + _next(1) + _next(number)
+
+
+def test_a_part_is_compiled_once_for_all_constants() -> None:
+    """Numba would compile it for 0, for 1 and for whole numbers in general."""
+    assert _three(5) == 9
+    assert len(_next.nopython_signatures) == 1

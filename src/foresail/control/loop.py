@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
 from foresail.control.check import Verdict, check_decision
 from foresail.control.plug_ins import blamed, decided
 from foresail.control.predecessors import earliest_begin
-from foresail.control.reasons_to_tell import ReasonsToTell
+from foresail.control.reasons_to_tell import ReasonsToTell, ToTell
 from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import STANDARD, Conventions
@@ -58,7 +58,7 @@ from foresail.model.protocols import (
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
-from foresail.model.reason import AlikeReasons, Reason, ReasonCode, alike
+from foresail.model.reason import Reason, ReasonCode, alike
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.record import records
@@ -441,7 +441,10 @@ class Controller:
 
     def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
         """Why some jobs wait, of those that do, by job id; for few of many."""
-        pending = [each for job_id in job_ids if (each := self._state.pending_job(job_id))]
+        pending_job = self._state.pending_job
+        return self._reasons_of_jobs([each for job_id in job_ids if (each := pending_job(job_id))])
+
+    def _reasons_of_jobs(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
         reasons = {each.job.job_id: self._reason(each) for each in pending}
         if None in reasons.values():
             arrivals = sorted(each.arrival for each in self._state.pending())
@@ -855,31 +858,30 @@ class Controller:
 
     def _log_reasons(self) -> None:
         """Record the reasons that differ in kind, or in the start that they promise."""
-        told, job_ids = self._to_tell.changes()
-        self._changes.know(told)
-        for reasons in (*told, *alike(self._changed_reasons(job_ids, told))):
+        to_tell = self._to_tell.changes()
+        for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
             self._log.append(records.ReasonsChanged(self._steps, self._now, reasons))
 
-    def _changed_reasons(
-        self, job_ids: set[str] | None, told: Sequence[AlikeReasons]
-    ) -> Mapping[str, Reason]:
-        """Of these jobs, or all, and those planned anew, but for what is told already."""
+    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
+        """What the columns do not tell: of jobs that came or changed, and of those planned anew."""
+        columns, job_ids, in_columns, anew = to_tell
         if job_ids is None:
-            return self._changes.of_reasons(self.reasons())
-        if self._changes.moved:
-            job_ids |= self._changes.moved.difference(*(reasons.job_ids for reasons in told))
-        elif not job_ids:
+            return self._changes.of_reasons(self.reasons(), anew)
+        planned = self._changes.moved
+        if not (planned or job_ids or in_columns or anew):
             return {}
-        pending_job = self._state.pending_job
-        waiting = [(each.arrival, each) for job_id in job_ids if (each := pending_job(job_id))]
-        waiting.sort(key=_first)
-        reasons: dict[str, Reason] = {}
-        for _, pending in waiting:
-            reason = self._reason(pending)
-            if reason is None:  # all are counted to say how many are ahead of it
-                return self._changes.of_reasons(self.reasons())
-            reasons[pending.job.job_id] = reason
-        return self._changes.of_some_reasons(reasons, job_ids - reasons.keys())
+        if planned and columns:
+            promises = (reasons.job_ids for reasons in columns if "start" in reasons.by_job)
+            planned = planned.difference(*promises)
+        compared = job_ids | planned | anew if planned or anew else job_ids
+        pending = [each for job_id in compared if (each := self._state.pending_job(job_id))]
+        pending.sort(key=_by_arrival)
+        reasons = self._reasons_of_jobs(pending)
+        for job_id in planned - job_ids - anew:
+            if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
+                del reasons[job_id]  # the columns tell of it, and of others a plan says nothing
+        others = (compared | in_columns) - reasons.keys()
+        return self._changes.of_some_reasons(reasons, others, anew)
 
 
 def _not_chosen(ahead: int) -> Reason:
@@ -887,4 +889,4 @@ def _not_chosen(ahead: int) -> Reason:
 
 
 _NOTHING: Final = Decision()
-_first: Final = itemgetter(0)
+_by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")

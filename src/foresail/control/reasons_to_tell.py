@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from foresail.model.reason import AlikeReasons, Reason
 from foresail.record.state import State
 
 
+class ToTell(NamedTuple):
+    """What a log is to be told of reasons.
+
+    Parameters
+    ----------
+    columns
+        Those that the scheduler says have changed.
+    job_ids
+        Jobs whose others may have, too; they wait, or waited. None: any that wait.
+    in_columns
+        Jobs that have come or changed, of which the columns say all that there is to say.
+    anew
+        Jobs of which the log is to be told if they wait, whatever it knows.
+    """
+
+    columns: Sequence[AlikeReasons]
+    job_ids: set[str] | None
+    in_columns: set[str]
+    anew: set[str]
+
+
 class ReasonsToTell:
-    """Collects, from one time that the log is told to the next, what may have changed."""
+    """Collects, from one time that the log is told to the next, what may have changed.
+
+    What a scheduler tells in columns is not taken apart: of some thousand jobs a pass may tell, and
+    none of their ids is looked at.
+    """
 
     def __init__(self, state: State) -> None:
         self._rosters = state.pending_rosters
@@ -17,6 +43,8 @@ class ReasonsToTell:
         self._versions = [0] * len(self._rosters)
         self._mark: object = None
         self._passes: list[Sequence[AlikeReasons]] | None = None
+        self._tells_of: Callable[[str], bool] | None = None
+        self._told_in_columns = False
 
     def any_may_differ(self) -> None:
         """Something has changed that tells on all jobs that may start."""
@@ -27,32 +55,36 @@ class ReasonsToTell:
         changed_since = getattr(reasons, "changed_since", None)
         changed: Sequence[AlikeReasons] | None = None
         if changed_since is None:
-            self._mark = None
+            self._mark = self._tells_of = None
         else:
             self._mark, changed = changed_since(self._mark)
+            self._tells_of = reasons.tells_of  # type: ignore[attr-defined] # it TellsChanges
         if changed is None:
             self._passes = None
         elif self._passes is not None:
             self._passes.append(changed)
 
-    def changes(self) -> tuple[Sequence[AlikeReasons], set[str] | None]:
-        """The reasons that have changed since this was asked, and whose others may have, too.
-
-        These wait, or waited; None: any that wait.
-        """
+    def changes(self) -> ToTell:
+        """What is to be told since this was asked."""
         passes, self._passes = self._passes, []
-        moved = self._moved()
-        if moved is None:
-            return (), None
-        if passes is None:  # of no others has a scheduler anything to say
-            return (), moved.union(self._startable)
-        if len(passes) == 1:
-            for reasons in passes[0]:
-                moved.difference_update(reasons.job_ids)
-            return passes[0], moved
-        for changed in passes:  # the last pass tells, of which the first ones know nothing
-            moved.update(*(reasons.job_ids for reasons in changed))
-        return (), moved
+        tells_of, self._tells_of = self._tells_of, None
+        moved, none = self._moved(), set[str]()
+        if moved is None or passes is None:
+            if moved is not None:  # of no others has a scheduler anything to say
+                moved.update(self._startable)
+            anew = {*self._startable} if self._told_in_columns else none
+            self._told_in_columns = False
+            return ToTell((), moved, none, anew)
+        if not passes or tells_of is None:
+            return ToTell((), moved, none, none)
+        self._told_in_columns = True
+        told, anew = passes[-1], none
+        for changed in passes[:-1]:  # the last pass tells, of which the first ones know nothing
+            anew = anew.union(*(reasons.job_ids for reasons in changed))
+        if anew:
+            anew = anew.difference(*(reasons.job_ids for reasons in told))
+        in_columns = {job_id for job_id in moved if tells_of(job_id)}
+        return ToTell(told, moved - in_columns, in_columns, anew)
 
     def _moved(self) -> set[str] | None:
         """Who came, went or is believed to be another; None: not all is remembered."""

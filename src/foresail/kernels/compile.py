@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 import numba
+from numba.core import types
 
 from foresail import __version__
 
@@ -31,9 +32,24 @@ def _cached(function: Function, **options: Any) -> Function:
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder that can be written
-        return cast("Function", numba.njit(**options)(function))
+        return cast("Function", _for_any_value(numba.njit(**options)(function)))
     dispatcher._cache._cache_file._version = f"{numba.__version__}, Foresail {__version__}"
-    return cast("Function", dispatcher)
+    return cast("Function", _for_any_value(dispatcher))
+
+
+def _for_any_value(dispatcher: Any) -> Any:
+    """Compile for a constant argument what is compiled for a variable one.
+
+    Otherwise Numba compiles a function that kernels call anew for each constant that it is given.
+    """
+    of_types = dispatcher.get_call_template
+
+    def of_types_alone(args: Any, kws: Any) -> Any:
+        named = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return of_types(tuple(map(types.unliteral, args)), named)
+
+    dispatcher.get_call_template = of_types_alone
+    return dispatcher
 
 
 def kernel(function: Function) -> Function:
@@ -74,7 +90,8 @@ def merged_part(function: Function) -> Function:
 
     A call would copy every array's header.
     """
-    return cast("Function", numba.njit(forceinline=True, **_BARE, **_UNWRAPPED)(function))
+    dispatcher = numba.njit(forceinline=True, **_BARE, **_UNWRAPPED)(function)
+    return cast("Function", _for_any_value(dispatcher))
 
 
 class Step:

@@ -122,6 +122,10 @@ class TellsChanges(Protocol):
         """
         ...
 
+    def tells_of(self, job_id: str) -> bool:
+        """Whether that says so of this job, whenever its reason differs."""
+        ...
+
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -81,13 +81,13 @@ class AlikeReasons:
     """Why several jobs wait, for one kind of reason.
 
     ``numbers`` are those of all; ``by_job`` has a column, with a value for each job, of every
-    number that is its own.
+    number that is its own. Columns are tuples, or as good as one (``foresail.model.late_tuple``).
     """
 
     code: ReasonCode
-    job_ids: tuple[str, ...]
+    job_ids: Sequence[str]
     numbers: Mapping[str, float | str] = field(default_factory=dict)
-    by_job: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)
+    by_job: Mapping[str, Sequence[float | str]] = field(default_factory=dict)
 
     def of(self, job_id: str) -> Reason | None:
         """The reason of a job; None if it is not among these."""

@@ -6,9 +6,11 @@ asks what has changed since; whoever just iterates sees a sequence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar
+
+from foresail.model.late_tuple import LateTuple
 
 Entry = TypeVar("Entry")
 Key = TypeVar("Key", bound=Hashable)
@@ -140,7 +142,7 @@ class Roster(Generic[Key, Entry]):
         changes.following = self._changes
 
 
-class Listed(Sequence[Entry]):
+class Listed(LateTuple[Entry]):
     """The entries of a roster in order, as they were when it was asked for them."""
 
     __slots__ = ("_changes", "_entries", "_length", "roster", "version")
@@ -162,30 +164,6 @@ class Listed(Sequence[Entry]):
 
     def __len__(self) -> int:
         return self._length
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.settle())
-
-    @overload
-    def __getitem__(self, at: int) -> Entry: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Entry, ...]: ...
-    def __getitem__(self, at: int | slice) -> Entry | tuple[Entry, ...]:
-        return self.settle()[at]
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Listed):
-            return self.settle() == other.settle()
-        return self.settle() == other
-
-    def __hash__(self) -> int:
-        return hash(self.settle())
-
-    def __repr__(self) -> str:
-        return repr(self.settle())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (self.settle(),)
 
 
 class Followed(Generic[Entry]):

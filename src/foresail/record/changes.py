@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.decision import PlannedStart
-from foresail.model.reason import AlikeReasons, Reason, ReasonCode
+from foresail.model.reason import Reason, ReasonCode
 
 _ROUNDING_SECONDS = 1e-6
 
@@ -73,26 +73,30 @@ class Changes:
         """Jobs planned for another time since reasons were last compared."""
         return self._moved
 
-    def know(self, told: Iterable[AlikeReasons]) -> None:
-        """The log has been told these reasons; of reservations, the plan is."""
-        for reasons in told:
-            self._reasons.update(dict.fromkeys(reasons.job_ids, (reasons.code, False)))
+    def of_reasons(self, reasons: Mapping[str, Reason], anew: Set[str]) -> Mapping[str, Reason]:
+        """Those of all reasons that differ in kind, or in the start they promise.
 
-    def of_reasons(self, reasons: Mapping[str, Reason]) -> Mapping[str, Reason]:
-        """Those of all reasons that differ in kind, or in the start they promise."""
+        And those of jobs that are to be told ``anew``, whatever is known of them.
+        """
         earlier, self._reasons = self._reasons, {}
-        return self._compared(reasons, earlier)
+        return self._compared(reasons, earlier, anew)
 
     def of_some_reasons(
-        self, reasons: Mapping[str, Reason], gone: Iterable[str]
+        self, reasons: Mapping[str, Reason], others: Iterable[str], anew: Set[str]
     ) -> Mapping[str, Reason]:
-        """As ``of_reasons``, of jobs among whom are all that differ; ``gone`` wait no more."""
-        for job_id in gone:
+        """As ``of_reasons``, of jobs among whom are all that differ.
+
+        ``others`` wait no more, or their reasons are told without being compared here.
+        """
+        for job_id in others:
             self._reasons.pop(job_id, None)
-        return self._compared(reasons, self._reasons)
+        return self._compared(reasons, self._reasons, anew)
 
     def _compared(
-        self, reasons: Mapping[str, Reason], earlier: Mapping[str, tuple[ReasonCode, object]]
+        self,
+        reasons: Mapping[str, Reason],
+        earlier: Mapping[str, tuple[ReasonCode, object]],
+        anew: Set[str],
     ) -> Mapping[str, Reason]:
         changed: dict[str, Reason] = {}
         for job_id, reason in reasons.items():
@@ -100,7 +104,7 @@ class Changes:
             start = promises and job_id not in self._plan and reason.numbers.get("start")
             known = (reason.code, start)
             moved = promises and job_id in self._moved
-            if moved or earlier.get(job_id) != known:
+            if moved or job_id in anew or earlier.get(job_id) != known:
                 changed[job_id] = reason
             self._reasons[job_id] = known
         self._moved.clear()

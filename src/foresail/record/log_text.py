@@ -18,10 +18,11 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
+from foresail.model.late_tuple import LateTuple
 from foresail.model.option import PlacementOption
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
-from foresail.model.reason import AlikeReasons
+from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
 from foresail.record.records import Record
@@ -106,8 +107,8 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
 }
 _AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_BUILT_APART: Final = frozenset({*_TYPES, "job"})
-"""Fields of jobs, events and instructions, which are made by rules of their own."""
+_BUILT_APART: Final = frozenset({*_TYPES, "job", "reasons"})
+"""Fields of jobs, events, instructions and reasons, which are made by rules of their own."""
 
 
 def record_line(record: Record) -> str:
@@ -164,6 +165,8 @@ def parse_record(line: str, source: object, number: int) -> Record:
         for field, types in _TYPES.items():
             if field in plain:
                 plain[field] = _typed(plain[field], types)
+        if kind is records.ReasonsChanged:
+            plain["reasons"] = _AlikeFields.model_validate(plain["reasons"]).reasons()
         return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -215,13 +218,27 @@ def _plain(value: Any) -> Any:
 @cache
 def _way_to_show(kind: type) -> Callable[[Any], Any]:
     """What makes lists, objects and plain values of a value of this kind."""
-    if issubclass(kind, tuple):
+    if issubclass(kind, (tuple, LateTuple)):
         return lambda value: [_plain(each) for each in value]
     if issubclass(kind, Mapping):
         return lambda value: {key: _plain(each) for key, each in value.items()}
     if issubclass(kind, (*_EVENTS, *_INSTRUCTIONS)):
         return lambda value: {"type": kind.__name__, **_plain_fields(value)}
     return _plain_fields if is_dataclass(kind) else lambda value: value
+
+
+class _AlikeFields(pydantic.BaseModel):
+    """Reasons of one kind as they stand in the log."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    code: ReasonCode
+    job_ids: tuple[str, ...]
+    numbers: dict[str, float | str] = {}
+    by_job: dict[str, tuple[float | str, ...]] = {}
+
+    def reasons(self) -> AlikeReasons:
+        return AlikeReasons(self.code, self.job_ids, self.numbers, self.by_job)
 
 
 class _JobFields:

@@ -73,15 +73,15 @@ class Passed(NamedTuple):
     reserved: Mapping[int, float]
 
 
-class ChangedCodes(NamedTuple):
-    """Slots of jobs that wait for another kind of reason, its code, and the number of each's own.
+class CodedJobs(NamedTuple):
+    """Slots (64-bit integers) of jobs that wait for one kind of reason, and a number of each.
 
     That number is how many wait before it where the code is BEHIND, else its cpus.
     """
 
-    slots: list[int]
-    codes: list[int]
-    numbers: list[float]
+    code: int
+    slots: bytes
+    numbers: bytes
 
 
 class Summaries:
@@ -124,6 +124,7 @@ class Tables(NamedTuple):
     changes: Floats
     plan: Floats
     codes: Integers
+    changed_slots: Integers
     changed_codes: Integers
     own_numbers: Floats
 
@@ -139,7 +140,8 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
         "starts": np.zeros(slots, np.int64),
         "plan": np.zeros((slots, 2)),
         "codes": np.full(slots, table.NO_CODE),
-        "changed_codes": np.zeros((slots, 2), np.int64),
+        "changed_slots": np.zeros(slots, np.int64),
+        "changed_codes": np.zeros(slots, np.int64),
         "own_numbers": np.zeros(slots),
     }
 
@@ -147,8 +149,9 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those that wait,
-    ``slot_of`` their slots by id, ``wide`` those who never fit, by id. ``version`` counts passes.
+    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those that wait
+    or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
+    ``version`` counts passes.
     """
 
     def __init__(
@@ -243,7 +246,7 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._tables.jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> ChangedCodes | None:
+    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[CodedJobs] | None:
         """Jobs that wait for another kind of reason than after an earlier pass.
 
         ``behind`` is the code of jobs that would fit. None: that pass was another one than the last
@@ -259,8 +262,17 @@ class QueueTable:
         self._coded_version = self.version
         if not known:
             return None
-        slots, codes = self._tables.changed_codes[:count].T.tolist()
-        return ChangedCodes(slots, codes, self._tables.own_numbers[:count].tolist())
+        if not count:
+            return []
+        slots, codes = self._tables.changed_slots[:count], self._tables.changed_codes[:count]
+        numbers = self._tables.own_numbers[:count]
+        found = sorted({*codes.tolist()})
+        if len(found) == 1:  # as nearly always
+            return [CodedJobs(found[0], slots.tobytes(), numbers.tobytes())]
+        return [
+            CodedJobs(code, slots[mine].tobytes(), numbers[mine].tobytes())
+            for code, mine in ((code, codes == code) for code in found)
+        ]
 
     def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
@@ -444,13 +456,18 @@ class QueueTable:
     # --- beginning anew
 
     def _take_pending(self, view: ClusterView) -> None:
-        """Lay the tables out from all waiting jobs."""
+        """Lay the tables out from all waiting jobs; what was told of them stays known."""
+        codes = self._tables.codes[: len(self.jobs_by_slot)].tolist()
+        known = {job_id: codes[slot] for job_id, slot in self.slot_of.items()}
         pending = [each for each in view.pending if each.job.partition in self._names]
         fitting = [each for each in pending if each.job.cpus <= self._total]
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
-        self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self.jobs_by_slot = fitting
+        self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
+        self._tables.codes[: len(fitting)] = [
+            known.get(each, table.NO_CODE) for each in self.slot_of
+        ]
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
         self._last_submit = float(submitted.max(initial=-math.inf))
@@ -464,7 +481,6 @@ class QueueTable:
             self._tables.jobs[: len(fitting), DUE] <= view.now
         )
         table.fill_order(float(view.now), self._places)
-        self._coded_version = -1
 
     def _lay_out(self, fitting: Sequence[PendingJob]) -> Floats:
         """Write the rows of these jobs; returns when they were submitted (seconds)."""

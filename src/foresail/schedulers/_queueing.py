@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import weakref
+from array import array
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +25,15 @@ from foresail.kernels.signatures import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
+from foresail.model.late_tuple import FloatColumn, LateTuple
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._queue_table import ChangedCodes, Passed, QueueTable, Summaries
+from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
 from foresail.schedulers.kernels.queue_table import (
     AMONG_FIRST,
     BEHIND,
     GOES_FIRST,
     NO_ROOM,
-    STARTED,
     WOULD_DELAY,
 )
 from foresail.schedulers.order_expression import compile_expression
@@ -254,22 +255,17 @@ class _Reasons(Mapping[str, Reason]):
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -2  # of no pass
         behind = WOULD_DELAY if self._common().delayed else BEHIND
         changed = table.changed_codes(self._passed, behind, since)
-        return (table, table.version), None if changed is None else self._alike(changed)
+        return (table, table.version), None if changed is None else [*map(self._alike, changed)]
 
-    def _alike(self, changed: ChangedCodes) -> list[AlikeReasons]:
-        """The reasons of jobs whose codes have changed."""
-        jobs = self._table.jobs_by_slot
-        slots, codes, numbers = changed
-        reasons: list[AlikeReasons] = []
-        for code in sorted({*codes} - {STARTED}):
-            mine = [each == code for each in codes]
-            job_ids = tuple([jobs[slot].job.job_id for slot in compress(slots, mine)])
-            reasons.append(self._of_code(code, job_ids, tuple(compress(numbers, mine))))
-        return reasons
+    def tells_of(self, job_id: str) -> bool:
+        """See ``foresail.model.decision.TellsChanges``."""
+        return job_id in self._table.slot_of
 
-    def _of_code(
-        self, code: int, job_ids: tuple[str, ...], numbers: tuple[float, ...]
-    ) -> AlikeReasons:
+    def _alike(self, changed: CodedJobs) -> AlikeReasons:
+        """The reasons of jobs that wait for one kind of reason now."""
+        code, table = changed.code, self._table
+        job_ids = _JobIds(table.jobs_by_slot, changed.slots)
+        numbers: Sequence[float] = FloatColumn(changed.numbers)
         if code == NO_ROOM:
             free = {"free": self._common().free}
             return AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})
@@ -277,10 +273,10 @@ class _Reasons(Mapping[str, Reason]):
             return AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})
         if code == WOULD_DELAY:
             return AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)
-        slots = [self._table.slot_of[job_id] for job_id in job_ids]
-        by_job: dict[str, tuple[float, ...]] = {"cpus": numbers}
+        slots = array("q", changed.slots)
+        by_job: dict[str, Sequence[float]] = {"cpus": numbers}
         if code in (GOES_FIRST, AMONG_FIRST):
-            dues = [self._table.jobs_by_slot[slot].due for slot in slots]
+            dues = [table.jobs_by_slot[slot].due for slot in slots]
             by_job["turn"] = tuple([due.turn_seconds for due in dues if due is not None])
         if code == AMONG_FIRST:
             return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
@@ -338,6 +334,25 @@ class _Reasons(Mapping[str, Reason]):
         return self._in_common
 
 
+class _JobIds(LateTuple[str]):
+    """Ids of jobs whose slots are in a column, looked up once they are asked for."""
+
+    __slots__ = ("_job_ids", "_jobs_by_slot", "_slots")
+
+    def __init__(self, jobs_by_slot: Sequence[PendingJob], slots: bytes) -> None:
+        self._jobs_by_slot = jobs_by_slot
+        self._slots = slots
+        self._job_ids: tuple[str, ...] | None = None
+
+    def settle(self) -> tuple[str, ...]:
+        """All of them."""
+        if self._job_ids is None:
+            jobs = self._jobs_by_slot
+            self._job_ids = tuple([jobs[slot].job.job_id for slot in array("q", self._slots)])
+            self._jobs_by_slot, self._slots = (), b""
+        return self._job_ids
+
+
 class _CommonReasons(NamedTuple):
     """What many jobs wait for after a pass: more than the free cpus; not to delay the head."""
 
@@ -384,6 +399,10 @@ class _AllReasons(Mapping[str, Reason]):
                 return [each for each, _ in told], None
             changed += some
         return [each for each, _ in told], changed
+
+    def tells_of(self, job_id: str) -> bool:
+        """See ``foresail.model.decision.TellsChanges``."""
+        return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
 
 
 def _partitions_of(partition: Partition, cluster: Cluster) -> Container[str | None]:

@@ -113,7 +113,8 @@ QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
 AT_PLAN: Final = AT_CHANGES + PLACE
 AT_CODES: Final = AT_PLAN + PLACE
-AT_CHANGED_CODES: Final = AT_CODES + PLACE
+AT_CHANGED_SLOTS: Final = AT_CODES + PLACE
+AT_CHANGED_CODES: Final = AT_CHANGED_SLOTS + PLACE
 AT_OWN_NUMBERS: Final = AT_CHANGED_CODES + PLACE
 """Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes, of the plan,
 and of codes, slots and codes that have changed, and a number of each: behind the queue's own."""
@@ -282,13 +283,14 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     """Find waiting jobs whose code is not the one in the codes, which then is.
 
     ``free`` cpus are left once the first ``started`` of ``starts`` run; ``behind`` is the code of
-    jobs that would fit. Fills in rows of slot and code, and the number of cpus of each, or
-    of jobs before it (BEHIND); returns how many.
+    jobs that would fit. Fills in their slots and codes, but for those that start, and the
+    number of cpus of each, or of jobs before it (BEHIND); returns how many.
     """
     at = _queue_at(places)
     counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
     plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
-    changed = integer_rows_at(places, AT_CHANGED_CODES)
+    changed_slots = integers_at(places, AT_CHANGED_SLOTS)
+    changed_codes = integers_at(places, AT_CHANGED_CODES)
     numbers = floats_at(places, AT_OWN_NUMBERS)
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
@@ -306,8 +308,10 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             code = GOES_FIRST if code == RESERVED_LATER else AMONG_FIRST
         if codes[slot] != code:
             codes[slot] = code
-            changed[found, 0] = slot
-            changed[found, 1] = code
+            if code == STARTED:
+                continue
+            changed_slots[found] = slot
+            changed_codes[found] = code
             numbers[found] = i - gone if code == BEHIND else jobs[slot, WIDTH]
             found += 1
     return found
