@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import bare_kernel, merged_part, part
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -443,7 +443,7 @@ def _risk(
     step: float,
 ) -> int:
     """Probability of too much use with one more task, in millionths; or that it is too high."""
-    risk = _worst(machine, reached, task, task_masses, resource, 1, step)
+    risk = _exceeds(machine, reached, task, task_masses, resource, 1, step)
     if risk > _ROUNDING and risk >= most:
         return _IMPOSSIBLE
     return int(np.rint(risk * _MILLIONTHS))
@@ -454,18 +454,13 @@ def _is_full(
     machine: Floats, reached: Floats, task: Floats, resource: int, most: float, step: float
 ) -> bool:
     """Whether the risk is too high even if one more task used no more than its least."""
-    for moment in range(_first_at_risk(task), task.shape[0]):
-        row, least = machine[moment], task[moment, TASK_LEAST + resource]
-        there = 1.0 - task[moment, TASK_GONE]
-        steps = _steps_within(row[CAPACITY + resource] - row[LEAST + resource] - least, step)
-        if steps < 0 and there >= 1.0:
-            return True
-        within = 0.0
-        if steps >= 0:
-            within = reached[moment, resource, min(steps, int(row[HIGHEST + resource]))]
-        if there * (1.0 - within) >= max(most, _ROUNDING):
-            return True
-    return False
+    room = machine[CAPACITY + resource] - machine[LEAST + resource] - task[TASK_LEAST + resource]
+    steps = _steps_within(room, step)
+    there = 1.0 - task[TASK_GONE]
+    if steps < 0:
+        return bool(there >= max(most, _ROUNDING) or there >= 1.0)
+    within = reached[resource, min(steps, int(machine[HIGHEST + resource]))]
+    return bool(there * (1.0 - within) >= max(most, _ROUNDING))
 
 
 @part
@@ -482,18 +477,45 @@ def _comes_first(
     a rank drawn by lot.
     """
     for key in range(RESOURCES):
-        if risks[machine, key] != risks[best, key]:
-            return bool(risks[machine, key] < risks[best, key])
+        one, other = risks[machine, key], risks[best, key]
+        if one != other:
+            return bool(one < other)
     for resource in (MEMORY, CPU):
-        one, other = machines[machine, AVERAGE], machines[best, AVERAGE]
-        one_free = one[CAPACITY + resource] - one[EXPECTED + resource]
-        other_free = other[CAPACITY + resource] - other[EXPECTED + resource]
+        capacity, expected = CAPACITY + resource, EXPECTED + resource
+        one_free = machines[machine, AVERAGE, capacity] - machines[machine, AVERAGE, expected]
+        other_free = machines[best, AVERAGE, capacity] - machines[best, AVERAGE, expected]
         if one_free != other_free:
             return bool(one_free < other_free)
     return bool(ranks[machine] < ranks[best])
 
 
 @part
+def _raise_risks(
+    risks: NDArray[np.int32],
+    machine: Floats,
+    reached: Floats,
+    number: int,
+    task: Floats,
+    task_masses: Floats,
+    most: Floats,
+    steps: Floats,
+) -> bool:
+    """Both risks of one more task on a machine at one moment, if higher; whether they are low."""
+    for resource in range(RESOURCES):
+        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+            return False
+    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    if cpu == _IMPOSSIBLE:
+        return False
+    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    if memory == _IMPOSSIBLE:
+        return False
+    risks[number, 0] = max(risks[number, 0], memory)
+    risks[number, 1] = max(risks[number, 1], cpu)
+    return True
+
+
+@merged_part
 def _set_risks(
     risks: NDArray[np.int32],
     machine: Floats,
@@ -505,17 +527,20 @@ def _set_risks(
     steps: Floats,
 ) -> None:
     """Both risks of one more task on a machine, that of memory first as it counts first."""
-    for key in range(RESOURCES):
-        risks[number, key] = _IMPOSSIBLE
-    for resource in range(RESOURCES):
-        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+    risks[number, 0] = risks[number, 1] = 0
+    for moment in range(_first_at_risk(task), task.shape[0]):
+        if not _raise_risks(
+            risks,
+            machine[moment],
+            reached[moment],
+            number,
+            task[moment],
+            task_masses[moment],
+            most,
+            steps,
+        ):
+            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
             return
-    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
-    if cpu == _IMPOSSIBLE:
-        return
-    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
-    if memory != _IMPOSSIBLE:
-        risks[number, 0], risks[number, 1] = memory, cpu
 
 
 @part
