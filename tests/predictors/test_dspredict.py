@@ -7,6 +7,7 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.distributions.usage_belief import UsageBelief
+from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
@@ -101,3 +102,33 @@ def test_beliefs_about_runtimes_are_as_any(monkeypatch):
     assert isinstance(belief, UsageBelief)
     assert belief.given(100.0).mean() == 900.0
     assert belief.scaled(2.0).mean() == 1800.0
+
+
+def test_use_is_learned_by_part_of_life():
+    """Each part by itself; of jobs that nothing like it has run before, averages alone."""
+    predictor = UsageHistory(UsageHistoryParameters(age_parts=2))
+    assert predictor.predict(job("new"), 0.0).by_age == {}
+    for number, (early, late) in enumerate(((1.0, 3.0), (2.0, 4.0))):
+        name = str(number)
+        predictor.predict(job(name), 0.0)
+        used = {"cpu": 2.0, "memory": 10.0, "cpu_time": 60.0}
+        used |= {"cpu_part_1_of_2": early, "cpu_part_2_of_2": late}
+        used |= {"memory_part_1_of_2": 15.0, "memory_part_2_of_2": 5.0}
+        predictor.observe(job(name), Outcome(name, 0.0, 60.0, used=used))
+    by_age = predictor.predict(job("next"), 99.0).by_age
+    assert [each.mean() for each in by_age["cpu"]] == [1.5, 3.5]
+    assert [each.mean() for each in by_age["memory"]] == [15.0, 5.0]
+    assert by_age["cpu"][0].quantile(0.99) == 2.0
+
+
+def test_parts_of_life_are_bounded_and_of_averages():
+    for wrong in (
+        {"age_parts": 0},
+        {"age_parts": 33},
+        {"age_parts": 2, "of": "maximum"},
+        {"age_parts": 2, "resources": "requested"},
+    ):
+        with pytest.raises(InputError, match="age_parts"):
+            UsageHistoryParameters(**wrong)
+    with pytest.raises(InputError, match="age_parts"):
+        parse_policy("distsched,usage(age_parts=0)")

@@ -57,6 +57,7 @@ SCHEDULERS = (
 SHARED = (
     "distsched,usage",
     "distsched(observed_use=update),usage",
+    "distsched(use=by_age),usage(age_parts=3)",
     "distsched(patience_seconds=600,restarts=no),usage",
 )
 PREDICTORS = (

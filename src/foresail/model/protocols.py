@@ -82,6 +82,14 @@ class NeedsRealUse(Protocol):
 
 
 @runtime_checkable
+class LearnsUseByAge(Protocol):
+    """A predictor that learns what tasks use in each of some equal parts of their lives."""
+
+    age_parts: int
+    """How many; of 1 nothing is told beside what is told of whole lives."""
+
+
+@runtime_checkable
 class Scheduler(Protocol):
     """Says what to start now, what is planned, and why the others wait."""
 
@@ -370,12 +378,16 @@ class SchedulerCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class PredictorCapabilities:
-    """What a predictor can beside predicting and learning: itself, as one that can, or None."""
+    """What a predictor can beside predicting and learning: itself, as one that can, or None.
+
+    ``age_parts`` is of ``LearnsUseByAge``.
+    """
 
     watches_starts: WatchesStarts | None
     watches_withdrawals: WatchesWithdrawals | None
     refreshes_predictions: RefreshesPredictions | None
     observes_tasks: ObservesTasks | None
+    age_parts: int
 
 
 def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
@@ -405,6 +417,7 @@ def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
         watches_withdrawals=part if _has(part, ("withdrawn",)) else None,
         refreshes_predictions=part if _has(part, ("refreshed",)) else None,
         observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
+        age_parts=getattr(part, "age_parts", 1),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Final, Literal
@@ -18,10 +18,12 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
 from foresail.predictors.common_variance import CommonVariance
 from foresail.predictors.history_base import HistoryParameters
-from foresail.predictors.stepped import DAY_SECONDS
+from foresail.predictors.stepped import DAY_SECONDS, require
 from foresail.predictors.usage import UsagePredictor
+from foresail.traces.use_by_age import BY_AGE, parts_of
 
 _LEAST_CPUS: Final = 1e-6
+_MOST_PARTS: Final = 32
 _NAMES: Final = {
     "average": {"cpu": "cpu", "memory": "memory", "cpu_time": "cpu_time"},
     "maximum": {"cpu": "cpu_max", "memory": "memory_max", "cpu_time": "cpu_time"},
@@ -29,11 +31,12 @@ _NAMES: Final = {
 """Of quantities by what is believed of them."""
 _CORRELATED: Final[tuple[str, ...]] = ("cpu", "memory")
 _NONE_KNOWN: Final[Mapping[str, float]] = MappingProxyType({})
+_NOT_BY_AGE: Final[Mapping[str, Sequence[Distribution]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class UsageHistoryParameters(HistoryParameters):
-    """Parameters of ``usage``: those of ``history`` and three more.
+    """Parameters of ``usage``: those of ``history`` and four more.
 
     Parameters
     ----------
@@ -43,11 +46,27 @@ class UsageHistoryParameters(HistoryParameters):
         Tell the winning estimates alone, not their histories.
     resources
         ``requested``: of cpu and memory, tell what was asked for; the work is predicted.
+    age_parts
+        Tell cpu and memory also in each of so many equal parts of a task's life; 1: on average
+        over all of it alone. Each part has a history of its own.
     """
 
     of: Literal["average", "maximum"] = "average"
     point: bool = False
     resources: Literal["predicted", "requested"] = "predicted"
+    age_parts: int = 1
+
+    def __post_init__(self) -> None:
+        HistoryParameters.__post_init__(self)
+        require(
+            1 <= self.age_parts <= _MOST_PARTS,
+            "age_parts",
+            self.age_parts,
+            f"from 1 to {_MOST_PARTS}",
+        )
+        averages = self.of == "average" and self.resources == "predicted"
+        expected = "1 where maxima or requests are told"
+        require(self.age_parts == 1 or averages, "age_parts", self.age_parts, expected)
 
 
 @register("predictor", "usage", parameters=UsageHistoryParameters)
@@ -60,7 +79,10 @@ class UsageHistory:
         self._requested = parameters.resources == "requested"
         names = ("cpu_time",) if self._requested else tuple(self._names.values())
         point_only = int(parameters.point or self._requested)
-        self._usage = UsagePredictor(HistoryParameters(**told), names, point_only=point_only)
+        self.age_parts = parameters.age_parts
+        self._usage = UsagePredictor(
+            HistoryParameters(**told), names, point_only=point_only, parts=parameters.age_parts
+        )
         self._parts: dict[str, list[Mapping[str, float]]] = {}
         self._expected: dict[str, Mapping[str, float]] = {}
         self._common = {each: CommonVariance() for each in _CORRELATED if each in names}
@@ -78,7 +100,7 @@ class UsageHistory:
             }
             self._expected.setdefault(job.job_id, expected)  # asked again it learns the same
         correlation = {name: each.correlation for name, each in self._common.items()}
-        return _belief(job, beliefs, correlation)
+        return _belief(job, beliefs, correlation, _by_age(known, self.age_parts))
 
     def observe(self, job: Job, outcome: Outcome) -> None:
         """Learn what was used by an attempt that ended, or by the parts of its job."""
@@ -117,6 +139,7 @@ class ActualUsage:
 
     def __init__(self, parameters: UsageHistoryParameters) -> None:
         self._names = _NAMES[parameters.of]
+        self.age_parts = parameters.age_parts
         self._real: Mapping[str, Mapping[str, float]] = {}
 
     def reveal_use(self, used: Mapping[str, Mapping[str, float]]) -> None:
@@ -129,22 +152,34 @@ class ActualUsage:
         beliefs: dict[str, Distribution] = {
             each: Point(real[name]) for each, name in self._names.items() if name in real
         }
-        return _belief(job, beliefs)
+        points = {name: Point(value) for name, value in real.items()}
+        return _belief(job, beliefs, by_age=_by_age(points, self.age_parts))
 
     def observe(self, job: Job, outcome: Outcome) -> None:
         """There is nothing to learn."""
 
 
 def _belief(
-    job: Job, beliefs: Mapping[str, Distribution], correlation: Mapping[str, float] = _NONE_KNOWN
+    job: Job,
+    beliefs: Mapping[str, Distribution],
+    correlation: Mapping[str, float] = _NONE_KNOWN,
+    by_age: Mapping[str, Sequence[Distribution]] = _NOT_BY_AGE,
 ) -> UsageBelief:
     """With the runtime that follows from work and cpus, or is asked for."""
     if "cpu_time" not in beliefs or "cpu" not in beliefs:
         requested = job.requested_seconds
         runtime = Point(DAY_SECONDS if requested is None else requested)
-        return UsageBelief(runtime, beliefs, correlation)
+        return UsageBelief(runtime, beliefs, correlation, by_age)
     cpus = max(beliefs["cpu"].mean(), _LEAST_CPUS)
-    return UsageBelief(beliefs["cpu_time"].scaled(1.0 / cpus), beliefs, correlation)
+    return UsageBelief(beliefs["cpu_time"].scaled(1.0 / cpus), beliefs, correlation, by_age)
+
+
+def _by_age(known: Mapping[str, Distribution], parts: int) -> Mapping[str, Sequence[Distribution]]:
+    """Beliefs about each part of a task's life, if all of them are known."""
+    names = {each: parts_of(each, parts) for each in BY_AGE}
+    if parts == 1 or any(name not in known for each in names.values() for name in each):
+        return {}
+    return {each: tuple(known[name] for name in names[each]) for each in BY_AGE}
 
 
 def _requested(job: Job) -> dict[str, Distribution]:

@@ -12,6 +12,7 @@ from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
+from foresail.traces.use_by_age import BY_AGE, parts_of
 
 QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")
 """Per task: average cores and memory, their sums over time, and the most of any task and period
@@ -34,6 +35,9 @@ class UsagePredictor:
         Some of ``QUANTITIES``.
     point_only
         1 to believe the winning estimate alone, 0 to believe the winner's whole history.
+    parts
+        In how many equal parts of tasks' lives to learn cpu and memory beside, if more than one:
+        each is a quantity like the others (``foresail.traces.use_by_age``).
 
     Raises
     ------
@@ -47,14 +51,16 @@ class UsagePredictor:
         quantities: Iterable[str] = QUANTITIES,
         *,
         point_only: int = 0,
+        parts: int = 1,
     ) -> None:
         self.histories: dict[str, HistoryPredictor] = {}
-        for name in quantities:
-            if name not in QUANTITIES:
-                raise UnknownNameError("quantity", name, QUANTITIES)
-            self.histories[name] = HistoryPredictor(
-                parameters or HistoryParameters(), point_only=point_only, limited=0
-            )
+        for quantity in quantities:
+            if quantity not in QUANTITIES:
+                raise UnknownNameError("quantity", quantity, QUANTITIES)
+            for name in (quantity, *(parts_of(quantity, parts) if quantity in BY_AGE else ())):
+                self.histories[name] = HistoryPredictor(
+                    parameters or HistoryParameters(), point_only=point_only, limited=0
+                )
 
     def predict(self, job: Job, now: float) -> Mapping[str, Distribution]:
         """Beliefs by quantity: history, else the request, else the quantity is left out."""

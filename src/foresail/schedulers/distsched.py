@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from foresail.schedulers._packing.plan import Candidate, Choice, Risks, choose
 from foresail.schedulers._packing.restarting import Restarts, work_knowing
 from foresail.schedulers._packing.room import make_way, most_at_once
 from foresail.schedulers._packing.task_use import TaskUse, task_use
+from foresail.schedulers._packing.use_by_age import at_some_age, at_start, use_by_age
 from foresail.schedulers.kernels import packing as kernel
 
 _EVICTION_SHARE: Final = 0.95
@@ -40,6 +42,7 @@ _ROUNDING: Final = 1e-9
 _LEAST_CPUS: Final = 1e-9
 _FIRST: Final = 1e9
 _NODES: Final = 17
+_MOST_INSTANTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,12 @@ class DistSchedParameters:
     correlation
         ``common_factor``: what the tasks of one job use together on a machine is believed to be as
         correlated as predictors have found; ``none``: every task is by itself, as published.
+    use
+        ``by_age``: what a task uses depends on how much of its life is over, as predictors have
+        found (``usage(age_parts=4)``); its risks are those of the worst instant. ``average``: it
+        does not, as published.
+    ahead_seconds
+        How far ahead the instants are at which risks of use by age count; the first is now.
     preemption
         On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
         way of those of jobs with one.
@@ -90,6 +99,8 @@ class DistSchedParameters:
     restarts: bool = True
     observed_use: Literal["no", "replace", "update"] = "replace"
     correlation: Literal["none", "common_factor"] = "none"
+    use: Literal["average", "by_age"] = "average"
+    ahead_seconds: tuple[float, ...] = (0.0, 300.0, 900.0, 2700.0)
     preemption: bool = True
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
@@ -109,6 +120,25 @@ class DistSchedParameters:
         )
         _require(2 <= self.bins <= 4096, "bins", self.bins, "from 2 to 4096")
         _require(self.seed >= 0, "seed", self.seed, "0 or above")
+        ahead = self.ahead_seconds
+        ascends = all(one < other < math.inf for one, other in pairwise(ahead))
+        _require(
+            1 <= len(ahead) <= _MOST_INSTANTS and ahead[0] == 0.0 and ascends,
+            "ahead_seconds",
+            ahead,
+            f"0 and up to {_MOST_INSTANTS - 1} later instants, in ascending order",
+        )
+        moved = self.observed_use == "update"
+        for name, is_other in (
+            ("correlation", self.correlation == "common_factor"),
+            ("observed_use", moved),
+        ):
+            _require(
+                not (is_other and self.use == "by_age"),
+                name,
+                getattr(self, name),
+                "another one where use is by_age",
+            )
 
 
 @register("scheduler", "distsched", parameters=DistSchedParameters)
@@ -205,6 +235,8 @@ class DistSched:
             dtype=np.bool_,
         )
         self._machines.offer(offered)
+        if self._parameters.use == "by_age":
+            self._machines.look_ahead(self._ages(view))
         late = self._overdue(view)
         starts = self._chosen(view, offered, late)
         if not starts and not late and not view.running:
@@ -286,12 +318,24 @@ class DistSched:
         for job_id in [name for name in self._uses if name not in living]:
             del self._uses[job_id]
 
+    def _ages(self, view: ClusterView) -> dict[Hashable, float]:
+        """For how many seconds each task has run."""
+        return {
+            (each.allocation, at): view.now - each.start_seconds
+            for each in view.running
+            for at in range(len(self._placed[each.allocation].machines))
+        }
+
     def _place(self, allocation: Allocation, running: RunningJob) -> None:
         """Something has started since the last decision, or before a run was interrupted."""
         job_id = allocation.job_id
         least = self._least_at_start.pop(allocation, self._restarts.least_memory(job_id))
         use = self._use_of_running(running, least)
-        use = self._observed.resume(allocation, running.start_seconds, use, self._machines.steps)
+        possible = self._possible(use)
+        seen = self._observed.resume(
+            allocation, running.start_seconds, possible, self._machines.steps
+        )
+        use = use if seen is possible else seen
         machines = [self._number[name] for name in _nodes(running.placement)]
         self._placed[allocation] = _Placed(machines, least)
         for at, machine in enumerate(machines):
@@ -320,13 +364,17 @@ class DistSched:
             placed = self._placed.get(allocation)
             if placed is None:
                 continue
-            believed = self._machines.use_of(placed.machines[0], (allocation, 0))
+            believed = self._possible(self._machines.use_of(placed.machines[0], (allocation, 0)))
             other = self._observed.instead(
                 allocation, use[allocation], now, believed, self._machines.steps
             )
             if other is not None:
                 others.append((allocation, other))
         self._believe(others)
+
+    def _possible(self, use: TaskUse) -> TaskUse:
+        """What a task may be seen to use, at one time or another."""
+        return use if use.by_age is None else at_some_age(use.by_age)
 
     def _believe(self, uses: Iterable[tuple[Allocation, TaskUse]]) -> None:
         """Something else is believed of each task of these allocations."""
@@ -394,7 +442,9 @@ class DistSched:
         self._is_shared = cluster.shared
         share = _EVICTION_SHARE if cluster.shared else 1.0
         capacities = np.array([(each.cpus, share * each.memory_bytes) for _, _, each in places])
-        self._machines = PackedMachines(capacities, self._parameters.bins, self._parameters.seed)
+        parameters = self._parameters
+        ahead = parameters.ahead_seconds if parameters.use == "by_age" else ()
+        self._machines = PackedMachines(capacities, parameters.bins, parameters.seed, ahead)
         self._placed = {}
         self._uses = {}
         self._observed = ObservedUse()
@@ -418,20 +468,36 @@ class DistSched:
             told = prediction.per_task
         cpu = told.get("cpu", Point(request.cpus))
         memory = told.get("memory", Point(request.memory_bytes))
-        if not self._parameters.distribution:
-            cpu, memory = Point(cpu.mean()), Point(memory.mean())
-        cpu, memory = self._moved.believe(job_id, stage, cpu, memory)
-        if least > 0.0:
-            atoms = atoms_of(memory, _NODES)
-            memory = Empirical(np.maximum(atoms.values, least), atoms.masses)
+        cpu, memory = self._moved.believe(job_id, stage, self._planned(cpu), self._planned(memory))
+        memory = _at_least(memory, least)
         steps, bins = self._machines.steps, self._machines.bins
         common, kin = (0.0, 0.0), None
         if self._parameters.correlation == "common_factor" and isinstance(prediction, UsageBelief):
             known_of = prediction.correlation
             common, kin = (known_of.get("cpu", 0.0), known_of.get("memory", 0.0)), (job_id, stage)
         use = task_use(cpu, memory, request.cpus, steps, bins, common, kin)
+        if self._parameters.use == "by_age":
+            told_by_age: Mapping[str, Sequence[Distribution]] = {}
+            life = prediction
+            if isinstance(prediction, UsageBelief):
+                told_by_age = prediction.by_age if self._is_shared else {}
+                life = prediction.runtime
+            by_age = use_by_age(
+                [self._planned(each) for each in told_by_age.get("cpu", (cpu,))],
+                [_at_least(self._planned(e), least) for e in told_by_age.get("memory", (memory,))],
+                life,
+                request.cpus,
+                steps,
+                bins,
+            )
+            ahead = np.array(self._parameters.ahead_seconds)
+            use = use._replace(by_age=by_age, at_start=at_start(by_age, ahead, steps))
         self._uses[job_id][stage] = prediction, rests_on, use
         return use
+
+    def _planned(self, belief: Distribution) -> Distribution:
+        """What is planned with of a belief: all of it, or its mean alone."""
+        return belief if self._parameters.distribution else Point(belief.mean())
 
     def _work(self, unit: _Unit) -> float:
         """Cpu seconds of the longest of some tasks, as far as they are known."""
@@ -533,6 +599,14 @@ def _units(pending: PendingJob) -> Iterator[_Unit]:
         yield _Unit(pending, pending.job.stages[0], range(pending.job.tasks), is_whole=True)
     for each in pending.startable:
         yield _Unit(pending, each.stage, tuple(each.tasks), each.stage.together)
+
+
+def _at_least(memory: Distribution, least: float) -> Distribution:
+    """A belief about memory of a task that is known to hold so much at some time."""
+    if least <= 0.0:
+        return memory
+    atoms = atoms_of(memory, _NODES)
+    return Empirical(np.maximum(atoms.values, least), atoms.masses)
 
 
 def _nodes(placement: Placement) -> Iterator[str]:

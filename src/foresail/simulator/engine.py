@@ -18,7 +18,12 @@ from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsRealUse, NeedsTruth, WatchesUse
+from foresail.model.protocols import (
+    NeedsRealUse,
+    NeedsTruth,
+    WatchesUse,
+    capabilities_of_predictor,
+)
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
@@ -96,8 +101,9 @@ def simulate_events(
     truth = workload.truth()
     if isinstance(controller.predictor, NeedsTruth):
         controller.predictor.reveal(truth)
+    age_parts = capabilities_of_predictor(controller.predictor).age_parts
     if isinstance(controller.predictor, NeedsRealUse):
-        controller.predictor.reveal_use(used_by_job(workload))
+        controller.predictor.reveal_use(used_by_job(workload, age_parts))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -113,7 +119,7 @@ def simulate_events(
     news: list[NDArray[np.float64]] = []
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:
-        use = real_use(workload, controller.cluster)
+        use = real_use(workload, controller.cluster, age_parts)
         execution = SharedMachines(
             use,
             job_of,

@@ -18,6 +18,7 @@ from foresail.simulator.kernels.shared_machines import (
     SEGMENT_MEMORY,
     SEGMENT_SECONDS,
 )
+from foresail.traces.use_by_age import BY_AGE, average_by_part, parts_of
 from foresail.traces.workload import Workload
 
 EVICTION_SHARE: Final = 0.95
@@ -38,10 +39,13 @@ class RealUse:
     bounds
         Per job id, the first segment of each of its tasks and, at last, the end of the last task's;
         shape (tasks + 1,).
+    parts
+        In how many equal parts of tasks' lives what they use is told, if more than one.
     """
 
     segments: NDArray[np.float64]
     bounds: Mapping[str, NDArray[np.int64]]
+    parts: int = 1
 
     def of_tasks(self, job_id: str, tasks: Iterable[int]) -> dict[str, float]:
         """What some tasks of a job use, as ``foresail.traces.quantities`` has it of whole jobs."""
@@ -66,11 +70,20 @@ class RealUse:
             spreads = np.std(averages, axis=0)
             used["cpu_spread"] = float(spreads[SEGMENT_CPUS])
             used["memory_spread"] = float(spreads[SEGMENT_MEMORY])
+        if self.parts > 1:
+            of = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
+            by_part = average_by_part(
+                seconds, of, rows[:, (SEGMENT_CPUS, SEGMENT_MEMORY)], self.parts
+            )
+            names = [name for each in BY_AGE for name in parts_of(each, self.parts)]
+            used.update(zip(names, by_part.ravel().tolist(), strict=True))
         return used
 
 
-def real_use(workload: Workload, cluster: Cluster) -> RealUse:
+def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     """What every task uses: the averages of the usage table, period by period.
+
+    ``parts`` is of the ``RealUse``.
 
     Raises
     ------
@@ -105,7 +118,7 @@ def real_use(workload: Workload, cluster: Cluster) -> RealUse:
         job_id: begins[end - count : end + 1]
         for job_id, count, end in zip(by_job["job_id"], by_job["len"], last, strict=True)
     }
-    return RealUse(segments, bounds)
+    return RealUse(segments, bounds, parts)
 
 
 def _refuse_periods(usage: pl.DataFrame, source: str) -> None:

@@ -25,6 +25,7 @@ def test_every_part_of_the_evaluation_has_a_study():
         "distsched-cycle-time",
         "distsched-end-to-end",
         "distsched-maxima",
+        "distsched-varying-use",
     ]
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
+from slow_packing import SlowJob, SlowMachine, at_instants, slow_plan, worth_of
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.task_use import task_use
+from foresail.schedulers._packing.use_by_age import at_some_age, at_start, use_by_age
 from foresail.schedulers.kernels import packing as kernel
 
 
@@ -61,18 +63,19 @@ def test_cpu_rule(arguments, cpus):
 def expected_worth(machines, candidate, places):
     """What starting a candidate is worth with its tasks on these machines."""
     used, counts = np.unique(np.asarray(places, np.int64), return_counts=True)
-    reached = np.zeros_like(machines.masses)
-    kernel.accumulate(machines.table, machines.masses, reached)
+    table, masses = machines.moments()
+    reached = np.zeros_like(masses)
+    kernel.accumulate(table, masses, reached)
     return float(
         kernel.expected_worth(
-            machines.table,
+            table,
             reached,
             used,
             counts.astype(np.int64),
             used.size,
             np.array(candidate.row),
-            candidate.use.row,
-            candidate.use.masses,
+            np.array([each.row for each in candidate.use.moments]),
+            np.array([each.masses for each in candidate.use.moments]),
             machines.steps,
             np.zeros((used.size, 4)),
         )
@@ -223,6 +226,95 @@ def test_it_is_the_obvious_plan(problem):
         everywhere = tuple(range(len(slow)))
         worth = expected_worth(machines, candidate, everywhere)
         assert worth == pytest.approx(worth_of(job, slow, everywhere), abs=1e-9)
+
+
+lives = st.dictionaries(st.integers(1, 40).map(float), st.integers(1, 3), min_size=1, max_size=3)
+parts = st.lists(st.tuples(amounts, amounts), min_size=1, max_size=3)
+aged = st.tuples(parts, lives, st.integers(0, 50).map(float), st.integers(1, 4).map(float))
+
+
+@st.composite
+def problems_by_age(draw):
+    """As above, with use that depends on age: of what runs, of any age, and of what is to start."""
+    capacities = st.tuples(st.integers(4, 12).map(float), st.integers(6, 12).map(float))
+    machines = draw(st.lists(capacities, min_size=1, max_size=3))
+    running = draw(st.lists(st.tuples(st.integers(0, len(machines) - 1), aged), max_size=4))
+    job = st.tuples(aged, st.integers(1, 3), st.integers(1, 100), st.integers(-20, 60))
+    jobs = draw(st.lists(job, min_size=1, max_size=4))
+    instants = draw(st.sampled_from([(0.0,), (0.0, 7.0), (0.0, 5.0, 30.0)]))
+    risks = draw(st.sampled_from([(0.0, 0.0), (0.1003, 0.0507), (0.3011, 0.4003)]))
+    return machines, running, jobs, instants, risks
+
+
+@given(problems_by_age())
+@settings(deadline=None, max_examples=150)
+def test_by_age_it_is_the_obvious_plan(problem):
+    """The same jobs on the same machines, worth the same, by the risks of the worst instant."""
+    capacities, running, drawn, instants, most_risks = problem
+    table = np.array(capacities)
+    machines = PackedMachines(table, 80, ahead_seconds=instants)
+    machines.steps = np.array([1.0, 1.0])
+
+    def made(task, age):
+        of_parts, life, _, request = task
+        of_parts = [tuple(normal(each) for each in part) for part in of_parts]
+        life = normal(life)
+        cpus, memories = (
+            [Empirical(list(each[i]), list(each[i].values())) for each in of_parts] for i in (0, 1)
+        )
+        lasts = Empirical(list(life), list(life.values()))
+        by_age = use_by_age(cpus, memories, lasts, request, machines.steps, machines.bins)
+        start = at_start(by_age, np.array(instants), machines.steps)
+        use = at_some_age(by_age)._replace(by_age=by_age, at_start=start)
+        whole = [Counter(), Counter()]
+        for part in of_parts:
+            for total, amounts in zip(whole, part, strict=True):
+                for amount, p in amounts.items():
+                    total[amount] += p / len(of_parts)
+        ahead = at_instants(of_parts, life, age, instants)
+        return use, SlowJob(*map(dict, whole), request, 0.0, 1, None, ahead=ahead)
+
+    nothing = (({0.0: 1.0}, {0.0: 1.0}),) * len(instants)
+    slow = [SlowMachine(*each, ahead=nothing) for each in capacities]
+    for number, (machine, task) in enumerate(running):
+        use, slow_task = made(task, task[2])
+        machines.add(machine, number, use)
+        slow[machine] = slow[machine].after(slow_task)
+    machines.look_ahead({number: task[2] for number, (_, task) in enumerate(running)})
+    candidates, slow_jobs = [], []
+    for number, (task, tasks, work, full) in enumerate(drawn):
+        use, slow_job = made(task, 0.0)
+        amounts = (10.0 + number, float(full), float(full + 50), 1e-3)
+        candidates.append(Candidate(use, tasks, float(work), *amounts))
+        worth = lambda seconds, amounts=amounts: falling(seconds, *amounts)  # noqa: E731 - bound
+        slow_jobs.append(replace(slow_job, work=float(work), tasks=tasks, worth=worth))
+    expected = slow_plan(slow, slow_jobs, *most_risks, machines.ranks.tolist())
+    found = choose(machines, candidates, most_risks)
+    assert [(each.candidate, each.machines) for each in found] == [each[:2] for each in expected]
+    assert [each.worth for each in found] == pytest.approx([each[2] for each in expected])
+
+
+def test_loading_beside_computing_has_room_and_all_at_once_has_not():
+    """Two tasks, by hand: 8 of memory while they load (10 s), 1 afterwards (10 s); 10 there are.
+
+    Beside one that has loaded another may start; beside one that has not, it may not.
+    """
+    machines = PackedMachines(np.array([[4.0, 10.0]]), 41, ahead_seconds=(0.0, 5.0, 10.0))
+    memory = [Point(8.0), Point(1.0)]
+    by_age = use_by_age([Point(1.0)] * 2, memory, Point(20.0), 1.0, machines.steps, machines.bins)
+    start = at_start(by_age, np.array(machines.ahead_seconds), machines.steps)
+    use = at_some_age(by_age)._replace(by_age=by_age, at_start=start)
+    machines.add(0, "other", use)
+    started = {}
+    for age in (2.0, 9.0, 10.0, 19.0):
+        machines.look_ahead({"other": age})
+        job = Candidate(use, 1, 10.0, **worth_until(99.0))
+        started[age] = len(choose(machines, [job], (0.1, 0.05)))
+    assert started == {2.0: 0, 9.0: 0, 10.0: 1, 19.0: 1}
+    machines.look_ahead({"other": 19.0})
+    table, masses = machines.moments()
+    assert table[0, 2:, kernel.EXPECTED + kernel.MEMORY].tolist() == [0.0, 0.0]
+    assert masses[0, 2:, kernel.MEMORY, 0].tolist() == [1.0, 1.0]  # it will be gone by then
 
 
 @given(

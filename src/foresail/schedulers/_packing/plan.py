@@ -76,11 +76,11 @@ def choose(
     jobs = np.array([each.row for each in candidates])
     count, machine_count = len(candidates), len(machines.table)
     widest = max(each.tasks for each in candidates)
-    table, masses = machines.table.copy(), machines.masses.copy()
+    table, masses = machines.moments()
     reached = np.zeros_like(masses)
     kernel.accumulate(table, masses, reached)
-    rows = np.array([each.use.row for each in candidates])
-    task_masses = np.array([each.use.masses for each in candidates])
+    rows = np.array([[moment.row for moment in each.use.moments] for each in candidates])
+    task_masses = np.array([[moment.masses for moment in each.use.moments] for each in candidates])
     bounds = np.zeros(count)
     kernel.most_worth(jobs, rows, task_masses, machines.steps, bounds)
     worth = np.zeros(count)
@@ -107,7 +107,7 @@ def choose(
         order,
         np.zeros(widest, np.int64),
         np.zeros(widest, np.int64),
-        np.zeros((widest, kernel.MACHINE_COLUMNS)),
+        np.zeros((widest, *table.shape[1:])),
         np.zeros((widest, *masses.shape[1:])),
         np.zeros((widest, *masses.shape[1:])),
         np.zeros((widest, kernel.RESOURCES), np.int32),

@@ -8,6 +8,10 @@ sections 7.2 to 7.7.
 Tasks of one job may have a common factor (``TASK_COMMON``): with that probability all of them use
 what is drawn once for the job, otherwise each what is drawn for it alone. Given the factor they are
 independent; what one task uses is distributed as before, and any two are correlated by so much.
+
+Machines and tasks are described at some moments: on average over the lives of tasks first
+(``AVERAGE``), and then, where use by age counts, at instants ahead (``kernels.use_by_age``). Risks
+are those of the worst instant, if there are any, and else those of the average.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import bare_kernel, merged_part, part
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -25,6 +29,7 @@ Integers = NDArray[np.int64]
 CPU: Final = 0
 MEMORY: Final = 1
 RESOURCES: Final = 2
+AVERAGE: Final = 0
 
 CAPACITY: Final = 0
 LEAST: Final = 2
@@ -41,9 +46,10 @@ TASK_EXPECTED: Final = 2
 TASK_HIGHEST: Final = 4
 TASK_REQUEST: Final = 6
 TASK_COMMON: Final = 7
-TASK_COLUMNS: Final = 9
-"""A row of tasks: as of machines, of one task; and how likely it is, of cpu and of memory, that all
-tasks of the job use the same."""
+TASK_GONE: Final = 9
+TASK_COLUMNS: Final = 10
+"""A row of tasks: as of machines, of one task; how likely it is, of cpu and of memory, that all
+tasks of the job use the same; and that it has ended, of which its use of nothing is a part."""
 
 WORK: Final = 0
 TASKS: Final = 1
@@ -146,7 +152,8 @@ def _exceeds(
     """Probability that some tasks that all use the same, and a machine's others, use too much.
 
     ``reached`` is the probability of each excess of the machine's tasks or less. Just as much as
-    there is is not too much (equation 5.1).
+    there is is not too much (equation 5.1). What the others use too much once these have ended does
+    not count.
     """
     room = machine[CAPACITY + resource] - machine[LEAST + resource]
     steps = _steps_within(room - tasks * task[TASK_LEAST + resource], step)
@@ -161,7 +168,44 @@ def _exceeds(
     fits = 0.0
     for at in range(min(highest, steps // tasks) + 1 if steps >= 0 else 0):
         fits += task_masses[resource, at] * reached[resource, min(steps - tasks * at, there)]
-    return max(1.0 - fits, 0.0)
+    risk = 1.0 - fits
+    gone = task[TASK_GONE]
+    if gone > 0.0:
+        without = _steps_within(room, step)
+        risk -= gone * (1.0 - (reached[resource, min(without, there)] if without >= 0 else 0.0))
+    return max(risk, 0.0)
+
+
+@part
+def _first_at_risk(task: Floats) -> int:
+    """The first of the moments whose risks count."""
+    return AVERAGE if task.shape[0] == 1 else AVERAGE + 1
+
+
+@part
+def _worst(
+    machine: Floats,
+    reached: Floats,
+    task: Floats,
+    task_masses: Floats,
+    resource: int,
+    tasks: int,
+    step: float,
+) -> float:
+    """The probability of too much use at the worst moment."""
+    worst = 0.0
+    for moment in range(_first_at_risk(task), task.shape[0]):
+        risk = _exceeds(
+            machine[moment],
+            reached[moment],
+            task[moment],
+            task_masses[moment],
+            resource,
+            tasks,
+            step,
+        )
+        worst = max(worst, risk)
+    return worst
 
 
 @bare_kernel
@@ -256,7 +300,8 @@ def expected_worth(
     """What starting a job now is worth on average, its tasks on these machines (section 7.5).
 
     Its tasks all use the same; given that, what they get on different machines is independent, so
-    that the probability that the least of it exceeds an amount is a product.
+    that the probability that the least of it exceeds an amount is a product. How long they take
+    follows from averages over lives.
 
     Parameters
     ----------
@@ -265,7 +310,7 @@ def expected_worth(
     used, counts, used_machines
         Numbers of different machines, and how many tasks go to each.
     job, task, task_masses
-        Rows.
+        Rows; of a task at each moment.
     steps
         Of cpu and memory.
     pending
@@ -274,17 +319,18 @@ def expected_worth(
     stays = 1.0
     for i in range(used_machines):
         machine = used[i]
-        stays *= 1.0 - _exceeds(
+        stays *= 1.0 - _worst(
             machines[machine], reached[machine], task, task_masses, MEMORY, counts[i], steps[MEMORY]
         )
     total = 0.0
-    for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
-        mass = task_masses[CPU, at]
+    row = task[AVERAGE]
+    for at in range(int(row[TASK_HIGHEST + CPU]) + 1):
+        mass = task_masses[AVERAGE, CPU, at]
         if mass <= 0.0:
             continue
-        cpus = task[TASK_LEAST + CPU] + at * steps[CPU]
+        cpus = row[TASK_LEAST + CPU] + at * steps[CPU]
         total += mass * _worth_given(
-            machines, reached, used, counts, used_machines, job, task, cpus, steps[CPU], pending
+            machines, reached, used, counts, used_machines, job, row, cpus, steps[CPU], pending
         )
     return stays * total
 
@@ -307,7 +353,14 @@ def _worth_given(
     for i in range(used_machines):
         machine = used[i]
         pending[i, 3] = _outcome(
-            machines[machine], reached[machine], request, cpus, counts[i], -1, step, pending[i]
+            machines[machine, AVERAGE],
+            reached[machine, AVERAGE],
+            request,
+            cpus,
+            counts[i],
+            -1,
+            step,
+            pending[i],
         )
         pending[i, 2] = 1.0
     total = 0.0
@@ -324,8 +377,8 @@ def _worth_given(
         else:
             machine = used[worst]
             pending[worst, 3] = _outcome(
-                machines[machine],
-                reached[machine],
+                machines[machine, AVERAGE],
+                reached[machine, AVERAGE],
                 request,
                 cpus,
                 counts[worst],
@@ -355,12 +408,21 @@ def _most_worth(job: Floats, task: Floats, task_masses: Floats, step: float) -> 
 
 @part
 def _accumulate(machine: Floats, masses: Floats, reached: Floats) -> None:
-    """The probabilities of each excess or less, from its masses."""
-    for resource in range(RESOURCES):
-        total = 0.0
-        for at in range(int(machine[HIGHEST + resource]) + 1):
-            total += masses[resource, at]
-            reached[resource, at] = total
+    """The probabilities of each excess or less, from its masses, at all moments."""
+    for moment in range(machine.shape[0]):
+        for resource in range(RESOURCES):
+            total = 0.0
+            for at in range(int(machine[moment, HIGHEST + resource]) + 1):
+                total += masses[moment, resource, at]
+                reached[moment, resource, at] = total
+
+
+@part
+def _add_task(machine: Floats, masses: Floats, task: Floats, task_masses: Floats) -> None:
+    """Let one more task run on a machine, at all moments."""
+    for moment in range(machine.shape[0]):
+        for resource in range(RESOURCES):
+            _add(machine[moment], masses[moment], task[moment], task_masses[moment], resource)
 
 
 @bare_kernel
@@ -394,10 +456,11 @@ def _is_full(
     """Whether the risk is too high even if one more task used no more than its least."""
     room = machine[CAPACITY + resource] - machine[LEAST + resource] - task[TASK_LEAST + resource]
     steps = _steps_within(room, step)
+    there = 1.0 - task[TASK_GONE]
     if steps < 0:
-        return True
+        return bool(there >= max(most, _ROUNDING) or there >= 1.0)
     within = reached[resource, min(steps, int(machine[HIGHEST + resource]))]
-    return bool(1.0 - within >= max(most, _ROUNDING))
+    return bool(there * (1.0 - within) >= max(most, _ROUNDING))
 
 
 @part
@@ -418,14 +481,41 @@ def _comes_first(
         if one != other:
             return bool(one < other)
     for resource in (MEMORY, CPU):
-        one_free = machines[machine, CAPACITY + resource] - machines[machine, EXPECTED + resource]
-        other_free = machines[best, CAPACITY + resource] - machines[best, EXPECTED + resource]
+        capacity, expected = CAPACITY + resource, EXPECTED + resource
+        one_free = machines[machine, AVERAGE, capacity] - machines[machine, AVERAGE, expected]
+        other_free = machines[best, AVERAGE, capacity] - machines[best, AVERAGE, expected]
         if one_free != other_free:
             return bool(one_free < other_free)
     return bool(ranks[machine] < ranks[best])
 
 
 @part
+def _raise_risks(
+    risks: NDArray[np.int32],
+    machine: Floats,
+    reached: Floats,
+    number: int,
+    task: Floats,
+    task_masses: Floats,
+    most: Floats,
+    steps: Floats,
+) -> bool:
+    """Both risks of one more task on a machine at one moment, if higher; whether they are low."""
+    for resource in range(RESOURCES):
+        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+            return False
+    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    if cpu == _IMPOSSIBLE:
+        return False
+    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    if memory == _IMPOSSIBLE:
+        return False
+    risks[number, 0] = max(risks[number, 0], memory)
+    risks[number, 1] = max(risks[number, 1], cpu)
+    return True
+
+
+@merged_part
 def _set_risks(
     risks: NDArray[np.int32],
     machine: Floats,
@@ -437,17 +527,20 @@ def _set_risks(
     steps: Floats,
 ) -> None:
     """Both risks of one more task on a machine, that of memory first as it counts first."""
-    for key in range(RESOURCES):
-        risks[number, key] = _IMPOSSIBLE
-    for resource in range(RESOURCES):
-        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+    risks[number, 0] = risks[number, 1] = 0
+    for moment in range(_first_at_risk(task), task.shape[0]):
+        if not _raise_risks(
+            risks,
+            machine[moment],
+            reached[moment],
+            number,
+            task[moment],
+            task_masses[moment],
+            most,
+            steps,
+        ):
+            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
             return
-    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
-    if cpu == _IMPOSSIBLE:
-        return
-    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
-    if memory != _IMPOSSIBLE:
-        risks[number, 0], risks[number, 1] = memory, cpu
 
 
 @part
@@ -468,13 +561,14 @@ def _set_risks_beside(
 
     ``before`` and ``reached_before`` are the machine without any of them.
     """
-    if max(task[TASK_COMMON + CPU], task[TASK_COMMON + MEMORY]) <= 0.0:
+    row = task[AVERAGE]
+    if max(row[TASK_COMMON + CPU], row[TASK_COMMON + MEMORY]) <= 0.0:
         _set_risks(risks, machine, reached, number, task, task_masses, most, steps)
         return
     for key, resource in ((0, MEMORY), (1, CPU)):
-        common, step = task[TASK_COMMON + resource], steps[resource]
-        apart = _exceeds(machine, reached, task, task_masses, resource, 1, step)
-        alike = _exceeds(before, reached_before, task, task_masses, resource, tasks, step)
+        common, step = row[TASK_COMMON + resource], steps[resource]
+        apart = _worst(machine, reached, task, task_masses, resource, 1, step)
+        alike = _worst(before, reached_before, task, task_masses, resource, tasks, step)
         risk = (1.0 - common) * apart + common * alike
         if risk > _ROUNDING and risk >= most[resource]:
             risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
@@ -501,9 +595,10 @@ def tasks_that_fit(
     ``risks``, ``before`` and ``reached_before`` are room for one more machine.
     """
     _accumulate(machine, masses, reached)
-    _copy_row(machine, before)
-    for resource in range(RESOURCES):
-        _copy_row(reached[resource], reached_before[resource])
+    for moment in range(machine.shape[0]):
+        _copy_row(machine[moment], before[moment])
+        for resource in range(RESOURCES):
+            _copy_row(reached[moment, resource], reached_before[moment, resource])
     for placed in range(tasks):
         _set_risks_beside(
             risks,
@@ -520,8 +615,7 @@ def tasks_that_fit(
         )
         if risks[0, 0] == _IMPOSSIBLE:
             return placed
-        for resource in range(RESOURCES):
-            _add(machine, masses, task, task_masses, resource)
+        _add_task(machine, masses, task, task_masses)
         _accumulate(machine, masses, reached)
     return tasks
 
@@ -538,11 +632,13 @@ def _copy(
     to_risks: NDArray[np.int32],
 ) -> None:
     """Copy all rows of a machine."""
-    _copy_row(machine, to_machine)
     for resource in range(RESOURCES):
         to_risks[resource] = risks[resource]
-        _copy_row(masses[resource], to_masses[resource])
-        _copy_row(reached[resource], to_reached[resource])
+    for moment in range(machine.shape[0]):
+        _copy_row(machine[moment], to_machine[moment])
+        for resource in range(RESOURCES):
+            _copy_row(masses[moment, resource], to_masses[moment, resource])
+            _copy_row(reached[moment, resource], to_reached[moment, resource])
 
 
 @part
@@ -602,8 +698,7 @@ def _place(
             )
         counts[at] += 1
         if placed < tasks:
-            for resource in range(RESOURCES):
-                _add(machines[best], masses[best], task, task_masses, resource)
+            _add_task(machines[best], masses[best], task, task_masses)
             _accumulate(machines[best], masses[best], reached[best])
             _set_risks_beside(
                 risks,
@@ -639,7 +734,9 @@ def most_worth(
 ) -> None:
     """What no start of a job now can exceed, of all jobs: its worth where nothing is in its way."""
     for job in range(jobs.shape[0]):
-        bounds[job] = _most_worth(jobs[job], job_tasks[job], job_masses[job], steps[CPU])
+        bounds[job] = _most_worth(
+            jobs[job], job_tasks[job, AVERAGE], job_masses[job, AVERAGE], steps[CPU]
+        )
 
 
 @bare_kernel
@@ -677,11 +774,11 @@ def plan(
     Parameters
     ----------
     machines, masses, reached
-        Tables of machines, changed as jobs start.
+        Tables of machines at each moment, changed as jobs start.
     ranks
         Their order by lot.
     jobs, job_tasks, job_masses
-        Rows of jobs, and of one task of each.
+        Rows of jobs, and of one task of each at each moment.
     bounds, by_bound
         What no start of a job exceeds, and the jobs by that, the most first.
     most
@@ -783,14 +880,15 @@ def plan(
             there = 0
             for other in range(at, tasks):
                 there += places[best, other] == machine
-            add_tasks(
-                machines[machine],
-                masses[machine],
-                job_tasks[best],
-                job_masses[best],
-                there,
-                kept_masses[0, 0],
-            )
+            for moment in range(machines.shape[1]):
+                add_tasks(
+                    machines[machine, moment],
+                    masses[machine, moment],
+                    job_tasks[best, moment],
+                    job_masses[best, moment],
+                    there,
+                    kept_masses[0, 0, 0],
+                )
             _accumulate(machines[machine], masses[machine], reached[machine])
             changed[machine] = started
 

@@ -14,6 +14,7 @@ from foresail.model.limits import require_at_least, require_positive, require_sh
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._phases import Phases
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
 from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -61,6 +62,10 @@ class PackingParameters:
     use_correlation
         How the logarithms of what two tasks of a job use are correlated, in an application: that
         share of the scatter of use is of jobs. None: as the deviations have it.
+    phase_contrast
+        How many times as much memory a task holds while it loads as afterwards, and how many times
+        as many cpus it uses while it computes as before and after. How much of the runtime that is
+        depends on the application; averages over tasks' lives stay. 1: there are no phases.
     """
 
     part: Literal["run", "history"] = "run"
@@ -80,6 +85,7 @@ class PackingParameters:
     job_log_deviation: float = 0.4
     task_log_deviation: float = 0.15
     use_correlation: float | None = None
+    phase_contrast: float = 1.0
 
     def __post_init__(self) -> None:
         require_positive(
@@ -88,6 +94,7 @@ class PackingParameters:
             *("machine_cpus", "machine_memory_gibibytes"),
         )
         require_at_least(self, 1, "jobs", "machines", "users", "applications_per_user")
+        require_at_least(self, 1, "phase_contrast")
         require_at_least(self, 2, "most_tasks")
         require_at_least(self, 0, "job_log_deviation", "task_log_deviation")
         require_share(self, "slo_share", "single_task_share")
@@ -119,14 +126,17 @@ class Packing:
         """The run, or the history to train with."""
         parameters = self._parameters
         applications = _Applications.drawn(parameters, random)
-        run, history = random.spawn(2)
+        run, history, of_phases = random.spawn(3)
+        kinds = applications.cpus.size
+        phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
         is_run = parameters.part == "run"
         drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
         stretch = _stretch(drawn, parameters)
         if not is_run:
             count = round(parameters.jobs * parameters.history_hours / parameters.hours)
             drawn = _Jobs.drawn(parameters, applications, history, count)
-        return _workload(drawn, applications, stretch, parameters, run if is_run else history)
+        of_use = run if is_run else history
+        return _workload(drawn, applications, phases, stretch, parameters, of_use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +217,7 @@ def _stretch(jobs: _Jobs, parameters: PackingParameters) -> float:
 def _workload(
     jobs: _Jobs,
     applications: _Applications,
+    phases: Phases,
     stretch: float,
     parameters: PackingParameters,
     random: np.random.Generator,
@@ -229,21 +240,20 @@ def _workload(
         burst_share=0.02,
         burst_factor=2.0,
     )
-    usage = measure(
-        MeasuredTasks(
-            job_id=ids[jobs.of],
-            task=task,
-            start_seconds=start,
-            end_seconds=start + seconds,
-            cpus=jobs.cpus,
-            memory_bytes=jobs.memory,
-            day_phase=np.zeros(jobs.of.size),
-            second_log_deviation=np.full(jobs.of.size, 0.3),
-            sampled=np.ones(jobs.of.size, dtype=np.bool_),
-        ),
-        swings,
-        random,
+    measured = MeasuredTasks(
+        job_id=ids[jobs.of],
+        task=task,
+        start_seconds=start,
+        end_seconds=start + seconds,
+        cpus=jobs.cpus,
+        memory_bytes=jobs.memory,
+        day_phase=np.zeros(jobs.of.size),
+        second_log_deviation=np.full(jobs.of.size, 0.3),
+        sampled=np.ones(jobs.of.size, dtype=np.bool_),
     )
+    usage = measure(measured, swings, random)
+    if parameters.phase_contrast > 1.0:
+        usage = phases.of_use(usage, measured, jobs.application[jobs.of])
     most_memory = 0.9 * parameters.machine_memory_gibibytes * _GIBIBYTE
     usage = usage.with_columns(
         pl.col("average_cpus", "maximum_cpus").clip(upper_bound=parameters.machine_cpus),

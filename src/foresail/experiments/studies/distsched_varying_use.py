@@ -1,0 +1,69 @@
+"""Study ``distsched-varying-use``: is it worth knowing that what tasks use depends on their age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from foresail.experiments.studies import _distsched as distsched
+from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.registry import register
+
+_BY_AGE: Final = "dist-by-age"
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingUseParameters(distsched.DistSchedStudyParameters):
+    """Parameters of ``distsched-varying-use``.
+
+    Parameters
+    ----------
+    contrasts
+        How many times as much tasks use in one phase as in others, in workloads; 1: no phases.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "seeds": "3"}
+    QUICK_MINUTES: ClassVar[float] = 6.0
+
+    contrasts: tuple[float, ...] = (1.0, 4.0)
+
+
+@register("study", "distsched-varying-use", parameters=VaryingUseParameters)
+def varying_use(parameters: VaryingUseParameters) -> Study:
+    """Use by the age of tasks against averages of their lives (not published)."""
+    cases = [
+        case
+        for each in parameters.contrasts
+        for case in distsched.cases_of(
+            parameters,
+            (distsched.DIST, _BY_AGE, distsched.ACTUAL, distsched.POINT),
+            made={"phase_contrast": each},
+        )
+    ]
+    return distsched.study_of(
+        "Is it worth knowing that what tasks use depends on their age?",
+        "beyond section 5.2, where use does not depend on time",
+        cases,
+        [
+            PublishedClaim(
+                f"By age {label} than by averages (not published; contrast {x:g}).",
+                Mean(measure.name, _BY_AGE, x=(x,)),
+                Mean(measure.name, distsched.DIST, x=(x,)),
+            )
+            for x in parameters.contrasts
+            for measure, label in (
+                (distsched.MISSES, "no more deadlines are missed"),
+                (distsched.THROTTLES, "no more tasks are throttled"),
+                (distsched.EVICTIONS, "no more tasks are evicted"),
+            )
+        ],
+        axis="contrast of phases",
+        drawn=(*distsched.DRAWN, distsched.EVICTIONS),
+        notes=(
+            "Phases: a task loads for 20 to 50 % of its runtime (which share, its application "
+            "says), then computes, then writes. The contrast is how many times as much memory it "
+            "holds while it loads, and how many times as many cpus it uses while it computes. "
+            "Averages over lives are as without phases, and all that Actual knows.",
+            "By age: four equal parts of a task's life; risks now, and 5, 15 and 45 minutes ahead.",
+        ),
+    )
