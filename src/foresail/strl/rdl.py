@@ -6,14 +6,10 @@ Source: TetriSched (EuroSys 2016), section 4.4; spec tetrisched sections 3.1 and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from foresail.model.errors import InputError
 from foresail.model.resources import Resources
-from foresail.model.value import ValueFunction
-from foresail.strl.expression import Expression
-from foresail.strl.requests import Gang, Nodes, StartWindow, either, unconstrained, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,41 +58,3 @@ class Window:
 def _require(holds: bool, field: str, value: object, expected: str) -> None:
     if not holds:
         raise InputError("not a reservation", field=field, value=value, expected=expected)
-
-
-def derive(
-    window: Window,
-    value: ValueFunction,
-    plan: StartWindow,
-    nodes: Nodes,
-    preferred: Iterable[Nodes] = (),
-    slowdown: float = 1.0,
-) -> Expression | None:
-    """What a job with this reservation asks for, as STRL; None if it has no possible start.
-
-    All containers start at once, whatever the atom's gang (spec T-4), one on each node.
-
-    Parameters
-    ----------
-    window
-        The reservation; its duration is the one on any nodes.
-    value
-        What completing at a time is worth.
-    plan
-        The starts that the plan considers; the window limits them further.
-    nodes
-        Names of all nodes.
-    preferred
-        Sets of nodes; where all containers are in one of them, the job is faster.
-    slowdown
-        How many times longer it runs elsewhere, at least 1.
-    """
-    _require(1.0 <= slowdown < math.inf, "slowdown", slowdown, "at least 1")
-    starts = replace(
-        plan,
-        earliest_start_seconds=max(plan.earliest_start_seconds, window.start_seconds),
-        latest_end_seconds=min(plan.latest_end_seconds, window.finish_seconds),
-    )
-    slow = Gang(window.atom.count, window.atom.duration_seconds, value, starts)
-    fast = replace(slow, duration_seconds=window.atom.duration_seconds / slowdown)
-    return either((unconstrained(slow, nodes), within(fast, preferred)))
