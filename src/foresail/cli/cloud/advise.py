@@ -30,7 +30,7 @@ from foresail.cli.cloud._prices import (
     write_page,
 )
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -156,10 +156,7 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Of the futures drawn.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -198,7 +195,7 @@ def command(
         )
     catalogue = prices_of(prices, region, types)
     transient = None if history is None else _transient(history)
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     if not len(workload):
         raise InputError(
             "no jobs with cores and a runtime are left",

@@ -25,7 +25,7 @@ from foresail.cli.cloud._prices import (
     write_page,
 )
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -128,10 +128,7 @@ def command(
     ] = Short.REPEAT,
     seed: Annotated[int, typer.Option(min=0, help="Of the futures and the errors.")] = 0,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -194,7 +191,7 @@ def command(
             field="--without-transient",
             expected="neither --lifetime nor --histories with it",
         )
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     request = replace(
         request,
         transient_terms=lives,

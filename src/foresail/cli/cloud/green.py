@@ -19,7 +19,7 @@ from foresail.cli.cloud._prices import (
     write_page,
 )
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -64,10 +64,7 @@ def command(
         ),
     ] = None,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -93,7 +90,7 @@ def command(
         )
     patiences = times_of(patience or _PATIENCES, "--patience")
     make_output(output)
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     jobs = trace_jobs(workload, log)
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))

@@ -37,7 +37,7 @@ from foresail.cli.cloud._waiting_question import (
 )
 from foresail.cli.cloud._waiting_queue import line_of
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -154,10 +154,7 @@ def command(
         typer.Option(metavar="DIR", help="Keep each result there, and go on from those."),
     ] = None,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     config: Config = None,
     output_format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -199,9 +196,9 @@ def command(
             "--waits": waits.value if waits is not Waits.KNOWN else None,
             "--kept": kept,
             "--filter": filters,
-            "--reader": reader,
-            "--mapping": mapping,
-            "--processors": processors,
+            "--reader": log_options.reader,
+            "--mapping": log_options.mapping,
+            "--processors": log_options.processors,
         }
         _refuse_options_of_logs(stated)
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
@@ -220,9 +217,7 @@ def command(
         assert log is not None
         from foresail.cli._replaying import load_cleaned
 
-        workload = load_cleaned(
-            log, reader, mapping, processors, strict, filters or STANDARD_FILTERS
-        )
+        workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
         jobs = trace_jobs(workload, log)
         if machine is None and jobs.gpus is not None:
             offer = owned_offer(catalogue, None, jobs.requests)
