@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 SHIFT_DEVIATION: Final = 0.1
 """Standard deviation of a job's shift about the one that is aimed at."""

@@ -15,10 +15,11 @@ from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.jobs import Floats, TraceJobs, rents
+from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import simulate
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0

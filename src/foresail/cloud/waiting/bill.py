@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -17,6 +16,7 @@ from foresail.cloud.waiting.kernels.waiting import (
 )
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

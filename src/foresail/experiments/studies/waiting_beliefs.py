@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.waiting.bill import bill_of
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -33,6 +33,7 @@ from foresail.experiments.study import (
     Study,
     StudyParameters,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 

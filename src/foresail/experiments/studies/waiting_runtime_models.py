@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import RUNTIME_MODELS, learn_runtimes, perturbed
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -31,6 +31,7 @@ from foresail.experiments.study import (
     Study,
     StudyParameters,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
