@@ -6,12 +6,11 @@ import pytest
 
 from foresail.model.value import DecayingValue
 from foresail.strl.expression import Sum
-from foresail.strl.requests import Gang, StartWindow, spread
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
-from preferring import preferring
 from slow_evaluation import conflicts, evaluate
+from strl_shapes import Gang, StartWindow, preferring, spread
 
 RACK1, RACK2 = frozenset({"M1", "M2"}), frozenset({"M3", "M4"})
 ALL = RACK1 | RACK2

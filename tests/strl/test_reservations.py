@@ -7,13 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail.model.resources import Resources
-from foresail.strl.rdl import Atom, Window
-from foresail.strl.reservations import AdmissionPlan, Alignment, Reservation
+from foresail.strl.reservations import AdmissionPlan, Alignment, Reservation, ReservationRequest
 
 
-def window(start, finish, count, duration):
-    return Window(start, finish, Atom(Resources(cpus=1.0), count, count, duration))
+@pytest.mark.parametrize(
+    ("start", "finish", "count", "duration", "expected"),
+    [
+        (0.0, 0.0, 1, 1.0, "later than the start, 0"),
+        (0.0, 9.0, 0, 1.0, "at least 1"),
+        (0.0, 9.0, 2, 0.0, "above 0"),
+    ],
+)
+def test_what_is_no_reservation(start, finish, count, duration, expected):
+    """What cannot be is refused, with what would do."""
+    with pytest.raises(InputError) as caught:
+        ReservationRequest(start, finish, count, duration)
+    assert caught.value.expected == expected
 
 
 def filled(alignment, *windows, capacity=3):
@@ -42,7 +51,11 @@ def most_reserved(plan):
     )
 
 
-THREE = (window(0, 10, 2, 10.0), window(0, 40, 1, 20.0), window(0, 20, 3, 10.0))
+THREE = (
+    ReservationRequest(0, 10, 2, 10.0),
+    ReservationRequest(0, 40, 1, 20.0),
+    ReservationRequest(0, 20, 3, 10.0),
+)
 
 
 def test_latest_and_earliest():
@@ -54,16 +67,16 @@ def test_latest_and_earliest():
 @pytest.mark.parametrize(
     ("asked", "now", "reason"),
     [
-        (window(0, 10, 4, 5.0), 0.0, "asks for 4 of 3 containers"),
-        (window(0, 10, 1, 11.0), 0.0, "10 s is too short for 11 s"),
-        (window(0, 10, 1, 8.0), 5.0, "5 s is too short for 8 s"),
-        (window(0, 10, 1, 8.0), 50.0, "0 s is too short for 8 s"),
-        (window(0, 15, 2, 6.0), 0.0, "at no time are 2 containers free for 6 s"),
+        (ReservationRequest(0, 10, 4, 5.0), 0.0, "asks for 4 of 3 containers"),
+        (ReservationRequest(0, 10, 1, 11.0), 0.0, "10 s is too short for 11 s"),
+        (ReservationRequest(0, 10, 1, 8.0), 5.0, "5 s is too short for 8 s"),
+        (ReservationRequest(0, 10, 1, 8.0), 50.0, "0 s is too short for 8 s"),
+        (ReservationRequest(0, 15, 2, 6.0), 0.0, "at no time are 2 containers free for 6 s"),
     ],
 )
 def test_rejections_have_reasons(asked, now, reason):
     """A rejected request leaves the plan as it was, and says why."""
-    plan = AdmissionPlan(3).admit("first", window(0, 10, 2, 10.0), 0.0).plan
+    plan = AdmissionPlan(3).admit("first", ReservationRequest(0, 10, 2, 10.0), 0.0).plan
     admission = plan.admit("second", asked, now)
     assert not admission.accepted
     assert (admission.plan, admission.reason) == (plan, reason)
@@ -72,7 +85,7 @@ def test_rejections_have_reasons(asked, now, reason):
 def test_nothing_is_promised_in_the_past():
     """A window that has begun counts from now."""
     plan = AdmissionPlan(3, Alignment.EARLIEST)
-    admission = plan.admit("late", window(0, 20, 1, 5.0), 12.5)
+    admission = plan.admit("late", ReservationRequest(0, 20, 1, 5.0), 12.5)
     assert admission.reservation == Reservation("late", 12.5, 17.5, 1)
     assert admission.reason == "reserved from 0 s after now"
 
@@ -84,7 +97,7 @@ def test_what_ends_early_is_free_again():
     assert early.reservations[1] == Reservation("job1", 20.0, 25.0, 1)
     assert [each.job_id for each in plan.released("job1", 20.0).reservations] == ["job0", "job2"]
     assert plan.released("job0", 50.0) == plan
-    assert early.admit("more", window(25, 40, 3, 15.0), 25.0).accepted
+    assert early.admit("more", ReservationRequest(25, 40, 3, 15.0), 25.0).accepted
     assert [each.job_id for each in plan.without_past(10.0).reservations] == ["job1", "job2"]
 
 
@@ -99,7 +112,9 @@ def test_a_job_has_one_reservation():
 
 WINDOWS = st.lists(
     st.builds(
-        lambda start, room, count, duration: window(start, start + room, count, float(duration)),
+        lambda start, room, count, duration: ReservationRequest(
+            start, start + room, count, float(duration)
+        ),
         st.integers(0, 12),
         st.integers(1, 12),
         st.integers(1, 4),
@@ -114,8 +129,7 @@ def test_promises_are_kept_and_rejections_are_right(alignment, windows):
     """Never above capacity, inside the window, as late or early as can be; else none would fit."""
     plan = AdmissionPlan(3, alignment)
     for number, asked in enumerate(windows):
-        atom = asked.atom
-        lasting = int(atom.duration_seconds)
+        lasting = int(asked.duration_seconds)
         held = [
             sum(r.containers for r in plan.reservations if r.start_seconds <= t < r.end_seconds)
             for t in range(40)
@@ -123,7 +137,7 @@ def test_promises_are_kept_and_rejections_are_right(alignment, windows):
         fits = [
             start
             for start in range(int(asked.start_seconds), int(asked.finish_seconds) - lasting + 1)
-            if max(held[start : start + lasting]) + atom.count <= 3
+            if max(held[start : start + lasting]) + asked.containers <= 3
         ]
         admission = plan.admit(f"job{number}", asked, 0.0)
         assert admission.accepted == bool(fits)
@@ -146,7 +160,9 @@ def test_never_above_capacity_at_any_time(alignment, asked):
     """With any times, also those that floating-point sums miss by a hair."""
     plan = AdmissionPlan(3, alignment)
     for number, (start, room, count, duration) in enumerate(asked):
-        admission = plan.admit(f"job{number}", window(start, start + room, count, duration), 0.0)
+        admission = plan.admit(
+            f"job{number}", ReservationRequest(start, start + room, count, duration), 0.0
+        )
         plan = admission.plan
         if admission.reservation is not None:
             assert start <= admission.reservation.start_seconds

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drawn_expressions import NODES, allocations, expressions
 from foresail.strl.expression import LinearNChooseK, Maximum, Minimum, NChooseK, Scale, Sum
-from foresail.strl.simplifying import cull, simplify
+from foresail.strl.simplifying import simplify
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
 from foresail.strl.text import parse
@@ -61,17 +61,6 @@ def test_hand_cases(text, simple):
         assert format_expression(found) == format_expression(parse(simple).expression)
 
 
-def test_culling_of_what_starts_too_early_or_ends_too_late():
-    """Spec 8.3: options before now or beyond the deadline are left out, also from a min."""
-    starts = ", ".join(f"nCk({{a}}, 1, {start}, 20, 1)" for start in (-10, 0, 10, 20))
-    expression = parse(f"max({starts})").expression
-    found = cull(expression, earliest_start_seconds=0.0, latest_end_seconds=30.0)
-    assert [leaf.start_seconds for leaf in leaves(found.expression)] == [0.0, 10.0]
-    assert found.origins == (1, 2)
-    assert cull(expression, 0.0, 15.0).expression is None
-    assert cull(parse(f"min({A}, {B})").expression, latest_end_seconds=5.0).expression is None
-
-
 def test_origins_lead_back():
     """Of each leaf that is left it is known which it was."""
     found = simplify(parse(f"max({NOT_THERE}, {A}, {WORTHLESS}, {B})").expression)
@@ -92,26 +81,6 @@ def test_the_value_is_the_same_under_every_allocation(data):
     assert math.isclose(evaluate(found.expression, left).value, whole, rel_tol=1e-9, abs_tol=1e-12)
     kept = {origin: allocation[origin] for origin in found.origins}
     assert math.isclose(evaluate(expression, kept).value, whole, rel_tol=1e-9, abs_tol=1e-12)
-
-
-@drawn(st.data())
-def test_culling_keeps_the_value_of_what_is_in_time(data):
-    """If the leaves out of time are given nothing, their absence changes nothing."""
-    expression = data.draw(expressions)
-    found = cull(expression, 0.0, 4.0)
-    asked = leaves(expression)
-    in_time = [
-        n for n, leaf in enumerate(asked) if leaf.start_seconds >= 0 and leaf.end_seconds <= 4
-    ]
-    given = data.draw(allocations(expression))
-    allocation = {number: given[number] for number in in_time}
-    whole = evaluate(expression, allocation).value
-    if found.expression is None:
-        assert whole == 0.0
-    else:
-        left = {n: allocation[origin] for n, origin in enumerate(found.origins)}
-        value = evaluate(found.expression, left).value
-        assert math.isclose(value, whole, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @drawn(expressions)

@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis.kernels.variation import window_variation
+from foresail.model.arrays import Floats
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 DAY_SECONDS: Final = 86400.0
 DAY_AND_HOUR: Final = "day_and_hour"

@@ -12,7 +12,7 @@ import typer
 
 from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat
-from foresail.cli.log_options import read_log
+from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
 
 if TYPE_CHECKING:
@@ -47,31 +47,20 @@ Plugins: TypeAlias = Annotated[
 
 def load(
     log: Path,
-    reader: str | None,
-    mapping: Path | None,
-    processors: int | None,
-    strict: bool | None,
+    log_options: LogOptions,
     filters: Sequence[str] | None,
     usual: str = "replayable",
 ) -> Workload:
     """Read a log and clean it as asked, else by the ``usual`` filter; standard error says so."""
-    cleaning = filters or [usual]
-    return load_cleaned(log, reader, mapping, processors, strict, cleaning)
+    return load_cleaned(log, log_options, filters or [usual])
 
 
-def load_cleaned(
-    log: Path,
-    reader: str | None,
-    mapping: Path | None,
-    processors: int | None,
-    strict: bool | None,
-    filters: Sequence[str],
-) -> Workload:
+def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
     from foresail.traces.filtering import apply_filters, choices_of
 
     choices = choices_of(filters)
-    workload = read_log(log, reader, mapping, processors, strict)
+    workload = read_log(log, log_options)
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
         workload = apply_filters(workload, choices)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
 
@@ -36,88 +37,6 @@ ConventionsName: TypeAlias = Annotated[
 EnforceLimits: TypeAlias = Annotated[
     bool, typer.Option("--enforce-limits", help="End jobs at their requested time.")
 ]
-Events: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--events",
-        metavar="FILE",
-        help="Write the event log, for foresail explain; with several policies, FILE-1, FILE-2 ...",
-    ),
-]
-OnNodes: TypeAlias = Annotated[
-    bool, typer.Option("--on-nodes", help="Place tasks on the workload's own nodes.")
-]
-ShareNodes: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--share-nodes",
-        help="With --on-nodes: tasks share cpus and memory by what they really use over time.",
-    ),
-]
-Cycle: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--cycle", metavar="SECONDS", help="Ask the scheduler once in so many seconds alone."
-    ),
-]
-StartDelay: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--start-delay",
-        metavar="SECONDS",
-        help="What a job runs on is held so long, on average, before an attempt runs.",
-    ),
-]
-Noise: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--noise",
-        metavar="SIGMA",
-        help="Runtimes vary by a log-normal factor of mean 1 and this sigma.",
-    ),
-]
-Outages: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--outages",
-        metavar="SECONDS,SECONDS",
-        help="With --on-nodes: mean time a node is up between failures, and mean time to repair.",
-    ),
-]
-NodeChanges: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--node-changes",
-        metavar="FILE",
-        help="With --on-nodes: nodes that come, change and go, as CSV with the columns "
-        "seconds,change,node,partition,cpus (change: added, changed, removed).",
-    ),
-]
-ConditionsSeed: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--conditions-seed",
-        min=0,
-        help="Seed of delays, noise and outages [0]; the same for every policy.",
-    ),
-]
-LearnFrom: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--learn-from",
-        metavar="PATH",
-        help="Predictors learn before the first job: from a log, the file of foresail predict "
-        "train, or the directory or event log of an earlier run.",
-    ),
-]
-EngineName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="compiled-replay or event-engine [the quickest that can do what is asked].",
-    ),
-]
 
 _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
 
@@ -126,19 +45,92 @@ _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
 class ScenarioOptions:
     """The options as given; None where they were not."""
 
-    conventions: str
-    enforce_limits: bool
-    events: Path | None
-    on_nodes: bool
-    share_nodes: bool
-    cycle: float | None
-    start_delay: float | None
-    noise: float | None
-    outages: str | None
-    node_changes: Path | None
-    conditions_seed: int | None
-    learn_from: Path | None
-    engine: str | None
+    conventions: ConventionsName = "standard"
+    enforce_limits: EnforceLimits = False
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            "--events",
+            metavar="FILE",
+            help="Write the event log, for foresail explain; with several policies, FILE-1, "
+            "FILE-2 ...",
+        ),
+    ] = None
+    on_nodes: Annotated[
+        bool, typer.Option("--on-nodes", help="Place tasks on the workload's own nodes.")
+    ] = False
+    share_nodes: Annotated[
+        bool,
+        typer.Option(
+            "--share-nodes",
+            help="With --on-nodes: tasks share cpus and memory by what they really use over time.",
+        ),
+    ] = False
+    cycle: Annotated[
+        float | None,
+        typer.Option(
+            "--cycle", metavar="SECONDS", help="Ask the scheduler once in so many seconds alone."
+        ),
+    ] = None
+    start_delay: Annotated[
+        float | None,
+        typer.Option(
+            "--start-delay",
+            metavar="SECONDS",
+            help="What a job runs on is held so long, on average, before an attempt runs.",
+        ),
+    ] = None
+    noise: Annotated[
+        float | None,
+        typer.Option(
+            "--noise",
+            metavar="SIGMA",
+            help="Runtimes vary by a log-normal factor of mean 1 and this sigma.",
+        ),
+    ] = None
+    outages: Annotated[
+        str | None,
+        typer.Option(
+            "--outages",
+            metavar="SECONDS,SECONDS",
+            help="With --on-nodes: mean time a node is up between failures, and mean time to "
+            "repair.",
+        ),
+    ] = None
+    node_changes: Annotated[
+        Path | None,
+        typer.Option(
+            "--node-changes",
+            metavar="FILE",
+            help="With --on-nodes: nodes that come, change and go, as CSV with the columns "
+            "seconds,change,node,partition,cpus (change: added, changed, removed).",
+        ),
+    ] = None
+    conditions_seed: Annotated[
+        int | None,
+        typer.Option(
+            "--conditions-seed",
+            min=0,
+            help="Seed of delays, noise and outages [0]; the same for every policy.",
+        ),
+    ] = None
+    learn_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--learn-from",
+            metavar="PATH",
+            help="Predictors learn before the first job: from a log, the file of foresail predict "
+            "train, or the directory or event log of an earlier run.",
+        ),
+    ] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="compiled-replay or event-engine [the quickest that can do what is asked].",
+        ),
+    ] = None
 
     def scenarios(self, policies: Sequence[str], plugins: Sequence[Path] | None) -> list[Scenario]:
         """A scenario per policy, without its workload; refuses all that can be before it is read.
@@ -273,4 +265,4 @@ def _learned_before(path: Path) -> LearnedBefore:
         return EarlierRun(path)
     if path.is_file() and zipfile.is_zipfile(path):
         return SavedState(path)
-    return HistoryWorkload(load(path, None, None, None, strict=None, filters=None))
+    return HistoryWorkload(load(path, LogOptions(), None))

@@ -11,7 +11,8 @@ import typer
 from foresail.cli import _replaying as replaying
 from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
+from foresail.cli.option_records import with_option_records
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _SHORT: Final = {"yes": "y", "no": "n", "unknown": "?"}
 
 
 @app.command()
+@with_option_records
 def analyse(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG...", help="Job logs, or workload folders.")
@@ -43,10 +45,7 @@ def analyse(
             help="Cleaning filters, in order [none]; see foresail trace filter.",
         ),
     ] = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Write report and tables.")
@@ -65,7 +64,7 @@ def analyse(
         make_folder(output)
     found = []
     for path, name in zip(logs, _names(logs), strict=True):
-        workload = replaying.load_cleaned(path, reader, mapping, processors, strict, filters or [])
+        workload = replaying.load_cleaned(path, log_options, filters or [])
         with doing(f"analysing {name}") as entered:
             found.append(analyse(workload, name, only or [], entered.progressed))
     if output is not None:

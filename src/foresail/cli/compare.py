@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli import _scenarios as scenarios
+from foresail.cli._scenarios import ScenarioOptions
 from foresail.cli.formats import TableFormat, TableFormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
+from foresail.cli.option_records import with_option_records
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -27,6 +28,7 @@ _HELP = (
 
 
 @app.command()
+@with_option_records
 def compare(
     log: replaying.LogPath,
     policies: Annotated[
@@ -34,48 +36,18 @@ def compare(
         typer.Option("--with", metavar="POLICY", help=_HELP),
     ] = None,
     filters: replaying.FilterNames = None,
-    conventions: scenarios.ConventionsName = "standard",
-    enforce_limits: scenarios.EnforceLimits = False,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    options: ScenarioOptions = ScenarioOptions(),
+    log_options: LogOptions = LogOptions(),
     output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,
-    events: scenarios.Events = None,
-    on_nodes: scenarios.OnNodes = False,
-    share_nodes: scenarios.ShareNodes = False,
-    cycle: scenarios.Cycle = None,
-    start_delay: scenarios.StartDelay = None,
-    noise: scenarios.Noise = None,
-    outages: scenarios.Outages = None,
-    node_changes: scenarios.NodeChanges = None,
-    conditions_seed: scenarios.ConditionsSeed = None,
-    learn_from: scenarios.LearnFrom = None,
-    engine: scenarios.EngineName = None,
     plugins: replaying.Plugins = None,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
     from foresail.traces.recorded import recorded_schedule
 
-    options = scenarios.ScenarioOptions(
-        conventions=conventions,
-        enforce_limits=enforce_limits,
-        events=events,
-        on_nodes=on_nodes,
-        share_nodes=share_nodes,
-        cycle=cycle,
-        start_delay=start_delay,
-        noise=noise,
-        outages=outages,
-        node_changes=node_changes,
-        conditions_seed=conditions_seed,
-        learn_from=learn_from,
-        engine=engine,
-    )
-    standard = STANDARD_ON_NODES if on_nodes else STANDARD
-    read = partial(replaying.load, log, reader, mapping, processors, strict, filters)
+    standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
+    read = partial(replaying.load, log, log_options, filters)
     asked = policies or standard
     workload, schedules = replaying.schedules_of(options, asked, plugins, output, read)
     recorded = recorded_schedule(workload, schedules[0].meta.processors)

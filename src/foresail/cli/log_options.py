@@ -1,7 +1,8 @@
-"""Options that the commands of ``foresail trace`` share."""
+"""Which log is read, and how: what commands that read logs are told."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -15,41 +16,51 @@ if TYPE_CHECKING:
 LogPath: TypeAlias = Annotated[
     Path, typer.Argument(metavar="PATH", help="A log file, or a workload folder.")
 ]
-ReaderName: TypeAlias = Annotated[
-    str | None, typer.Option("--reader", help="Name of the reader, if it cannot be told.")
-]
-MappingPath: TypeAlias = Annotated[
-    Path | None, typer.Option("--mapping", help="Column mapping (TOML) of a CSV or Parquet table.")
-]
-Processors: TypeAlias = Annotated[
-    int | None, typer.Option("--processors", min=1, help="Processors of the machine.")
-]
-Strict: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--strict/--lenient",
-        help="What would be repaired or is odd is an error; or drop as many rows as there are that "
-        "are no jobs [more than 1 % are an error].",
-        show_default=False,
-    ),
-]
 
 
-def reader_options(mapping: Path | None) -> dict[str, Any]:
-    """Options for the reader: those that were given."""
-    return {} if mapping is None else {"mapping": mapping}
+@dataclass(frozen=True)
+class ReaderOptions:
+    """What is told of how to read a log."""
+
+    reader: Annotated[
+        str | None, typer.Option("--reader", help="Name of the reader, if it cannot be told.")
+    ] = None
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--mapping", help="Column mapping (TOML) of a CSV or Parquet table."),
+    ] = None
+    processors: Annotated[
+        int | None, typer.Option("--processors", min=1, help="Processors of the machine.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """As arguments of ``foresail.traces.reading.read``; a mapping only where there is one."""
+        given = {"reader": self.reader, "processors": self.processors}
+        return given if self.mapping is None else given | {"mapping": self.mapping}
 
 
-def read_log(
-    path: Path,
-    reader: str | None,
-    mapping: Path | None,
-    processors: int | None,
-    strict: bool | None = None,
-) -> Workload:
+@dataclass(frozen=True)
+class LogOptions(ReaderOptions):
+    """The same, and what becomes of rows that are odd."""
+
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--lenient",
+            help="What would be repaired or is odd is an error; or drop as many rows as there are "
+            "that are no jobs [more than 1 % are an error].",
+            show_default=False,
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The same, and how strict to be."""
+        return ReaderOptions.given(self) | {"strict": self.strict}
+
+
+def read_log(path: Path, options: ReaderOptions) -> Workload:
     """The workload that these options mean; says how far reading is."""
     from foresail.traces.reading import read
 
-    options = {"strict": strict, "processors": processors} | reader_options(mapping)
     with reading(path) as advance:
-        return read(path, reader, advance=advance, **options)
+        return read(path, advance=advance, **options.given())

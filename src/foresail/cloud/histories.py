@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _HOUR_SECONDS: Final = 3600.0
 
@@ -76,7 +73,7 @@ class MarketHistory:
         """How long each step holds; shape (steps,)."""
         return np.diff(self.times_seconds, append=self.end_seconds)
 
-    def up(self, bid_per_hour: float | None = None) -> Flags:
+    def up(self, bid_per_hour: float | None = None) -> Booleans:
         """Whether a machine is to be had in each step; shape (steps,).
 
         With prices: the price is at most the bid, by default the price on demand. With units: as
@@ -183,7 +180,7 @@ class Lifetimes:
     """
 
     hours: Floats
-    revoked: Flags
+    revoked: Booleans
 
     @property
     def mean_hours(self) -> float:

@@ -61,12 +61,8 @@ class PriceSource(Protocol):
 
 
 @runtime_checkable
-class CatalogueSource(Protocol):
+class CatalogueSource(PriceSource, Protocol):
     """A source of a price catalogue."""
-
-    def recognises(self, reference: Reference) -> bool:
-        """Whether the reference is one of this source's."""
-        ...
 
     def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices.
@@ -80,12 +76,8 @@ class CatalogueSource(Protocol):
 
 
 @runtime_checkable
-class HistorySource(Protocol):
+class HistorySource(PriceSource, Protocol):
     """A source of price or availability histories."""
-
-    def recognises(self, reference: Reference) -> bool:
-        """Whether the reference is one of this source's."""
-        ...
 
     def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
         """The markets, by name.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 def work_until(moments: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:

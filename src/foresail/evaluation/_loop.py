@@ -6,7 +6,6 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.evaluation.kernels.clock import nanoseconds
 from foresail.evaluation.kernels.scoring import (
@@ -19,11 +18,9 @@ from foresail.kernels.calling import call_belief_step, call_predictor_step, step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import bare_kernel, unlocked_kernel
 from foresail.kernels.signatures import PredictorInputs, PredictorSteps
+from foresail.model.arrays import Floats, Integers
 from foresail.predictors.event_order import END, SUBMISSION, EventOrder
 from foresail.predictors.kernels.belief import point_belief
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BELIEF: Final = 3
 

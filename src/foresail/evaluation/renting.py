@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.kernels.packing import CORES
 from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice, decide
-from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_wait
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
@@ -33,6 +33,7 @@ from foresail.cloud.waiting.simulating import Simulated, foresee
 from foresail.cloud.waiting.simulating import simulate as simulate_queue
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy
+from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome

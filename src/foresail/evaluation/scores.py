@@ -18,8 +18,7 @@ from foresail.evaluation.coverage import STATED
 from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
 from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.comparison import Interval, interval_of
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 PINBALL_LEVELS: Final[Mapping[str, float]] = MappingProxyType(
     dict(zip(QUANTILES, LEVELS, strict=True))

@@ -46,6 +46,11 @@ class GridPoint:
     task: Task
 
 
+def points_at(group: str, x: float | None, seed: int, tasks: Mapping[str, Task]) -> list[GridPoint]:
+    """One place of a grid with one seed: what each of the systems runs there."""
+    return [GridPoint(group, x, system, seed, task) for system, task in tasks.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Something that runs measure: its name in the results, and how people call it.

@@ -8,12 +8,10 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.model.arrays import Floats
 from foresail.model.words import number, percent
-
-Floats = NDArray[np.float64]
 
 Verdict = Literal["holds", "does not hold", "within the interval", "not run"]
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from foresail.explain.chances import still_running
 from foresail.explain.kernels.forward import Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
+from foresail.model.arrays import Floats
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.forward import draw_runtimes
 
@@ -38,8 +39,6 @@ _FURTHEST: Final = 10.0
 
 _MOST_ARRIVALS: Final = 2_000
 _THREADS: Final = 2
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

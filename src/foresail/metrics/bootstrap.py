@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 WEEK_SECONDS: Final = 7 * 86400.0
 DAY_SECONDS: Final = 86400.0

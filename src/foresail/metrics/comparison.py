@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.jobs import per_job
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.schedule import Schedule
-
-Floats = NDArray[np.float64]
 
 _GRID: Final = 2048
 

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
+from foresail.model.arrays import Booleans, Floats, Integers
 
 SMALL_SECONDS: Final = 1000.0
 THIN_BELOW: Final = 3

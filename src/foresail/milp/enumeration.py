@@ -7,14 +7,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.milp.program import TOLERANCE, Program
 from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
-
-Floats = NDArray[np.float64]
 
 
 @register("solver", "enumeration")

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 TOLERANCE = 1e-6

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plot_axes import AxisScale
 from foresail.reports.style import PolicyStyle, layout, literal
@@ -18,8 +18,6 @@ from foresail.reports.style import PolicyStyle, layout, literal
 _HEIGHT: Final = 340
 _FAINT: Final = 0.16
 _SIDES: Final = ("top center", "bottom center")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,9 @@ from dataclasses import replace
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job
 from foresail.model.reservation import Rejection, Reservation
-from foresail.model.resources import Resources
 from foresail.model.view import PendingJob
-from foresail.strl.rdl import Atom, Window
-from foresail.strl.reservations import AdmissionPlan, Alignment
+from foresail.strl.reservations import AdmissionPlan, Alignment, ReservationRequest
 
-_CONTAINER = Resources(cpus=1.0)
 _ROUNDING = 1e-9
 
 
@@ -69,8 +66,8 @@ class CapacityAdmission:
             )
         containers = _containers(job, cluster)
         lasting = max(self._up(expected * slowdown), self._cycle)
-        window = Window(begin, finish, Atom(_CONTAINER, containers, containers, lasting))
-        answer = self._current(now, cluster).admit(job.job_id, window, now)
+        asked = ReservationRequest(begin, finish, containers, lasting)
+        answer = self._current(now, cluster).admit(job.job_id, asked, now)
         self._plan = answer.plan
         return answer.reservation or Rejection(answer.reason)
 

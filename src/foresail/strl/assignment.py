@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Integers
 from foresail.strl.compiling import Compiled
-
-Integers = NDArray[np.int64]
 
 Allocation: TypeAlias = Mapping[int, frozenset[str]]
 """Nodes given to leaves, by the number of the leaf (``tree.leaves``); others are given none."""

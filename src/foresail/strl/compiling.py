@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.milp.program import Program, ProgramBuilder
+from foresail.model.arrays import Floats, Integers
 from foresail.strl.branch import Branch, worths
 from foresail.strl.expression import (
     Barrier,
@@ -30,9 +30,6 @@ from foresail.strl.partitions import Partitions, refine
 from foresail.strl.slots import LeafTable, free_nodes, free_slots, leaf_table
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves, reaches
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _OBJECTIVE = -1
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Integers
 from foresail.strl.branch import Branch, worths
 from foresail.strl.compiling import Compiled
 from foresail.strl.expression import (
@@ -22,8 +22,6 @@ from foresail.strl.expression import (
     Sum,
 )
 from foresail.strl.tree import reaches
-
-Integers = NDArray[np.int64]
 
 
 def fill(compiled: Compiled, given: Integers) -> Integers:

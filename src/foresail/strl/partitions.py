@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Integers
 
 _WORD_BITS = 64
 _LOOKUPS = 16  # to look a node's number up takes as long as so many tests for membership

@@ -5,6 +5,7 @@ Source: spec tetrisched section 3.2 and T-3 (the paper only cites it).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -12,7 +13,6 @@ from enum import Enum
 from foresail.model import words
 from foresail.model.errors import InputError
 from foresail.model.reservation import Reservation
-from foresail.strl.rdl import Window
 
 _ROUNDING = 1e-9
 
@@ -22,6 +22,40 @@ class Alignment(Enum):
 
     LATEST = "latest"
     EARLIEST = "earliest"
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRequest:
+    """Containers for a time, which lies between two times: a gang in Rayon's reservation language.
+
+    Source: TetriSched (EuroSys 2016), section 4.4; spec tetrisched sections 3.1 and 5.
+
+    Parameters
+    ----------
+    start_seconds, finish_seconds
+        The window of time.
+    containers
+        How many at once, at least 1.
+    duration_seconds
+        For how long, above 0: the runtime on the nodes where the job is slow.
+    """
+
+    start_seconds: float
+    finish_seconds: float
+    containers: int
+    duration_seconds: float
+
+    def __post_init__(self) -> None:
+        start, finish = self.start_seconds, self.finish_seconds
+        for field, holds, expected in (
+            ("start_seconds", math.isfinite(start), "a time"),
+            ("finish_seconds", start < finish < math.inf, f"later than the start, {start:g}"),
+            ("containers", self.containers >= 1, "at least 1"),
+            ("duration_seconds", 0.0 < self.duration_seconds < math.inf, "above 0"),
+        ):
+            if not holds:
+                value = getattr(self, field)
+                raise InputError("not a reservation", field=field, value=value, expected=expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +105,10 @@ class AdmissionPlan:
             problem = "nothing to reserve"
             raise InputError(problem, field="capacity", value=self.capacity, expected="at least 1")
 
-    def admit(self, job_id: str, window: Window, now_seconds: float) -> Admission:
+    def admit(self, job_id: str, asked: ReservationRequest, now_seconds: float) -> Admission:
         """Promise what a job asks for, if that is possible without taking from any other.
 
-        Nothing is promised before ``now_seconds``. All containers of the atom are held together.
+        Nothing is promised before ``now_seconds``. All containers are held together.
 
         Raises
         ------
@@ -83,22 +117,21 @@ class AdmissionPlan:
         """
         if any(each.job_id == job_id for each in self.reservations):
             raise InputError("the job has a reservation", field="job_id", value=job_id)
-        atom = window.atom
-        begin, lasting = max(window.start_seconds, now_seconds), atom.duration_seconds
-        room = window.finish_seconds - begin
-        if atom.count > self.capacity:
+        begin, lasting = max(asked.start_seconds, now_seconds), asked.duration_seconds
+        room = asked.finish_seconds - begin
+        if asked.containers > self.capacity:
             there_are = words.count(self.capacity, "container")
-            return Admission(self, None, f"asks for {atom.count:,} of {there_are}")
+            return Admission(self, None, f"asks for {asked.containers:,} of {there_are}")
         if room < lasting * (1.0 - _ROUNDING):
             ran = words.duration(lasting)
             return Admission(self, None, f"{words.duration(max(room, 0.0))} is too short for {ran}")
         find = self._latest if self.alignment is Alignment.LATEST else self._earliest
-        span = find(begin, window.finish_seconds, lasting, atom.count)
+        span = find(begin, asked.finish_seconds, lasting, asked.containers)
         if span is None:
-            wanted = words.count(atom.count, "container")
+            wanted = words.count(asked.containers, "container")
             reason = f"at no time are {wanted} free for {words.duration(lasting)}"
             return Admission(self, None, reason)
-        reservation = Reservation(job_id, *span, atom.count)
+        reservation = Reservation(job_id, *span, asked.containers)
         plan = replace(self, reservations=(*self.reservations, reservation))
         waits = words.duration(reservation.start_seconds - now_seconds)
         return Admission(plan, reservation, f"reserved from {waits} after now")

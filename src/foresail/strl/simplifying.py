@@ -5,8 +5,7 @@ Source: spec tetrisched sections 4.2 and 8.3.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
@@ -57,35 +56,14 @@ def simplify(expression: Expression) -> Simplified:
     The value under an allocation is that of the original under the same one, given to the leaves
     that ``origins`` names (to the rounding of products).
     """
-    return cull(expression)
-
-
-def cull(
-    expression: Expression,
-    earliest_start_seconds: float = -math.inf,
-    latest_end_seconds: float = math.inf,
-) -> Simplified:
-    """The expression, simplified, without leaves that start too early or end too late.
-
-    A leaf may start at ``earliest_start_seconds`` (now) and end at ``latest_end_seconds`` (a
-    deadline, or the end of the plan). Under an allocation that gives nothing to the leaves left
-    out, the value is the same.
-    """
-
-    def possible(leaf: Leaf) -> bool:
-        return (
-            leaf.start_seconds >= earliest_start_seconds and leaf.end_seconds <= latest_end_seconds
-        )
-
-    kept = _Pass(possible).simplified(expression, 1.0)
+    kept = _Pass().simplified(expression, 1.0)
     return Simplified(None, ()) if kept is None else Simplified(*kept)
 
 
 class _Pass:
     """One walk over an expression, which numbers the leaves as it meets them."""
 
-    def __init__(self, possible: Callable[[Leaf], bool]) -> None:
-        self._possible = possible
+    def __init__(self) -> None:
         self._numbers = count()
 
     def simplified(self, expression: Expression, factor: float) -> _Kept | None:
@@ -108,7 +86,7 @@ class _Pass:
     def _leaf(self, leaf: Leaf, factor: float) -> _Kept | None:
         number = next(self._numbers)
         value = leaf.value * factor
-        if not (value > 0.0 and self._possible(leaf)):
+        if not value > 0.0:
             return None
         if leaf.count > len(leaf.nodes):
             if isinstance(leaf, NChooseK):

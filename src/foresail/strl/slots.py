@@ -9,13 +9,11 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.strl.expression import Leaf, LinearNChooseK
 from foresail.strl.partitions import Partitions
 from foresail.strl.supply import Supply
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _ROUNDING = 1e-9
 

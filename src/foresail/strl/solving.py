@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.milp.program import ProgramSize
 from foresail.milp.solver import Limits, SolveStatus, find_solver, relative_gap
+from foresail.model.arrays import Integers
 from foresail.strl.assignment import Allocation, named_nodes
 from foresail.strl.branch import worths
 from foresail.strl.compiling import Compiled, Formulation, compile_expression
@@ -17,8 +17,6 @@ from foresail.strl.expression import Expression
 from foresail.strl.greedy import fill
 from foresail.strl.supply import Supply
 from foresail.strl.trimming import trimmed
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

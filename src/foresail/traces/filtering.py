@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, Protocol
 
 import polars as pl
 
-from foresail.model.registry import find
+from foresail.model.registry import NoParameters, find
 from foresail.model.short_form import part_of
 from foresail.traces.workload import Workload
 
@@ -51,14 +52,22 @@ def choices_of(texts: Iterable[str]) -> list[FilterChoice]:
     return [FilterChoice(part.entry.name, part.parameters) for part in parts]
 
 
-@runtime_checkable
-class Bundle(Protocol):
-    """Some filters under one name: building it gives the filters it stands for, in order."""
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Some filters under one name, in order: what building it gives."""
 
-    @property
-    def choices(self) -> tuple[FilterChoice, ...]:
-        """The filters."""
-        ...
+    choices: tuple[FilterChoice, ...]
+
+
+def plain(apply: Filter) -> Callable[[NoParameters], Filter]:
+    """What builds a filter that has nothing to set."""
+
+    @wraps(apply)
+    def build(parameters: NoParameters) -> Filter:
+        del parameters
+        return apply
+
+    return build
 
 
 def apply_filters(workload: Workload, choices: Sequence[FilterChoice]) -> Workload:

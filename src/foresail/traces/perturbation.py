@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 SHIFT_DEVIATION: Final = 0.1
 """Standard deviation of a job's shift about the one that is aimed at."""
-ACCURATE_WITHIN: Final = 0.1
 LEAST_SHARE: Final = 0.01
 """No distribution is centred below this share of the real runtime: shifts reach under -100 %."""
 
@@ -30,16 +27,11 @@ class PerturbedBeliefs:
         Parameters of each job's normal distribution before truncation; shape (jobs,).
     shift
         By how much of the real runtime each is off, as a fraction; shape (jobs,).
-    accurate_share, under_share, over_share
-        Shares of jobs whose shift is within 10 % either way, below, above.
     """
 
     mean_seconds: Floats
     deviation_seconds: Floats
     shift: Floats
-    accurate_share: float
-    under_share: float
-    over_share: float
 
 
 def perturbed(
@@ -76,12 +68,8 @@ def perturbed(
     if not (runtime_seconds > 0.0).all():
         raise InputError("a runtime is not positive", field="runtime_seconds", expected="> 0")
     shift = random.normal(shift_percent / 100.0, shift_deviation, runtime_seconds.size)
-    count = max(shift.size, 1)
     return PerturbedBeliefs(
         mean_seconds=runtime_seconds * np.maximum(1.0 + shift, LEAST_SHARE),
         deviation_seconds=runtime_seconds * (spread_percent / 100.0),
         shift=shift,
-        accurate_share=float((np.abs(shift) <= ACCURATE_WITHIN).sum()) / count,
-        under_share=float((shift < -ACCURATE_WITHIN).sum()) / count,
-        over_share=float((shift > ACCURATE_WITHIN).sum()) / count,
     )

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.workload import ONLY_STAGE, Workload
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

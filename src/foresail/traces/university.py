@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.bursts import Bursts, arrivals, levels
-
-Floats = NDArray[np.float64]
 
 YEAR_SECONDS: Final = 365.0 * 86400.0
 ARRIVALS_PER_SECOND: Final = 0.4527

@@ -15,10 +15,10 @@ from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.schedulers._planning.filling import greedy
 from foresail.schedulers._planning.problem import PlanChoice, left_by, value_of
 from foresail.strl.expression import Sum
-from foresail.strl.requests import Gang, StartWindow, either, unconstrained, within
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
+from strl_shapes import Gang, StartWindow, either, unconstrained, within
 
 SLOTS, SLOT = 4, 10.0
 EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,hopeless_jobs=drop"

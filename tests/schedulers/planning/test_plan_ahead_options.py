@@ -25,13 +25,13 @@ from foresail.strl.expression import (
     Sum,
 )
 from foresail.strl.own_requests import RequestPlaces, own_options
-from foresail.strl.requests import Gang, StartWindow, either, unconstrained, within
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 from strl.printed import format_expression
 from strl.slow_evaluation import evaluate
+from strl_shapes import Gang, StartWindow, either, unconstrained, within
 
 SLOTS, SLOT = 4, 10.0
 EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,cycle_seconds=60"

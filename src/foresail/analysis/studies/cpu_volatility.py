@@ -19,12 +19,11 @@ from foresail.analysis.volatility import (
     volatility_per_task,
     with_requests,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 _NAME: Final = "cpu_volatility"
 _TITLE: Final = "Volatility of cpu use"

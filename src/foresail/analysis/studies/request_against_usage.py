@@ -6,16 +6,14 @@ from typing import ClassVar, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
 from foresail.analysis.prediction_errors import TAIL, error_histogram, error_shares
+from foresail.model.arrays import Floats
 from foresail.model.registry import register
 from foresail.model.words import percent
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 TITLE: Final = "Do jobs use what they ask for?"
 

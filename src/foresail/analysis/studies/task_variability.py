@@ -21,12 +21,11 @@ from foresail.analysis.variability import (
     over_time,
     runtime_spread,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_each_positive
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 _NAME: Final = "task_variability"
 _TITLE: Final = "Variability of tasks over time and over space"

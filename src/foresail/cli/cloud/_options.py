@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.command_line import made_by
+from foresail.cli.formats import Format, FormatOption
+from foresail.cli.progress import doing
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
-Output: TypeAlias = Annotated[
-    Path | None, typer.Option("--output", metavar="DIR", help="Write a report and its numbers.")
-]
+if TYPE_CHECKING:
+    from foresail.reports.renting.page import CloudPage
 
 
 def _from_file(context: typer.Context, path: Path | None) -> Path | None:
@@ -25,16 +28,58 @@ def _from_file(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-Config: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE.toml",
-        help="Options in a table with the command's name; what is given here goes first.",
-        callback=_from_file,
-        is_eager=True,
-    ),
-]
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Where further options are, how an answer is printed, and where a report of it is written."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE.toml",
+            help="Options in a table with the command's name; what is given here goes first.",
+            callback=_from_file,
+            is_eager=True,
+        ),
+    ] = None
+    output_format: FormatOption = Format.TABLE
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write a report and its numbers.")
+    ] = None
+
+    def make_folder(self) -> None:
+        """The folder for results, before anything long begins."""
+        if self.output is not None:
+            from foresail.reports.files import make_folder
+
+            make_folder(self.output)
+
+    def write(self, page: CloudPage) -> None:
+        """The page and its numbers, into the folder that was asked for; says where."""
+        from foresail.reports.renting.page import write_cloud_page
+
+        assert self.output is not None
+        with doing("writing the report"):
+            path = write_cloud_page(page, self.output, command=made_by())
+        typer.echo(f"report: {path}", err=True)
+
+
+@dataclass(frozen=True)
+class PicturedAnswerOptions(AnswerOptions):
+    """The same, and whether there are to be pictures."""
+
+    png: Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")] = False
+
+    def write(self, page: CloudPage) -> None:
+        """The page, its numbers and perhaps its pictures."""
+        AnswerOptions.write(self, page)
+        if self.png and self.output is not None:
+            from foresail.reports.figure import Figure
+            from foresail.reports.images import write_images
+
+            with doing("drawing the pictures"):
+                figures = [part for part in page.parts if isinstance(part, Figure)]
+                write_images(figures, self.output)
 
 
 def _table(path: Path, name: str) -> Mapping[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format
-from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,24 +17,33 @@ if TYPE_CHECKING:
 
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
-    from foresail.reports.renting.page import CloudPage, NumbersTable
+    from foresail.reports.renting.page import NumbersTable
     from foresail.traces.workload import Workload
 
-PricesName: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--prices",
-        metavar="PRICES",
-        help="A built-in catalogue (thesis, ec2-2017) or a file; SOURCE:FILE names its source.",
-    ),
-]
-Region: TypeAlias = Annotated[
-    str | None, typer.Option("--region", help="With prices of several regions: which one.")
-]
-Types: TypeAlias = Annotated[
-    str,
-    typer.Option("--types", metavar="PATTERNS", help="Machines of such names only: 'm4*,p3.*'."),
-]
+
+@dataclass(frozen=True)
+class PriceOptions:
+    """Which machines are on sale, and at what prices."""
+
+    prices: Annotated[
+        str,
+        typer.Option(
+            "--prices",
+            metavar="PRICES",
+            help="A built-in catalogue (thesis, ec2-2017) or a file; SOURCE:FILE names its source.",
+        ),
+    ] = "thesis"
+    region: Annotated[
+        str | None, typer.Option("--region", help="With prices of several regions: which one.")
+    ] = None
+    types: Annotated[
+        str,
+        typer.Option(
+            "--types", metavar="PATTERNS", help="Machines of such names only: 'm4*,p3.*'."
+        ),
+    ] = "*"
+
+
 Filters: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -44,21 +52,20 @@ Filters: TypeAlias = Annotated[
         help="Cleaning filters, in order [core_for_gpus, fill_processors, drop_no_runtime].",
     ),
 ]
-Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
-
 STANDARD_FILTERS = ("core_for_gpus", "fill_processors", "drop_no_runtime")
 _FEW = 6
 
 
-def prices_of(text: str, region: str | None, types: str) -> PriceCatalogue:
+def prices_of(options: PriceOptions) -> PriceCatalogue:
     """The catalogue of one region."""
     from foresail.cloud.prices_reading import load_prices
     from foresail.model.registry import entries
 
+    text = options.prices
     source, colon, rest = text.partition(":")
     named = colon and source in {entry.name for entry in entries("price_source")}
     catalogue = load_prices(rest, source) if named else load_prices(text)
-    chosen = catalogue.only(types, region)
+    chosen = catalogue.only(options.types, options.region)
     regions = sorted({offer.instance.region for offer in chosen.offers})
     if len(regions) > 1:
         few = ", ".join(regions[:_FEW])
@@ -103,29 +110,6 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
             expected="cores of every job; the filter fill_processors drops the others",
         )
     return TraceJobs.of_workload(workload)
-
-
-def make_output(folder: Path | None) -> None:
-    """The folder for results, before anything long begins."""
-    if folder is not None:
-        from foresail.reports.files import make_folder
-
-        make_folder(folder)
-
-
-def write_page(page: CloudPage, folder: Path, png: bool) -> None:
-    """The page, its numbers and perhaps its pictures; says where."""
-    from foresail.reports.figure import Figure
-    from foresail.reports.renting.page import write_cloud_page
-
-    with doing("writing the report"):
-        path = write_cloud_page(page, folder, command=made_by())
-    typer.echo(f"report: {path}", err=True)
-    if png:
-        from foresail.reports.images import write_images
-
-        with doing("drawing the pictures"):
-            write_images([part for part in page.parts if isinstance(part, Figure)], folder)
 
 
 def numbers_of(texts: Sequence[str], field: str) -> tuple[float, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.cloud._prices import echo, print_json, print_numbers, write_page
+from foresail.cli.cloud._options import AnswerOptions
+from foresail.cli.cloud._prices import echo, print_json, print_numbers
 from foresail.cli.formats import Format
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from foresail.reports.renting.transient_page import TransientAnswer
 
 
-def show(answer: TransientAnswer, output_format: Format, output: Path | None) -> None:
+def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
     """Print a plan, and write the page about it where one is asked for."""
     from foresail.reports.renting.transient_page import (
         plan_table,
@@ -29,7 +29,7 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
         windows_table,
     )
 
-    if output_format is Format.JSON:
+    if answering.output_format is Format.JSON:
         print_json(transient_record(answer))
     else:
         print_numbers(plan_table(answer.plan))
@@ -39,11 +39,11 @@ def show(answer: TransientAnswer, output_format: Format, output: Path | None) ->
             typer.echo()
         for sentence in sentences(answer):
             echo(sentence)
-    if output is not None:
-        _write(transient_page(answer), answer.plan, output)
+    if answering.output is not None:
+        _write(transient_page(answer), answer.plan, answering)
 
 
-def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None) -> None:
+def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
     """Print the plans of tiers, and write the page about them where one is asked for."""
     from foresail.reports.renting.tiers_page import (
         tier_record,
@@ -53,7 +53,7 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
         tiers_table,
     )
 
-    if output_format is Format.JSON:
+    if answering.output_format is Format.JSON:
         print_json(tier_record(answer))
     else:
         for table in (*tier_tables(answer.plan), tiers_table(answer.plan)):
@@ -62,15 +62,15 @@ def show_tiers(answer: TieredAnswer, output_format: Format, output: Path | None)
             typer.echo()
         for sentence in tier_sentences(answer):
             echo(sentence)
-    if output is not None:
-        _write(tiers_page(answer), answer.plan, output)
+    if answering.output is not None:
+        _write(tiers_page(answer), answer.plan, answering)
 
 
-def _write(page: CloudPage, planned: CapacityPlan | TieredPlan, folder: Path) -> None:
+def _write(page: CloudPage, planned: CapacityPlan | TieredPlan, answering: AnswerOptions) -> None:
     """The page, its numbers, and the plan for a machine to apply."""
-    from foresail.reports.files import make_folder, write_whole
+    from foresail.reports.files import write_whole
 
-    make_folder(folder)
+    assert answering.output is not None
     content = json.dumps(planned.to_record(), indent=2, allow_nan=False)
-    write_whole(folder / "plan.json", content.encode())
-    write_page(page, folder, png=False)
+    write_whole(answering.output / "plan.json", content.encode())
+    answering.write(page)

@@ -17,11 +17,12 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from foresail.cloud.waiting.jobs import Floats, TraceJobs
+    from foresail.cloud.waiting.jobs import TraceJobs
     from foresail.cloud.waiting.owning_answer import OwningAnswer
     from foresail.cloud.waiting.settings import Sweep
     from foresail.cloud.waiting.sweep_inputs import SweepInputs
     from foresail.cloud.waiting.worth import Worth
+    from foresail.model.arrays import Floats
     from foresail.reports.renting.rent_or_wait_words import Circumstances
     from foresail.traces.workload import Workload
 

@@ -10,10 +10,10 @@ import typer
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.cloud.waiting.jobs import Floats
     from foresail.cloud.waiting.policies import Queue
     from foresail.cloud.waiting.sweep_inputs import Ranking, Scheduling
     from foresail.control.policy import Policy
+    from foresail.model.arrays import Floats
     from foresail.traces.workload import Workload
 
 _JOBS_A_SECOND: Final = 2_500

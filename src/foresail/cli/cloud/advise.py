@@ -7,30 +7,25 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from foresail.cli._replaying import LogPath
 from foresail.cli.cloud._naming import told_by_options
-from foresail.cli.cloud._options import Config, Output
+from foresail.cli.cloud._options import PicturedAnswerOptions
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
-    Png,
-    PricesName,
-    Region,
-    Types,
+    PriceOptions,
     echo,
     prices_of,
     print_json,
     print_numbers,
     times_of,
-    write_page,
 )
-from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.formats import Format
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -85,9 +80,7 @@ class Term(StrEnum):
 
 def command(
     log: LogPath,
-    prices: PricesName = "thesis",
-    region: Region = None,
-    types: Types = "*",
+    prices: PriceOptions = PriceOptions(),
     node: Annotated[
         str | None,
         typer.Option(metavar="TYPE", help="What is owned [the cheapest of a suitable size]."),
@@ -156,14 +149,8 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Of the futures drawn.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
-    png: Png = False,
+    log_options: LogOptions = LogOptions(),
+    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
     """One page for the person who signs: how many nodes, which jobs wait, what it costs, how sure.
 
@@ -171,7 +158,6 @@ def command(
     believed on submission. A target that cannot be met ends with status 1, and says what is the
     best that can be reached.
     """
-    del config
     from foresail.cli._replaying import load_cleaned
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
@@ -196,9 +182,9 @@ def command(
             seed=seed,
             workers=workers,
         )
-    catalogue = prices_of(prices, region, types)
+    catalogue = prices_of(prices)
     transient = None if history is None else _transient(history)
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     if not len(workload):
         raise InputError(
             "no jobs with cores and a runtime are left",
@@ -220,10 +206,10 @@ def command(
         with told_by_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
-    if output is not None:
+    if answering.output is not None:
         with doing("writing the report"):
-            _write(advice, around, output, png)
-    _show(advice, around, output_format)
+            _write(advice, around, answering)
+    _show(advice, around, answering.output_format)
     if advice.missed:
         raise typer.Exit(_UNMET)
 
@@ -263,14 +249,15 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
         echo(sentence)
 
 
-def _write(advice: Advice, around: PricesTold, folder: Path, png: bool) -> None:
-    from foresail.reports.files import make_folder, write_whole
+def _write(advice: Advice, around: PricesTold, answering: PicturedAnswerOptions) -> None:
+    from foresail.reports.files import write_whole
     from foresail.reports.renting.advice_page import advice_page, record
 
-    make_folder(folder)
+    assert answering.output is not None
+    answering.make_folder()
     content = json.dumps(record(advice, around), indent=2, allow_nan=False)
-    write_whole(folder / "advice.json", content.encode())
-    write_page(advice_page(advice, around), folder, png)
+    write_whole(answering.output / "advice.json", content.encode())
+    answering.write(advice_page(advice, around))
 
 
 @contextmanager

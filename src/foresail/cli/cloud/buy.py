@@ -10,22 +10,16 @@ import typer
 
 from foresail.cli._replaying import LogPath
 from foresail.cli.cloud._naming import told_by_options
-from foresail.cli.cloud._options import Config, Output
+from foresail.cli.cloud._options import PicturedAnswerOptions
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
-    Png,
-    PricesName,
-    Region,
-    Types,
-    make_output,
+    PriceOptions,
     numbers_of,
     prices_of,
     show,
-    write_page,
 )
-from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -68,9 +62,7 @@ class Short(StrEnum):
 
 def command(
     log: LogPath,
-    prices: PricesName = "thesis",
-    region: Region = None,
-    types: Types = "*",
+    prices: PriceOptions = PriceOptions(),
     provider: Annotated[
         str,
         typer.Option(
@@ -128,14 +120,8 @@ def command(
     ] = Short.REPEAT,
     seed: Annotated[int, typer.Option(min=0, help="Of the futures and the errors.")] = 0,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
-    png: Png = False,
+    log_options: LogOptions = LogOptions(),
+    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
     """What to reserve and what to rent for a log whose jobs never wait, at a stated risk.
 
@@ -159,7 +145,6 @@ def command(
     )
     from foresail.reports.renting.purchase_words import sentences
 
-    del config
     if train is not None and not train > 0.0:
         raise InputError(
             "not a training period", field="--train", value=train, expected="days above 0"
@@ -185,8 +170,8 @@ def command(
             seed=seed,
             **given,  # type: ignore[arg-type]
         )
-    make_output(output)
-    catalogue = prices_of(prices, region, types)
+    answering.make_folder()
+    catalogue = prices_of(prices)
     lives = _transient(catalogue, lifetime, histories)
     if without_transient and lives is not None:
         raise InputError(
@@ -194,7 +179,7 @@ def command(
             field="--without-transient",
             expected="neither --lifetime nor --histories with it",
         )
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     request = replace(
         request,
         transient_terms=lives,
@@ -216,11 +201,11 @@ def command(
         *(advice_table(answer), costs_table(answer)),
         *(options_table(report), errors_table(report)),
     )
-    show(output_format, record(answer), sentences(answer), tables)
-    if output is not None:
+    show(answering.output_format, record(answer), sentences(answer), tables)
+    if answering.output is not None:
         from foresail.reports.renting.purchase_page import purchase_page
 
-        write_page(purchase_page(answer), output, png)
+        answering.write(purchase_page(answer))
 
 
 def _transient(

@@ -7,19 +7,15 @@ from typing import Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import Config, Output
+from foresail.cli.cloud._options import PicturedAnswerOptions
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
-    Png,
-    make_output,
     show,
     times_of,
     trace_jobs,
-    write_page,
 )
-from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -64,14 +60,8 @@ def command(
         ),
     ] = None,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
-    png: Png = False,
+    log_options: LogOptions = LogOptions(),
+    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
     """What it saves to start each job, within its patience, when it emits least CO2.
 
@@ -86,14 +76,13 @@ def command(
     from foresail.reports.renting.green_tables import patiences_table, record
     from foresail.reports.renting.green_words import GreenCircumstances, sentences
 
-    del config
     if repeat is not None and repeat not in _REPEATS:
         raise InputError(
             "cannot repeat so", field="--repeat", value=repeat, expected=" or ".join(_REPEATS)
         )
     patiences = times_of(patience or _PATIENCES, "--patience")
-    make_output(output)
-    workload = load_cleaned(log, reader, mapping, processors, strict, filters or STANDARD_FILTERS)
+    answering.make_folder()
+    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     jobs = trace_jobs(workload, log)
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))
@@ -105,6 +94,6 @@ def command(
         )
     around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
     tables = [patiences_table(answer, around)]
-    show(output_format, record(answer, around), sentences(answer, around), tables)
-    if output is not None:
-        write_page(green_page(answer, around), output, png)
+    show(answering.output_format, record(answer, around), sentences(answer, around), tables)
+    if answering.output is not None:
+        answering.write(green_page(answer, around))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from foresail.cli.cloud._options import Config, Output
-from foresail.cli.cloud._prices import make_output, print_json, print_numbers, write_page
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.cloud._options import AnswerOptions
+from foresail.cli.cloud._prices import print_json, print_numbers
+from foresail.cli.formats import Format
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -90,9 +90,7 @@ def command(
         int, typer.Option(min=1, help="Intervals that a drawn speed lasts.")
     ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 1,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
+    answering: AnswerOptions = AnswerOptions(),
 ) -> None:
     """Time and cost of ways to synchronise, against the number of workers.
 
@@ -104,7 +102,6 @@ def command(
     from foresail.cloud.synchronization.models import model_of
     from foresail.cloud.synchronization.setting import BarrierProgram
 
-    del config
     if market is not None and prices is None:
         _refuse("--market", market, "--prices HISTORIES too")
     if speed_intervals > 1 and not monte_carlo:
@@ -117,18 +114,18 @@ def command(
     interval = operations / barriers
     given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
     how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
-    make_output(output)
+    answering.make_folder()
     with doing("costs of synchronisation"):
         found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
-    if output_format is Format.JSON:
+    if answering.output_format is Format.JSON:
         _print_json(found)
     else:
         _print_table(found)
         typer.echo(f"\nTransient workers: {how}.")
-    if output is not None:
+    if answering.output is not None:
         from foresail.reports.renting.synchronization_page import synchronization_page
 
-        write_page(synchronization_page(setting, found, how), output, png=False)
+        answering.write(synchronization_page(setting, found, how))
 
 
 def _refuse(option: str, value: object, expected: str) -> NoReturn:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli.cloud._naming import told_by_options
-from foresail.cli.cloud._options import Config, Output
-from foresail.cli.cloud._prices import make_output
+from foresail.cli.cloud._options import AnswerOptions
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
 from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
 from foresail.cli.cloud._transient_showing import show, show_tiers
-from foresail.cli.formats import Format, FormatOption
 from foresail.cli.progress import doing
 from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
@@ -119,16 +117,13 @@ def command(
         float | None,
         typer.Option(metavar="PRICE", help="Of a unit of capacity for an hour, to compare with."),
     ] = None,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
+    answering: AnswerOptions = AnswerOptions(),
 ) -> None:
     """The cheapest mix of transient machines that has a capacity with some availability.
 
     Types are read from a file, or estimated from histories of their markets. The plan is printed
     as a table or as JSON that an adapter can apply.
     """
-    del config
     in_history: dict[str, object] = {
         "--batch": batch,
         "--requests": requests,
@@ -150,14 +145,14 @@ def command(
     )
     with told_by_options({"doubt_hours": "--doubt"}):
         offers = offers_of(types, learned, window, on_demand_price)
-    make_output(output)
+    answering.make_folder()
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")
         options = {**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}
         with told_by_options(options), doing("planning tiers"):
             tiered = tiered_answer(offers, tiers, availability, method, extra_nines, learned)
-        show_tiers(tiered, output_format, output)
+        show_tiers(tiered, answering)
         return
     options = {**_OPTIONS, "capacity": "--capacity"}
     with told_by_options(options), doing("planning capacity"):
@@ -167,7 +162,7 @@ def command(
             answer = replace(answer, held=held)
         if learned is not None and windows:
             answer = replace(answer, windows=checked(learned, answer, windows, held_days, method))
-    show(answer, output_format, output)
+    show(answer, answering)
 
 
 def _answer(

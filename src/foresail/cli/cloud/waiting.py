@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import Config, Output
+from foresail.cli.cloud._options import PicturedAnswerOptions
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
-    Png,
-    PricesName,
-    Region,
-    Types,
-    make_output,
+    PriceOptions,
     prices_of,
     show,
     times_of,
     trace_jobs,
-    write_page,
 )
 from foresail.cli.cloud._waiting_by_formula import answer_by_formula
 from foresail.cli.cloud._waiting_on_log import answer_on_log
@@ -36,8 +31,7 @@ from foresail.cli.cloud._waiting_question import (
     wrong_shares,
 )
 from foresail.cli.cloud._waiting_queue import line_of
-from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,9 +51,7 @@ def command(
             help="Instead of a log: jobs per second and their mean runtime, by formula.",
         ),
     ] = None,
-    prices: PricesName = "thesis",
-    region: Region = None,
-    types: Types = "*",
+    prices: PriceOptions = PriceOptions(),
     machine: Annotated[
         str | None,
         typer.Option(metavar="TYPE", help="What is owned [the largest that can be reserved]."),
@@ -154,14 +146,8 @@ def command(
         typer.Option(metavar="DIR", help="Keep each result there, and go on from those."),
     ] = None,
     filters: Filters = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
-    config: Config = None,
-    output_format: FormatOption = Format.TABLE,
-    output: Output = None,
-    png: Png = False,
+    log_options: LogOptions = LogOptions(),
+    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
     """How many machines to own or reserve, which jobs should wait, and what that costs.
 
@@ -169,7 +155,6 @@ def command(
     or wait for them, or run on machines that are rented. The answer names the cheapest, with
     waiting at its value, and how sure it is.
     """
-    del config
     if (log is None) == (model is None):
         raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
     if model is None and mispredicted is not None:
@@ -199,9 +184,9 @@ def command(
             "--waits": waits.value if waits is not Waits.KNOWN else None,
             "--kept": kept,
             "--filter": filters,
-            "--reader": reader,
-            "--mapping": mapping,
-            "--processors": processors,
+            "--reader": log_options.reader,
+            "--mapping": log_options.mapping,
+            "--processors": log_options.processors,
         }
         _refuse_options_of_logs(stated)
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
@@ -210,8 +195,8 @@ def command(
     from foresail.reports.renting.rent_or_wait_sentences import sentences
     from foresail.reports.renting.rent_or_wait_tables import policies_table, record, values_table
 
-    make_output(output)
-    catalogue = prices_of(prices, region, types)
+    answering.make_folder()
+    catalogue = prices_of(prices)
     offer = owned_offer(catalogue, machine)
     owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))
     if model is not None:
@@ -220,9 +205,7 @@ def command(
         assert log is not None
         from foresail.cli._replaying import load_cleaned
 
-        workload = load_cleaned(
-            log, reader, mapping, processors, strict, filters or STANDARD_FILTERS
-        )
+        workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
         jobs = trace_jobs(workload, log)
         if machine is None and jobs.gpus is not None:
             offer = owned_offer(catalogue, None, jobs.requests)
@@ -232,11 +215,11 @@ def command(
             log, workload, jobs, question, owning, line, told, workers, kept
         )
     tables = policies_table(answer, around), values_table(answer, around)
-    show(output_format, record(answer, around), sentences(answer, around), tables)
-    if output is not None:
+    show(answering.output_format, record(answer, around), sentences(answer, around), tables)
+    if answering.output is not None:
         from foresail.reports.renting.rent_or_wait_page import rent_or_wait_page
 
-        write_page(rent_or_wait_page(answer, around), output, png)
+        answering.write(rent_or_wait_page(answer, around))
 
 
 def _require_formula_suffices(

@@ -13,7 +13,7 @@ import typer
 from foresail.cli import _replaying as replaying
 from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -84,10 +84,7 @@ def command(
             help=_FILTER_HELP,
         ),
     ] = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
     output: Annotated[
         Path | None,
@@ -106,7 +103,7 @@ def command(
     folders = _folders(logs, output)
     told: list[Any] = []
     for log, folder in zip(logs, folders, strict=True):
-        workload = replaying.load(log, reader, mapping, processors, strict, filters or FILTERS)
+        workload = replaying.load(log, log_options, filters or FILTERS)
         evaluations = []
         for position, part in enumerate(parts, start=1):
             what = f"{log.name}, predictor {position} of {len(parts)}: {part.text}"

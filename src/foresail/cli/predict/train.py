@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict
+from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError
 
@@ -29,10 +29,7 @@ def command(
             help="Cleaning filters, in order [fill_processors, drop_no_runtime].",
         ),
     ] = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     plugins: replaying.Plugins = None,
 ) -> None:
     """Learn from a log, for `foresail run --learned` or to be merged with others."""
@@ -52,7 +49,7 @@ def command(
     if not output.parent.is_dir():
         raise InputError("there is no such folder", source=output.parent)
     cleaning = filters or ["fill_processors", "drop_no_runtime"]
-    workload = replaying.load(log, reader, mapping, processors, strict, cleaning)
+    workload = replaying.load(log, log_options, cleaning)
     with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
         jobs = train(workload, built, watch=entered.watch)
         save_state(output, built, header)

@@ -7,38 +7,20 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.log_options import (
-    LogPath,
-    MappingPath,
-    Processors,
-    ReaderName,
-    Strict,
-    reader_options,
-)
+from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import reading
 
 
 def command(
     path: LogPath,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The workload folder.")],
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
 ) -> None:
     """Turn a log of any size into a workload folder (Parquet)."""
     from foresail.traces.folder import convert
 
     with reading(path) as advance:
-        meta = convert(
-            path,
-            folder,
-            reader,
-            strict=strict,
-            processors=processors,
-            advance=advance,
-            **reader_options(mapping),
-        )
+        meta = convert(path, folder, advance=advance, **log_options.given())
     from foresail.model.words import count as counted
 
     typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")

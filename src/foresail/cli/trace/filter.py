@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.log_options import MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -25,10 +25,7 @@ def command(
         list[str] | None,
         typer.Option("--with", metavar="NAME(PARAMETER=VALUE,...)", help="Filters, in order."),
     ] = None,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
 ) -> None:
     """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
     from foresail.cli.trace._writing import write
@@ -44,7 +41,7 @@ def command(
     if not filters:
         raise InputError("no filter is named", field="--with", expected="--with predictsim")
     choices = choices_of(filters)
-    workload = read_log(path, reader, mapping, processors, strict)
+    workload = read_log(path, log_options)
     with doing(f"cleaning {path.name}"):
         cleaned = apply_filters(workload, choices)
     if not len(cleaned):

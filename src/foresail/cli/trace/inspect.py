@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.log_options import LogOptions, LogPath, read_log
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -23,16 +23,13 @@ _COLUMNS = {
 
 def command(
     path: LogPath,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Jobs, span, load, runtimes, widths, waits; what is missing."""
     from foresail.traces.facts import facts
 
-    workload = read_log(path, reader, mapping, processors, strict)
+    workload = read_log(path, log_options)
     with doing(f"inspecting {path.name}"):
         found = facts(workload)
     if output_format == Format.JSON:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, read_log
+from foresail.cli.log_options import LogPath, ReaderOptions, read_log
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -31,9 +31,7 @@ def command(
         float | None, typer.Option(help="Take each job with this probability.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same sample.")] = 0,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
+    log_options: ReaderOptions = ReaderOptions(),
 ) -> None:
     """Take some weeks, some users or a fraction of the jobs of a log."""
     from foresail.cli.trace._writing import write
@@ -41,7 +39,7 @@ def command(
 
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
         raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
-    workload = read_log(path, reader, mapping, processors)
+    workload = read_log(path, log_options)
     with doing("sampling"):
         part = _part(workload, weeks, from_week, users, fraction, seed)
     write(part, output)

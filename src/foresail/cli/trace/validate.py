@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
 from foresail.cli.formats import Format, FormatOption
-from foresail.cli.log_options import LogPath, MappingPath, Processors, ReaderName, Strict, read_log
+from foresail.cli.log_options import LogOptions, LogPath, read_log
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
 
 def command(
     path: LogPath,
-    reader: ReaderName = None,
-    mapping: MappingPath = None,
-    processors: Processors = None,
-    strict: Strict = None,
+    log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """What is impossible, missing or doubtful, and what to do about it.
@@ -28,7 +26,7 @@ def command(
     """
     from foresail.traces.validation import validate
 
-    workload = read_log(path, reader, mapping, processors, strict=False)
+    workload = read_log(path, replace(log_options, strict=False))
     with doing(f"validating {path.name}"):
         report = validate(workload)
     if output_format == Format.JSON:
@@ -38,6 +36,7 @@ def command(
         typer.echo(json.dumps(asdict(report) | {"clean": report.clean}, indent=2))
     else:
         _print_words(report)
+    strict = log_options.strict
     if (strict and not report.clean) or (strict is None and report.loses_too_many):
         raise typer.Exit(2)
 

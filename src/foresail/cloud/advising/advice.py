@@ -37,9 +37,10 @@ from foresail.cloud.purchasing.mix_report import MixReport
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import FEATURE_NAMES
 from foresail.cloud.waiting.worth import usual_hour_value
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 

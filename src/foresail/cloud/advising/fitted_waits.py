@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foresail.cloud.advising.market import Market
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import linear_waits
 from foresail.cloud.waiting.lived_waits import first_told, lived_waits
 from foresail.cloud.waiting.policies import Beliefs, Queue, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

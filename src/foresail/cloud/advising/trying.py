@@ -15,10 +15,11 @@ from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.jobs import Floats, TraceJobs, rents
+from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import simulate
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
@@ -178,8 +179,6 @@ class RuleResult:
         Waited for longer by one job in twenty.
     waiting_jobs, rented_jobs, rented_work
         Shares of jobs that waited at all, that ended on rented machines, and of work there.
-    lost_rent
-        Share of the money for rented machines that went to runs which were only tried.
     utilisation
         Share of the nodes' cores in use, or of their gpus where that is more; above 1, the queue
         only grows.
@@ -193,7 +192,6 @@ class RuleResult:
     waiting_jobs: float
     rented_jobs: float
     rented_work: float
-    lost_rent: float
     utilisation: float
 
     @property
@@ -221,7 +219,6 @@ def rented_altogether(demand: Demand) -> RuleResult:
         waiting_jobs=0.0,
         rented_jobs=1.0,
         rented_work=1.0,
-        lost_rent=0.0,
         utilisation=0.0,
     )
 
@@ -255,12 +252,10 @@ def try_rule(
     kind = ran.place % AFTER_TRIAL
     own, tried = kind == FIXED, kind == TRIED
     rent = np.where(own | tried, 0.0, demand.cheapest_rent)
-    wasted = 0.0
     if rule.name == "speculative":
         trial = _trial_costs(demand, rule, lost)
         np.copyto(trial, 0.0, where=ran.place < TRIED)
         rent += trial
-        wasted = float(trial[~tried].sum())
     blocks = demand.block_hours.size
     work = demand.work
     return RuleResult(
@@ -272,7 +267,6 @@ def try_rule(
         waiting_jobs=float((wait > 0.0).mean()),
         rented_jobs=float(1.0 - own.mean()),
         rented_work=1.0 - float(work[own].sum()) / max(float(work.sum()), 1e-300),
-        lost_rent=wasted / max(float(rent.sum()), 1e-300),
         utilisation=fixed.kept_busy(jobs.among(own)) / (fixed.count * demand.hours * _HOUR)
         if fixed.count
         else 0.0,

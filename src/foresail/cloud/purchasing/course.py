@@ -6,12 +6,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.work import work_until
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 _MOST_SLOTS: Final = 200_000
 

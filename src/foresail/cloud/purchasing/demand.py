@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 HOURS_PER_YEAR: Final = 8760.0
 HOURS_PER_MONTH: Final = 730.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_YEAR,
@@ -26,8 +25,6 @@ from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import Limits, SolveStatus, find_solver
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 _SLOT_HOURS: Final = 168.0
 _LEVELS: Final = 64

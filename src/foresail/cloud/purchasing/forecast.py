@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_YEAR,
@@ -22,10 +21,9 @@ from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
 from foresail.cloud.purchasing.owned import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require, require_at_least, require_positive
-
-Floats = NDArray[np.float64]
 
 _BLOCK_HOURS: Final = 4.0 * 168.0
 _LEVELS: Final = 256

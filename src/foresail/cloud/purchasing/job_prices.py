@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
+from foresail.model.arrays import Floats
 
-Floats = NDArray[np.float64]
 Normalisation = Literal["useful-hour", "running-hour"]
 """Expected cost per hour of useful work; or per hour of running, lost runs too, as printed."""
 

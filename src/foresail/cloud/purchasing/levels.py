@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import PricedDemand
 from foresail.cloud.purchasing.kernels.stacked_demand import (
@@ -17,8 +16,7 @@ from foresail.cloud.purchasing.kernels.stacked_demand import (
     value_by_slot,
 )
 from foresail.cloud.purchasing.schedules import LevelSchedule, ScheduleFinder
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 _LEVELS_AT_ONCE: Final = 64
 

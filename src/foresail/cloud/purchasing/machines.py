@@ -13,8 +13,7 @@ from foresail.cloud.prices import InstanceType, Offer, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.terms import ResourcePrices
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import bought_jobs
@@ -22,9 +20,8 @@ from foresail.cloud.purchasing.owned import hours_left, running_commitments
 from foresail.cloud.purchasing.practice import practise
 from foresail.cloud.purchasing.resources import Resource, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices, sold_by, terms_of
+from foresail.model.arrays import Floats
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 
 def mix(

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_YEAR,
@@ -35,8 +34,7 @@ from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot
 from foresail.cloud.purchasing.schedules import ScheduleFinder
 from foresail.cloud.purchasing.settling import SlotCommitment, settled
 from foresail.cloud.purchasing.terms import PurchaseTerms
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 _MOST_LEVELS: Final = 4096
 

@@ -9,16 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
 from foresail.cloud.purchasing.job_prices import Normalisation
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.model.limits import require, require_positive
-
-Floats = NDArray[np.float64]
 
 Amounts = Literal["any", "of-machines"]
 SCHEDULED: Final = "scheduled-reserved"

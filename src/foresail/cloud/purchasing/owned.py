@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.prices import Commitment, PriceCatalogue
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

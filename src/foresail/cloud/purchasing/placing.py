@@ -17,9 +17,7 @@ from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_j
 from foresail.cloud.purchasing.machines import MachineSizes, ReservedMachines, pieces_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.cloud.purchasing.schedules import LevelSchedule
-
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
+from foresail.model.arrays import Booleans, Floats
 
 _PARTS_OF_GPU: Final = 1000.0
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs
@@ -18,10 +17,9 @@ from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
 from foresail.cloud.purchasing.serving import OnlineOutcome, serve
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.cloud.purchasing.training import OnlinePolicy, train
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ from foresail.cloud.purchasing.job_prices import (
 )
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 Row = tuple[str, Floats, Floats, Floats]
 """An option, and by month: core hours used and idle, cost."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
@@ -14,9 +13,8 @@ from foresail.cloud.purchasing.machines import MachineSizes, distinct_rows, part
 from foresail.cloud.purchasing.offline_plan import Amounts
 from foresail.cloud.purchasing.owned import HeldCapacity, hours_left, running_commitments
 from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

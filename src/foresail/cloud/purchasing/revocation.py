@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.histories import Lifetimes
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require
-
-Floats = NDArray[np.float64]
 
 
 class RevocationModel(Protocol):

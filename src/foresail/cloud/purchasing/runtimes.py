@@ -10,10 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import BoughtJobs
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 _RIDGE: Final = 1.0
 _DAY_HOURS: Final = 24.0

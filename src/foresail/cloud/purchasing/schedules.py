@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
 from foresail.cloud.purchasing.terms import ScheduledTerms
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 _WEEK_HOURS: Final = 168.0
 _WEEKDAY_HOURS: Final = 120.0

@@ -17,9 +17,8 @@ from foresail.cloud.purchasing.renting import RentedJobs, Row, by_month
 from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.terms import resource_prices
 from foresail.cloud.purchasing.training import OnlinePolicy
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 RESERVED = "reserved"
 

@@ -20,8 +20,7 @@ from foresail.cloud.purchasing.offline_plan import (
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
-
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 def unit_cost(used_share: ArrayLike, tiers: tuple[float, ...]) -> Floats:

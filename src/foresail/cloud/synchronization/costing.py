@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.models import BarrierRules, Model
 from foresail.cloud.synchronization.setting import BarrierProgram
 from foresail.cloud.synchronization.speeds import RankedSpeeds, UniformSpeeds
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Costs:
     """
 
     name: str
-    workers: Whole
+    workers: Integers
     seconds: Floats
     speedup: Floats
     cost: Floats
@@ -74,7 +71,7 @@ def costs(
     name: str,
     model: Model,
     setting: BarrierProgram,
-    workers: Whole,
+    workers: Integers,
     speeds: RankedSpeeds | None = None,
 ) -> Costs:
     """Time and cost by the model's formula (equations 4.3 to 4.11).
@@ -113,7 +110,7 @@ def costs(
 
 
 def costed(
-    name: str, rules: BarrierRules, setting: BarrierProgram, workers: Whole, busy: Floats
+    name: str, rules: BarrierRules, setting: BarrierProgram, workers: Integers, busy: Floats
 ) -> Costs:
     """Costs of workers that compute (and wait) for so long; shape of ``busy`` as of ``workers``."""
     messages = setting.barriers / rules.intervals_per_message
@@ -128,7 +125,7 @@ def costed(
     )
 
 
-def check_workers(workers: Whole) -> None:
+def check_workers(workers: Integers) -> None:
     """Refuse a number of workers below 1."""
     if not workers.size or workers.min() < 1:
         raise InputError(
@@ -140,7 +137,7 @@ def check_workers(workers: Whole) -> None:
 
 
 def _paces(
-    rules: BarrierRules, workers: Whole, speeds: RankedSpeeds
+    rules: BarrierRules, workers: Integers, speeds: RankedSpeeds
 ) -> tuple[Floats, Floats, Floats]:
     """Pace of a released barrier, of the last one, and the share of an interval's work left."""
     left = rules.dropped / workers

@@ -6,14 +6,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.amounts import amount
+from foresail.model.arrays import Integers
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,10 +37,10 @@ class BarrierRules:
         Whether workers are transient: cheap, and of differing speed.
     """
 
-    rented: Whole
-    release_rank: Whole
-    last_rank: Whole
-    dropped: Whole
+    rented: Integers
+    release_rank: Integers
+    last_rank: Integers
+    dropped: Integers
     keeps_partial_work: bool = False
     intervals_per_message: int = 1
     transient: bool = True
@@ -51,7 +49,7 @@ class BarrierRules:
 class Model(Protocol):
     """A way to synchronise."""
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ...
 
@@ -60,7 +58,7 @@ class Model(Protocol):
 class OnDemand:
     """Bulk-synchronous on workers of the same speed (equations 4.3 and 4.4)."""
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(workers, ones, ones, np.zeros_like(workers), transient=False)
@@ -70,7 +68,7 @@ class OnDemand:
 class TransientWorkers:
     """Bulk-synchronous on transient workers: every barrier waits for the slowest (4.5)."""
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(workers, ones, ones, np.zeros_like(workers))
@@ -82,7 +80,7 @@ class Replicas:
 
     count: str = "1"
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         more = amount(self.count, workers, "count")
         return BarrierRules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
@@ -100,7 +98,7 @@ class Staleness:
                 "no staleness", field="intervals", value=self.intervals, expected="1 or more"
             )
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(
@@ -118,7 +116,7 @@ class Partial:
 
     dropped: str = "k/2"
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         dropped = _dropped(self.dropped, workers)
         return BarrierRules(workers, 1 + dropped, np.ones_like(workers), dropped)
@@ -134,7 +132,7 @@ class Flexible:
     dropped: str = "k-1"
     replicas: str = "0"
 
-    def rules(self, workers: Whole) -> BarrierRules:
+    def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""
         dropped = _dropped(self.dropped, workers)
         more = amount(self.replicas, workers, "replicas")
@@ -150,7 +148,7 @@ class Hybrid(Flexible):
     replicas: str = "1"
 
 
-def _dropped(text: str, workers: Whole) -> Whole:
+def _dropped(text: str, workers: Integers) -> Integers:
     """Tasks that are dropped; a plain number of them leaves one where there are fewer workers."""
     dropped = amount(text, workers, "dropped")
     if "k" in text and (dropped >= workers).any():

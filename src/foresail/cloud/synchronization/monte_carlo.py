@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.costing import Costs, check_workers, costed
 from foresail.cloud.synchronization.models import BarrierRules, Model
 from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 
@@ -18,9 +18,6 @@ _MOST_RUNS: Final = 10_000_000
 _MOST_AT_ONCE: Final = 20_000_000
 """Speeds that are held at once."""
 _STANDARD_ERRORS: Final = 1.96
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ def drawn_costs(
     name: str,
     model: Model,
     setting: BarrierProgram,
-    workers: Whole,
+    workers: Integers,
     speeds: Distribution,
     *,
     runs: int,

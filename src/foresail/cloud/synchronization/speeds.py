@@ -8,27 +8,24 @@ from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.histories import MarketHistory
 from foresail.distributions.empirical import Empirical
+from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 
 _LEVELS: Final = 4096
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
 
 class RankedSpeeds(Protocol):
     """What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
 
-    def expected(self, rank: Whole, workers: Whole) -> Floats:
+    def expected(self, rank: Integers, workers: Integers) -> Floats:
         """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
         ...
 
-    def unfinished(self, slower: Whole, workers: Whole) -> Floats:
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
         """Mean share of their tasks that so many slowest have not done when the next one has."""
         ...
 
@@ -37,11 +34,11 @@ class RankedSpeeds(Protocol):
 class UniformSpeeds:
     """Speeds between 0 and 1, each as likely as any other: the thesis' transient workers."""
 
-    def expected(self, rank: Whole, workers: Whole) -> Floats:
+    def expected(self, rank: Integers, workers: Integers) -> Floats:
         """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
         return rank / (workers + 1.0)
 
-    def unfinished(self, slower: Whole, workers: Whole) -> Floats:  # noqa: ARG002 - the protocol's
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - the protocol's
         """Mean share of their tasks that so many slowest have not done when the next one has."""
         return np.full(slower.shape, 0.5)
 
@@ -75,7 +72,7 @@ class AnySpeeds:
     def _quantiles(self) -> Floats:
         return np.array([self.distribution.quantile(float(level)) for level in self._levels])
 
-    def expected(self, rank: Whole, workers: Whole) -> Floats:
+    def expected(self, rank: Integers, workers: Integers) -> Floats:
         """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
         return np.array(
             [
@@ -84,7 +81,7 @@ class AnySpeeds:
             ]
         )
 
-    def unfinished(self, slower: Whole, workers: Whole) -> Floats:
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
         """Mean share of their tasks that so many slowest have not done when the next one has.
 
         Given its speed v, the slower ones are independent draws from below v.

@@ -8,13 +8,11 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.machines import TransientMachines
 from foresail.cloud.transient.serving import Absence
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

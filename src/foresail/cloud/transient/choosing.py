@@ -7,18 +7,15 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import shortfall
 from foresail.cloud.transient.kernels.availability import shortfall_after
 from foresail.cloud.transient.offers import Offers
+from foresail.model.arrays import Floats, Integers
 
 _LEAST_SHORTFALL: Final = 1e-300
 _LEAST_GAIN: Final = 1e-9
 """Relative: what rounding could make up is no gain."""
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 class Criterion(StrEnum):
@@ -40,7 +37,7 @@ def chosen(
     criterion: Criterion,
     *,
     dearest: float = math.inf,
-) -> Counts | None:
+) -> Integers | None:
     """Machines of each type, added one by one until the shortfall is small enough, then pruned.
 
     Parameters
@@ -72,7 +69,7 @@ def grown(
     criterion: Criterion,
     *,
     dearest: float = math.inf,
-) -> Counts | None:
+) -> Integers | None:
     """As ``chosen``, before anything is pruned."""
     if criterion is Criterion.EQ33_STATIC:
         return _cycled(offers, needed, allowed, dearest)
@@ -82,13 +79,13 @@ def grown(
 
 def completed(
     offers: Offers,
-    begun: Counts,
+    begun: Integers,
     needed: int,
     allowed: float,
     criterion: Criterion,
     *,
     dearest: float = math.inf,
-) -> Counts | None:
+) -> Integers | None:
     """As ``grown``, from machines that are there already, by one of the marginal criteria.
 
     The gain is measured at what the pool has, until that is enough. Measured at the capacity that
@@ -115,7 +112,7 @@ def completed(
         counts[_best(offers, gains, counts)] += 1
 
 
-def pruned(offers: Offers, counts: Counts, needed: int, allowed: float) -> Counts:
+def pruned(offers: Offers, counts: Integers, needed: int, allowed: float) -> Integers:
     """Without the machines that it takes not, the dearest dropped first, one at a time."""
     kept = counts.copy()
     dearest_first = np.argsort(-offers.prices, kind="stable")
@@ -127,7 +124,7 @@ def pruned(offers: Offers, counts: Counts, needed: int, allowed: float) -> Count
         kept[spare[0]] -= 1
 
 
-def _best(offers: Offers, gains: Floats, counts: Counts) -> int:
+def _best(offers: Offers, gains: Floats, counts: Integers) -> int:
     """The type with the lowest price per gain; without gain, one of the rarest in the pool."""
     prices = offers.prices
     if not np.any(gains > 0.0):
@@ -143,7 +140,7 @@ def _cheapest_certain(offers: Offers) -> int:
     return int(np.argmin(np.where(certain, offers.prices / offers.units, math.inf)))
 
 
-def _cycled(offers: Offers, needed: int, allowed: float, dearest: float) -> Counts | None:
+def _cycled(offers: Offers, needed: int, allowed: float, dearest: float) -> Integers | None:
     """Equation 3.3 as printed: a fixed ranking, one machine of each type a round."""
     mean_up = np.clip(offers.weights @ offers.up, _LEAST_SHORTFALL, 1.0)
     sigma = np.array([each.price_per_unit_hour for each in offers.types])
@@ -158,7 +155,7 @@ def _cycled(offers: Offers, needed: int, allowed: float, dearest: float) -> Coun
     return None
 
 
-def _after(offers: Offers, counts: Counts, needed: int, change: int) -> Floats:
+def _after(offers: Offers, counts: Integers, needed: int, change: int) -> Floats:
     """Shape (types,): the shortfall once this type has so many machines more."""
     shorts = [shortfall_after(offers.units, counts, up, needed, change) for up in offers.up]
     return np.asarray(offers.weights @ np.stack(shorts))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.offers import Offers
+from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 
 _SLACK: Final = 1e-9
@@ -16,12 +17,10 @@ _MOST_GRAINS: Final = 100_000
 _MOST_ODDS: Final = 500_000_000
 """Partial pools times grains of capacity that are looked at."""
 
-Counts = NDArray[np.int64]
-
 
 def cheapest(
-    offers: Offers, needed: int, allowed: float, known: Counts, *, most_nodes: int = 500_000
-) -> Counts:
+    offers: Offers, needed: int, allowed: float, known: Integers, *, most_nodes: int = 500_000
+) -> Integers:
     """The pool with the lowest price among all whose shortfall is small enough.
 
     Types are decided one after the other, cheapest capacity first. A branch ends where it costs as
@@ -70,7 +69,7 @@ class _Search:
         order: NDArray[np.int64],
         needed: int,
         allowed: float,
-        known: Counts,
+        known: Integers,
         most_nodes: int,
     ) -> None:
         self.offers, self.order, self.needed, self.allowed = offers, order, needed, allowed

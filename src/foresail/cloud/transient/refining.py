@@ -13,14 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.transient.choosing import (
-    MARGINAL,
-    Counts,
-    chosen,
-    completed,
-    pruned,
-)
+from foresail.cloud.transient.choosing import MARGINAL, chosen, completed, pruned
 from foresail.cloud.transient.offers import Offers
+from foresail.model.arrays import Integers
 
 _SCALES: Final = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
 _MOST_CHOSEN: Final = 500_000
@@ -32,7 +27,7 @@ _LEAST_GAIN: Final = 1e-9
 
 def best_of_scales(
     offers: Offers, needed: int, allowed: float, *, dearest: float = math.inf
-) -> Counts | None:
+) -> Integers | None:
     """The cheapest pool by the marginal criteria at several scales, refined where that is quick.
 
     Arguments and result as for ``foresail.cloud.transient.choosing.chosen``.
@@ -45,7 +40,7 @@ def best_of_scales(
     return min(pools, key=lambda counts: float(counts @ offers.prices), default=None)
 
 
-def refined(offers: Offers, counts: Counts, needed: int, allowed: float) -> Counts:
+def refined(offers: Offers, counts: Integers, needed: int, allowed: float) -> Integers:
     """A pool that is no dearer: types are taken out, all or half of them, and chosen anew.
 
     Goes on with the first that is cheaper, until none is.
@@ -85,7 +80,7 @@ def _parts(needed: int, types: int) -> Iterator[tuple[int, int]]:
         last = part
 
 
-def _small_pools(offers: Offers, needed: int, allowed: float, dearest: float) -> Iterator[Counts]:
+def _small_pools(offers: Offers, needed: int, allowed: float, dearest: float) -> Iterator[Integers]:
     found = [chosen(offers, needed, allowed, each, dearest=dearest) for each in MARGINAL]
     pools = [counts for counts in found if counts is not None]
     if not pools:
@@ -95,7 +90,7 @@ def _small_pools(offers: Offers, needed: int, allowed: float, dearest: float) ->
     yield refined(offers, best, needed, allowed) if small else best
 
 
-def _trials(counts: Counts) -> Iterator[Counts]:
+def _trials(counts: Integers) -> Iterator[Integers]:
     """The pool without some type, then with half of it, then with one machine less."""
     for kept in (np.zeros_like(counts), counts // 2, np.maximum(counts - 1, 0)):
         for i in np.flatnonzero(counts):

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.machines import TransientMachines
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _FAR: Final = 60.0
 """Mean durations that no request takes."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
@@ -17,11 +16,10 @@ from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan
 from foresail.cloud.transient.planning import UnreachableError, needed_grains, plan
+from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 
 _MOST_STATES: Final = 2_000_000
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,7 @@ def independent_availability(plans: Sequence[CapacityPlan]) -> float:
 
 
 def shared_pool_availability(
-    offers: Offers, counts: Sequence[Counts], needed: Sequence[int]
+    offers: Offers, counts: Sequence[Integers], needed: Sequence[int]
 ) -> float:
     """How often all tiers have their capacity when a type's machines go down in all of them.
 
@@ -221,6 +219,6 @@ def shared_pool_availability(
     return total
 
 
-def _counts(offers: Offers, planned: CapacityPlan) -> Counts:
+def _counts(offers: Offers, planned: CapacityPlan) -> Integers:
     rented = {each.type.name: each.count for each in planned.rented}
     return np.array([rented.get(each.name, 0) for each in offers.types], dtype=np.int64)

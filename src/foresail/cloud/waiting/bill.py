@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -17,6 +16,7 @@ from foresail.cloud.waiting.kernels.waiting import (
 )
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Bill:
         For long jobs that were rented a machine rather than sent to wait.
     late_cost
         For long jobs that waited in vain.
-    long_jobs, blocked_jobs, blocked_long_jobs
-        Shares of jobs that are long; that found no fixed machine free; and that, of the long ones.
+    long_jobs, blocked_long_jobs
+        Shares of jobs that are long; and, of the long ones, that found no fixed machine free.
     blocked_wait_seconds
         Mean wait of the long jobs that found none.
     """
@@ -44,7 +44,6 @@ class Bill:
     told_cost: float
     late_cost: float
     long_jobs: float
-    blocked_jobs: float
     blocked_long_jobs: float
     blocked_wait_seconds: float
 
@@ -80,7 +79,6 @@ def bill_of(simulated: Simulated, policy: WaitingPolicy, trial_price: float = 1.
         told_cost=float(runs[long & ~late].sum()),
         late_cost=float(runs[long & late].sum()),
         long_jobs=float(long.mean()),
-        blocked_jobs=float(blocked.mean()),
         blocked_long_jobs=float(some.sum() / max(int(long.sum()), 1)),
         blocked_wait_seconds=float(wait[some].mean()) if np.any(some) else 0.0,
     )

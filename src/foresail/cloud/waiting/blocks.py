@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.jobs import FixedMachines, Floats
+from foresail.cloud.waiting.jobs import FixedMachines
 from foresail.cloud.waiting.kernels import waiting_totals as totals_of
 from foresail.cloud.waiting.kernels.waiting import Outcomes
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 
 _WEEK: Final = 7.0 * 86400.0
 _DAY: Final = 86400.0

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
+from foresail.cloud.waiting.jobs import TraceJobs, writable
 from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_positive
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from foresail.cloud.waiting.blocks import BlockSums, block_draws
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.settings import WaitingSetting
+from foresail.model.arrays import Floats
 
 _DRAWS: Final = 1000
 _SEED: Final = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.kernels import waiting_choice as kernel
+from foresail.model.arrays import Floats
 
 
 class ArrivalChoice(Enum):

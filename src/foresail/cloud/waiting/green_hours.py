@@ -17,8 +17,9 @@ from foresail.cloud.waiting.carbon import (
 )
 from foresail.cloud.waiting.certainty import interval, period_draws
 from foresail.cloud.waiting.intensity import IntensitySeries
-from foresail.cloud.waiting.jobs import Floats, TraceJobs, writable
+from foresail.cloud.waiting.jobs import TraceJobs, writable
 from foresail.cloud.work import work_until
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0

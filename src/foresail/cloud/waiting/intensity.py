@@ -14,7 +14,7 @@ import numpy as np
 
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.carbon import CarbonIntensity
-from foresail.cloud.waiting.jobs import Floats
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 VALUE: Final = "grams_per_kwh"

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least
 from foresail.traces.workload import Workload
 
-Floats = NDArray[np.float64]
 GIB = 1024.0**3
 _SHARES: Final = 1000.0
 _LEAST_SHARE: Final = 1e-6

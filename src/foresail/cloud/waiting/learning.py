@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.metrics import (
@@ -18,6 +17,7 @@ from foresail.cloud.waiting.metrics import (
 )
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 
 DEPTH: Final = 114

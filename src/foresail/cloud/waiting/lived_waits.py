@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.jobs import Floats
 from foresail.cloud.waiting.learning import WaitRows, wait_rows
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 
 LEARNED_SHARE: Final = 1.0 / 3.0
 FEWEST_WAITS: Final = 100

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import FixedMachines, Floats, in_shares
+from foresail.cloud.waiting.jobs import FixedMachines, in_shares
 from foresail.cloud.waiting.kernels import waiting_totals as totals_of
 from foresail.cloud.waiting.kernels.waiting import Outcomes
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.queueing import (
-    Floats,
     blocking,
     checked_amount,
     checked_servers,
@@ -25,6 +24,7 @@ from foresail.cloud.waiting.queueing import (
     lost_time,
     with_patience,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.limits import require_positive
 from foresail.model.renamed import todays_name

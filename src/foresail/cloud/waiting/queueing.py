@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.cloud.waiting.kernels.erlang import erlang_b
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
-Floats = NDArray[np.float64]
 _SERIES_BELOW: Final = 1e-4
 
 

@@ -12,7 +12,6 @@ from foresail.cloud.kernels.heaps import links_of, timetable
 from foresail.cloud.kernels.packing import machines_of
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
-    Floats,
     RentedType,
     TraceJobs,
     in_shares,
@@ -36,6 +35,7 @@ from foresail.cloud.waiting.kernels.waiting import (
 from foresail.cloud.waiting.kernels.waiting_forecast import Forecaster, forecaster
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _NONE = np.empty(0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import Floats
+from foresail.model.arrays import Floats
 from foresail.model.limits import require_positive
 
 

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from foresail import __version__
-from foresail.cloud.waiting.jobs import FixedMachines, Floats, RentedType, TraceJobs
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.policies import (
     Beliefs,
@@ -24,6 +24,7 @@ from foresail.cloud.waiting.policies import (
 )
 from foresail.cloud.waiting.settings import GO_BY_RUNTIMES, GO_BY_WAITS, WaitingSetting
 from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.words import count
 

@@ -10,7 +10,8 @@ from typing import Final
 import polars as pl
 
 from foresail.cloud.prices_reading import Reference, table_rows
-from foresail.cloud.waiting.jobs import Floats, writable
+from foresail.cloud.waiting.jobs import writable
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _COLUMNS: Final = ("user", "value")

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.cloud.waiting.spot import Revocations
+from foresail.model.arrays import Floats
 
 SPOT_PRICE: Final = 0.3
 _MEAN_ERROR: Final = 0.1

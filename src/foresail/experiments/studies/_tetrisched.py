@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.control.policy import dropping
-from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of
-from foresail.experiments.study import Mean, Measure, StudyParameters
+from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study, StudyParameters
 
 ALL: Final = Measure("slo_attainment", "deadlines met", "share")
 ACCEPTED: Final = Measure("accepted_slo_attainment", "deadlines met, accepted jobs", "share")
@@ -35,6 +36,9 @@ NO_SOFT_CONSTRAINTS: Final = "tetrisched-nh-published"
 ONE_BY_ONE: Final = "tetrisched-ng-published"
 OURS: Final = "tetrisched"
 """The first, with jobs that have become hopeless run on leftovers: our own default."""
+
+
+QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,47 @@ class TetriSchedStudyParameters(StudyParameters):
     slowdown: float = 1.5
 
 
-QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
+@dataclass(frozen=True, slots=True)
+class EstimateErrorsParameters(TetriSchedStudyParameters):
+    """What the studies have in common whose axis is the error of estimates.
+
+    Parameters
+    ----------
+    error_percents
+        By how much jobs misstate their runtime.
+    """
+
+    QUICK: ClassVar[dict[str, str]] = {**QUICK, "error_percents": "[-50,0,50]"}
+
+    error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+
+
+def study_of_errors(
+    parameters: EstimateErrorsParameters,
+    title: str,
+    figures: str,
+    generators: Sequence[str],
+    systems: Sequence[str],
+    claims: Iterable[PublishedClaim],
+) -> Study:
+    """A study of systems, and of the capacity stack, on generated workloads as estimates err."""
+    policies = {**named(*systems), **STACKS}
+    cases = [
+        case
+        for generator in generators
+        for error in parameters.error_percents
+        for case in cases_of(parameters, setting(parameters, generator, error, error), policies)
+    ]
+    return Study(
+        title=title,
+        source=f"{SOURCE}, {figures}",
+        axis=ERROR_AXIS,
+        measures=MEASURES,
+        drawn=DRAWN,
+        cases=tuple(cases),
+        claims=tuple(claims),
+        notes=notes_of(parameters),
+    )
 
 
 def setting(

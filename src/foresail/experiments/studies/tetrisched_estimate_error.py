@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.studies._trial_grid import cases_of, named
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
@@ -14,51 +13,35 @@ _FIGURES: Final = {"gr_mix": 6, "gr_slo": 7, "gs_mix": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateErrorParameters(tetrisched.TetriSchedStudyParameters):
+class EstimateErrorParameters(tetrisched.EstimateErrorsParameters):
     """Parameters of ``tetrisched-estimate-error``.
 
     Parameters
     ----------
     workloads
         Generators: of figures 6, 7 and 8.
-    error_percents
-        By how much jobs misstate their runtime.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     workloads: tuple[str, ...] = tuple(_FIGURES)
-    error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
 
 
 @register("study", "tetrisched-estimate-error", parameters=EstimateErrorParameters)
 def estimate_error(parameters: EstimateErrorParameters) -> Study:
     """TetriSched against Rayon/CapacityScheduler as estimates err (figures 6, 7, 8)."""
-    cases = [
-        case
-        for generator in parameters.workloads
-        for error in parameters.error_percents
-        for case in cases_of(
-            parameters,
-            tetrisched.setting(parameters, generator, error, error),
-            {**named(tetrisched.GLOBAL), **tetrisched.STACKS},
-        )
-    ]
-    return Study(
+    return tetrisched.study_of_errors(
+        parameters,
         title="How wrong may estimates be?",
-        source=f"{tetrisched.SOURCE}, figures 6, 7 and 8",
-        axis=tetrisched.ERROR_AXIS,
-        measures=tetrisched.MEASURES,
-        drawn=tetrisched.DRAWN,
-        cases=tuple(cases),
-        claims=tuple(
+        figures="figures 6, 7 and 8",
+        generators=parameters.workloads,
+        systems=(tetrisched.GLOBAL,),
+        claims=(
             claim
             for generator in parameters.workloads
             for claim in _claims(generator, parameters.error_percents)
         ),
-        notes=tetrisched.notes_of(parameters),
     )
 
 

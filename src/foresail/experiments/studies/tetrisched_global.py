@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.studies._trial_grid import cases_of, named
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
@@ -15,42 +14,23 @@ _PUBLISHED_GAP_AT: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-global``.
+class GlobalParameters(tetrisched.EstimateErrorsParameters):
+    """Parameters of ``tetrisched-global``."""
 
-    Parameters
-    ----------
-    error_percents
-        By how much jobs misstate their runtime.
-    """
-
-    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 15.0
-
-    error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
 
 
 @register("study", "tetrisched-global", parameters=GlobalParameters)
 def placing_globally(parameters: GlobalParameters) -> Study:
     """What it gives to place all waiting jobs together (figure 10)."""
-    cases = [
-        case
-        for error in parameters.error_percents
-        for case in cases_of(
-            parameters,
-            tetrisched.setting(parameters, "gs_het", error, error),
-            {**named(*_SYSTEMS), **tetrisched.STACKS},
-        )
-    ]
     met = tetrisched.met
-    return Study(
+    return tetrisched.study_of_errors(
+        parameters,
         title="What does it give to place all waiting jobs together?",
-        source=f"{tetrisched.SOURCE}, figure 10",
-        axis=tetrisched.ERROR_AXIS,
-        measures=tetrisched.MEASURES,
-        drawn=tetrisched.DRAWN,
-        cases=tuple(cases),
+        figures="figure 10",
+        generators=("gs_het",),
+        systems=_SYSTEMS,
         claims=(
             PublishedClaim(
                 "Placing all together meets more deadlines than one by one.",
@@ -70,5 +50,4 @@ def placing_globally(parameters: GlobalParameters) -> Study:
                 *Mean(tetrisched.LATENCY.name, tetrisched.ONE_BY_ONE).against("rayon-cs"),
             ),
         ),
-        notes=tetrisched.notes_of(parameters),
     )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.studies._trial_grid import cases_of, named
 from foresail.experiments.study import PublishedClaim, Study
 from foresail.model.registry import register
 
@@ -14,43 +13,24 @@ _SYSTEMS: Final = (tetrisched.GLOBAL, tetrisched.NO_SOFT_CONSTRAINTS, tetrisched
 
 
 @dataclass(frozen=True, slots=True)
-class SoftConstraintsParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-soft-constraints``.
+class SoftConstraintsParameters(tetrisched.EstimateErrorsParameters):
+    """Parameters of ``tetrisched-soft-constraints``."""
 
-    Parameters
-    ----------
-    error_percents
-        By how much jobs misstate their runtime.
-    """
-
-    QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "error_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 30.0
-
-    error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
 
 
 @register("study", "tetrisched-soft-constraints", parameters=SoftConstraintsParameters)
 def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
     """What it gives to know where jobs run best (figure 9)."""
-    cases = [
-        case
-        for error in parameters.error_percents
-        for case in cases_of(
-            parameters,
-            tetrisched.setting(parameters, "gs_het", error, error),
-            {**named(*_SYSTEMS), **tetrisched.STACKS},
-        )
-    ]
     least, most = min(parameters.error_percents), max(parameters.error_percents)
     met = tetrisched.met
-    return Study(
+    return tetrisched.study_of_errors(
+        parameters,
         title="What does it give to know where jobs run best?",
-        source=f"{tetrisched.SOURCE}, figure 9",
-        axis=tetrisched.ERROR_AXIS,
-        measures=tetrisched.MEASURES,
-        drawn=tetrisched.DRAWN,
-        cases=tuple(cases),
+        figures="figure 9",
+        generators=("gs_het",),
+        systems=_SYSTEMS,
         claims=(
             PublishedClaim(
                 "With soft constraints two to three times as many deadlines are met (taken as: "
@@ -83,5 +63,4 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
                 for stack in tetrisched.STACKS
             ),
         ),
-        notes=tetrisched.notes_of(parameters),
     )

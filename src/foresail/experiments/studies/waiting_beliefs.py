@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.waiting.bill import bill_of
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -32,7 +32,9 @@ from foresail.experiments.study import (
     PublishedClaim,
     Study,
     StudyParameters,
+    points_at,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -166,31 +168,19 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
     source = parameters.workload if parameters.log is None else str(parameters.log)
     seeds = range(parameters.seeds if parameters.log is None else 1)
     group = parameters.workload if parameters.log is None else parameters.log.name
-    cases = [
-        GridPoint(
-            group,
-            minutes,
-            system,
-            seed,
-            BeliefRun(
-                source,
-                seed,
-                parameters.percent,
-                60.0 * parameters.waiting_minutes,
-                60.0 * minutes,
-                system,
-            ),
-        )
-        for seed in seeds
-        for minutes in parameters.short_minutes
-        for system in (
-            _ORACLE,
-            _CLOSE,
-            _TRIED,
-            *parameters.predictors,
-            *(each + _SURE for each in parameters.predictors),
-        )
-    ]
+    systems = (
+        *(_ORACLE, _CLOSE, _TRIED, *parameters.predictors),
+        *(each + _SURE for each in parameters.predictors),
+    )
+    cases: list[GridPoint] = []
+    for seed in seeds:
+        for minutes in parameters.short_minutes:
+            limits = 60.0 * parameters.waiting_minutes, 60.0 * minutes
+            runs = {
+                system: BeliefRun(source, seed, parameters.percent, *limits, system)
+                for system in systems
+            }
+            cases += points_at(group, minutes, seed, runs)
     return Study(
         title="What are predicted runtimes worth to a waiting policy?",
         source=f"{waiting.SOURCE}, section 7.2 and figure 7.4",

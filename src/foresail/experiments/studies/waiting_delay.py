@@ -23,6 +23,7 @@ from foresail.experiments.study import (
     PublishedClaim,
     Study,
     StudyParameters,
+    points_at,
 )
 from foresail.model.registry import register
 
@@ -106,24 +107,13 @@ class DelayParameters(StudyParameters):
 @register("study", "waiting-delay", parameters=DelayParameters)
 def waiting_delay(parameters: DelayParameters) -> Study:
     """What it gives to weigh distributions of waits against the worth of each job's delay."""
-    cases = [
-        GridPoint(
-            _GROUP,
-            worth,
-            system,
-            seed,
-            DelayRun(
-                waiting.Trace("", parameters.jobs, seed),
-                parameters.percent,
-                3600.0 * parameters.waiting_hours,
-                system,
-                worth,
-            ),
-        )
-        for seed in range(parameters.seeds)
-        for worth in parameters.worths
-        for system in _SYSTEMS
-    ]
+    cases: list[GridPoint] = []
+    for seed in range(parameters.seeds):
+        year = waiting.Trace("", parameters.jobs, seed)
+        where = year, parameters.percent, 3600.0 * parameters.waiting_hours
+        for worth in parameters.worths:
+            runs = {system: DelayRun(*where, system, worth) for system in _SYSTEMS}
+            cases += points_at(_GROUP, worth, seed, runs)
     return Study(
         title="What does it give to know what a delay is worth?",
         source="Foresail: beyond the published policies",

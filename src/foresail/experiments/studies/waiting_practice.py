@@ -15,6 +15,7 @@ from foresail.experiments.study import (
     PublishedClaim,
     Study,
     StudyParameters,
+    points_at,
 )
 from foresail.model.registry import register
 
@@ -118,34 +119,27 @@ def _cases(parameters: PracticeParameters, seed: int) -> list[GridPoint]:
     cases = []
     for hours in parameters.waiting_hours:
         here = replace(base, waiting_seconds=3600.0 * hours)
-        cases += [
-            GridPoint(_THRESHOLDS, hours, "oracle", seed, VariantRun(here, "oracle")),
-            GridPoint(_THRESHOLDS, hours, _TRIALS, seed, VariantRun(here, "speculative")),
-            GridPoint(
-                _THRESHOLDS, hours, "combined", seed, VariantRun(here, combined, model, base)
-            ),
-            GridPoint(
-                _THRESHOLDS,
-                hours,
-                variants.KNOWING_NOTHING,
-                seed,
-                VariantRun(here, variants.KNOWING_NOTHING),
-            ),
-        ]
+        tasks = {
+            "oracle": VariantRun(here, "oracle"),
+            _TRIALS: VariantRun(here, "speculative"),
+            "combined": VariantRun(here, combined, model, base),
+            variants.KNOWING_NOTHING: VariantRun(here, variants.KNOWING_NOTHING),
+        }
+        cases += points_at(_THRESHOLDS, hours, seed, tasks)
         only = replace(alone, waiting_seconds=3600.0 * hours)
-        cases += [
-            GridPoint(_SHORT_WAITS, hours, "oracle", seed, VariantRun(only, "oracle")),
-            GridPoint(_SHORT_WAITS, hours, "naive", seed, VariantRun(only, "naive")),
-            GridPoint(
-                _SHORT_WAITS, hours, "waits by a model", seed, VariantRun(only, waits, model, alone)
-            ),
-        ]
+        tasks = {
+            "oracle": VariantRun(only, "oracle"),
+            "naive": VariantRun(only, "naive"),
+            "waits by a model": VariantRun(only, waits, model, alone),
+        }
+        cases += points_at(_SHORT_WAITS, hours, seed, tasks)
     for percent in parameters.percents:
         here = replace(base, percent=percent)
-        cases += [
-            GridPoint(_FLEETS, percent, "oracle", seed, VariantRun(here, "oracle")),
-            GridPoint(_FLEETS, percent, "combined", seed, VariantRun(here, combined, model)),
-        ]
+        tasks = {
+            "oracle": VariantRun(here, "oracle"),
+            "combined": VariantRun(here, combined, model),
+        }
+        cases += points_at(_FLEETS, percent, seed, tasks)
     for minutes in parameters.middle_minutes:
         here = replace(
             base, trace=waiting.Trace("", parameters.jobs, seed, middle_seconds=60.0 * minutes)

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from foresail.cloud.waiting.jobs import Floats, TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import RUNTIME_MODELS, learn_runtimes, perturbed
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -30,7 +30,9 @@ from foresail.experiments.study import (
     PublishedClaim,
     Study,
     StudyParameters,
+    points_at,
 )
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
@@ -234,33 +236,20 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     source = parameters.workload if parameters.log is None else str(parameters.log)
     seeds = range(parameters.seeds)
     told = (_ORACLE, _CLOSE, *parameters.models, *parameters.predictors)
-    cases = []
+    cases: list[GridPoint] = []
     for seed in seeds:
         for minutes in parameters.short_minutes:
-            cases += [
-                GridPoint(
-                    _POLICY,
-                    minutes,
-                    system,
-                    seed,
-                    ModelRun(
-                        LearnedJobs(source, seed, parameters.percent, system),
-                        60.0 * parameters.waiting_minutes,
-                        60.0 * minutes,
-                    ),
-                )
+            limits = 60.0 * parameters.waiting_minutes, 60.0 * minutes
+            runs = {
+                system: ModelRun(LearnedJobs(source, seed, parameters.percent, system), *limits)
                 for system in told
-            ]
-        cases += [
-            GridPoint(
-                _QUEUE,
-                None,
-                system,
-                seed,
-                QueueRun(LearnedJobs(source, seed, parameters.queue_percent, system)),
-            )
+            }
+            cases += points_at(_POLICY, minutes, seed, runs)
+        queues = {
+            system: QueueRun(LearnedJobs(source, seed, parameters.queue_percent, system))
             for system in (*told, _RANDOM, _ARRIVAL)
-        ]
+        }
+        cases += points_at(_QUEUE, None, seed, queues)
     return Study(
         title="Do models of runtimes tell which jobs may wait?",
         source=f"{waiting.SOURCE}, figures 7.2 and 7.4, and section 7.3",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
 from foresail.cloud.waiting import models
+from foresail.cloud.waiting.policies import Queue
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_models import Simulation, WaitingFormula
 from foresail.experiments.study import (
@@ -18,6 +19,8 @@ from foresail.experiments.study import (
     PublishedClaim,
     Study,
     StudyParameters,
+    Task,
+    points_at,
 )
 from foresail.model.registry import register
 
@@ -34,6 +37,8 @@ _CONSERVING: Final = "SWW, waits predicted too long, but free servers are used"
 _UNDER: Final = "SWW, waits predicted too short (figure 6.7)"
 _FIRST_COME: Final = "first come, first served (figure 6.11 a)"
 _SHORTEST: Final = "shortest job first (figure 6.11 b)"
+
+_QUEUES: Final[Mapping[str, Queue]] = {_FIRST_COME: "fcfs", _SHORTEST: "sjf"}
 
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
 _SIMULATED: Final = (95, 99, 101, 104, 108)
@@ -118,83 +123,52 @@ def waiting_thresholds(parameters: ThresholdParameters) -> Study:
 
 def _formulas(seed: int) -> list[GridPoint]:
     """The same in every seed; run once."""
-    rest = _WAITING_SECONDS, _SHORT_SECONDS
-    cases = [
-        GridPoint(_LAST, servers, "nobody waits", seed, LastServer(servers)) for servers in _FLEETS
+    return [
+        point
+        for servers in _FLEETS
+        for group, tasks in _formulas_of(servers).items()
+        for point in points_at(group, servers, seed, tasks)
     ]
-    for servers in _FLEETS:
-        unlimited = {"all wait": "ajw", "nobody waits": "njw"}
-        cases += [
-            GridPoint(_PATIENCE, servers, system, seed, WaitingFormula(policy, servers, *rest))
-            for system, policy in unlimited.items()
-        ]
-        cases += [
-            GridPoint(
-                _PATIENCE, servers, f"b={b:g} s", seed, WaitingFormula("ajw-t", servers, b, rest[1])
-            )
-            for b in (60.0, 300.0, 900.0, 3600.0)
-        ]
-        cases += [
-            GridPoint(
-                _OVER,
-                servers,
-                f"{percent:g} % wrong",
-                seed,
-                WaitingFormula("sww", servers, *rest, over=percent / 100.0),
-            )
-            for percent in (0.0, 3.0, 5.0, 30.0)
-        ]
-        cases += [
-            GridPoint(
-                _CONSERVING,
-                servers,
-                f"{percent:g} % wrong",
-                seed,
-                Conserving(servers, rest[0], percent / 100.0),
-            )
-            for percent in (0.0, 3.0, 5.0, 30.0, 100.0)
-        ]
-        cases += [
-            GridPoint(
-                _UNDER,
-                servers,
-                f"{percent:g} % wrong",
-                seed,
-                WaitingFormula("sww", servers, *rest, under=percent / 100.0),
-            )
-            for percent in (0.0, 30.0, 100.0)
-        ]
-        for group in (_OVER, _CONSERVING):
-            cases.append(
-                GridPoint(
-                    group, servers, "nobody waits", seed, WaitingFormula("njw", servers, *rest)
-                )
-            )
-        cases.append(
-            GridPoint(_UNDER, servers, "b=900 s", seed, WaitingFormula("ajw-t", servers, *rest))
+
+
+def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
+    """What is compared with so many servers, by group and system."""
+
+    def formula(policy: str, b: float = _WAITING_SECONDS, **wrong: float) -> Task:
+        return WaitingFormula(policy, servers, b, _SHORT_SECONDS, **wrong)
+
+    def wrong(percents: Sequence[int], task: Callable[[float], Task]) -> dict[str, Task]:
+        return {f"{percent} % wrong": task(percent / 100.0) for percent in percents}
+
+    nobody = formula("njw")
+    return {
+        _LAST: {"nobody waits": LastServer(servers)},
+        _PATIENCE: {
+            "all wait": formula("ajw"),
+            "nobody waits": nobody,
+            **{f"b={b:g} s": formula("ajw-t", b) for b in (60.0, 300.0, 900.0, 3600.0)},
+        },
+        _OVER: wrong((0, 3, 5, 30), lambda share: formula("sww", over=share))
+        | {"nobody waits": nobody},
+        _CONSERVING: wrong(
+            (0, 3, 5, 30, 100), lambda share: Conserving(servers, _WAITING_SECONDS, share)
         )
-    return cases
+        | {"nobody waits": nobody},
+        _UNDER: wrong((0, 30, 100), lambda share: formula("sww", under=share))
+        | {"b=900 s": formula("ajw-t")},
+    }
 
 
 def _simulations(seed: int, jobs: int) -> list[GridPoint]:
     limits = _WAITING_SECONDS, _SHORT_SECONDS
     return [
-        case
+        GridPoint(
+            group, servers, policy, seed, Simulation(policy, servers, *limits, jobs, seed, queue)
+        )
         for policy in _POLICIES
         for servers in _SIMULATED
         if servers >= _FEWEST.get(policy, 0)
-        for case in (
-            GridPoint(
-                _FIRST_COME, servers, policy, seed, Simulation(policy, servers, *limits, jobs, seed)
-            ),
-            GridPoint(
-                _SHORTEST,
-                servers,
-                policy,
-                seed,
-                Simulation(policy, servers, *limits, jobs, seed, "sjf"),
-            ),
-        )
+        for group, queue in _QUEUES.items()
     ]
 
 
@@ -276,7 +250,7 @@ def _claims() -> list[PublishedClaim]:
         ),
     ]
     at = (99.0, 101.0, 104.0, 108.0)
-    for group in (_FIRST_COME, _SHORTEST):
+    for group in _QUEUES:
         claims += [
             PublishedClaim(
                 f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).",

@@ -13,7 +13,14 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    points_at,
+)
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
@@ -101,34 +108,15 @@ def waiting_trace(parameters: TraceParameters) -> Study:
     for seed in range(parameters.seeds):
         year = waiting.Trace("", parameters.jobs, seed)
         for percent in _PERCENTS:
-            cases += [
-                GridPoint(
-                    waiting.YEAR, percent, system, seed, TraceRun(year, percent, system, *limits)
-                )
-                for system in _SYSTEMS
-                if percent >= _least(system)
-            ]
+            cases += points_at(waiting.YEAR, percent, seed, _runs(year, percent, *limits))
         for kind in ("runtimes_over", "runtimes_under", "waits_over", "waits_under"):
-            cases += [
-                GridPoint(
-                    _WRONG,
-                    wrong,
-                    kind.replace("_", " "),
-                    seed,
-                    TraceRun(year, _BEST, "compound", *limits, **{kind: wrong / 100.0}),
-                )
-                for wrong in (0.0, 10.0, 30.0)
-            ]
+            for wrong in (0.0, 10.0, 30.0):
+                run = TraceRun(year, _BEST, "compound", *limits, **{kind: wrong / 100.0})
+                cases.append(GridPoint(_WRONG, wrong, kind.replace("_", " "), seed, run))
     if parameters.log is not None:
         trace = waiting.Trace(str(parameters.log), 0, 0, parameters.machine_cores)
-        cases += [
-            GridPoint(
-                parameters.log.name, percent, system, 0, TraceRun(trace, percent, system, *limits)
-            )
-            for percent in _PERCENTS
-            for system in _SYSTEMS
-            if percent >= _least(system)
-        ]
+        for percent in _PERCENTS:
+            cases += points_at(parameters.log.name, percent, 0, _runs(trace, percent, *limits))
     return Study(
         title="What does waiting save on a year of jobs?",
         source=f"{waiting.SOURCE}, figures 6.13 to 6.18",
@@ -146,6 +134,17 @@ def waiting_trace(parameters: TraceParameters) -> Study:
             "Of 225 published machines 150 % is the counterpart, of 150 it is 100 %.",
         ),
     )
+
+
+def _runs(
+    trace: waiting.Trace, percent: float, waiting_seconds: float, short_seconds: float
+) -> dict[str, TraceRun]:
+    """Of every system that is run with so many machines."""
+    return {
+        system: TraceRun(trace, percent, system, waiting_seconds, short_seconds)
+        for system in _SYSTEMS
+        if percent >= _least(system)
+    }
 
 
 def _least(system: str) -> float:

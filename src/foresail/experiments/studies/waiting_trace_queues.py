@@ -9,7 +9,14 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_trace import TraceRun
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    points_at,
+)
 from foresail.model.registry import register
 
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
@@ -98,21 +105,15 @@ def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
     ]
     for percent in _PERCENTS:
         for group, field in ((_OVER, "waits_over"), (_UNDER, "waits_under")):
-            cases += [
-                GridPoint(
-                    group,
-                    percent,
-                    f"{wrong:g} % wrong",
-                    seed,
-                    TraceRun(trace, percent, "sww", *limits, **{field: wrong / 100.0}),
+            runs = {
+                f"{wrong} % wrong": TraceRun(
+                    trace, percent, "sww", *limits, **{field: wrong / 100.0}
                 )
-                for wrong in (0.0, 5.0, 30.0, 100.0)
-            ]
-        cases.append(
-            GridPoint(
-                _OVER, percent, "nobody waits", seed, TraceRun(trace, percent, "njw", *limits)
-            )
-        )
+                for wrong in (0, 5, 30, 100)
+            }
+            cases += points_at(group, percent, seed, runs)
+        nobody = {"nobody waits": TraceRun(trace, percent, "njw", *limits)}
+        cases += points_at(_OVER, percent, seed, nobody)
     cases += [
         GridPoint(
             _RUNTIMES,

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.finding import Finding, Plot
+from foresail.model.arrays import Floats
 from foresail.reports.analysis.log_style import DASHES, LogStyle, series_colour
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plot_axes import AxisScale, scale_of
@@ -21,8 +21,6 @@ _HEAT_HEIGHT: Final = 170
 _FAINT: Final = 0.16
 _PALE: Final = 0.5
 _BOX: Final = ("lower_whisker", "quartile_1", "median", "quartile_3", "upper_whisker")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -4,52 +4,50 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
 
 import polars as pl
 from rich.table import Table
-from rich.text import Text
 
 from foresail.metrics.summary import Summary
-from foresail.model.words import count, duration, folded, number, percent
+from foresail.model.words import count, duration, number, percent
+from foresail.reports.ranked_table import RankedColumn, ranked_rows, ranked_table
 
 _POLICY_WIDTH: Final = 30
 
-Column: TypeAlias = tuple[str, str, Callable[[float], str], int]
-"""Field, heading, how it is said, and whether less (-1) or more (1) is better."""
-
-_COLUMNS: Final[tuple[Column, ...]] = (
-    ("average_bounded_slowdown", "average\nslowdown", number, -1),
-    ("mean_wait_seconds", "mean\nwait", duration, -1),
-    ("median_wait_seconds", "median\nwait", duration, -1),
-    ("p99_wait_seconds", "99 %\nwait", duration, -1),
-    ("max_wait_seconds", "longest\nwait", duration, -1),
-    ("utilization", "used", percent, 1),
-    ("replay_seconds", "replay", duration, 0),
+_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
+    RankedColumn("average\nslowdown", attrgetter("average_bounded_slowdown"), number, -1),
+    RankedColumn("mean\nwait", attrgetter("mean_wait_seconds"), duration, -1),
+    RankedColumn("median\nwait", attrgetter("median_wait_seconds"), duration, -1),
+    RankedColumn("99 %\nwait", attrgetter("p99_wait_seconds"), duration, -1),
+    RankedColumn("longest\nwait", attrgetter("max_wait_seconds"), duration, -1),
+    RankedColumn("used", attrgetter("utilization"), percent, 1),
+    RankedColumn("replay", attrgetter("replay_seconds"), duration),
 )
-_AGAINST_COLUMNS: Final[tuple[Column, ...]] = (
-    ("slowdown_saved_share", "slowdown\nless by", percent, 1),
-    ("longest_wait_ratio", "longest wait,\ntimes", number, -1),
-    ("held_up_share", "jobs\nheld up", percent, -1),
-    ("held_up_mean_seconds", "longer\nby", duration, -1),
+_AGAINST_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
+    RankedColumn("slowdown\nless by", attrgetter("slowdown_saved_share"), percent, 1),
+    RankedColumn("longest wait,\ntimes", attrgetter("longest_wait_ratio"), number, -1),
+    RankedColumn("jobs\nheld up", attrgetter("held_up_share"), percent, -1),
+    RankedColumn("longer\nby", attrgetter("held_up_mean_seconds"), duration, -1),
 )
 """What is shown besides where there is more than one policy: gains, and who pays for them."""
-_DEADLINE_COLUMNS: Final[tuple[Column, ...]] = (
-    ("slo_miss_rate", "deadlines\nmissed", percent, -1),
-    ("goodput_hours", "goodput\ncpu h", number, 1),
-    ("slo_on_time_goodput_hours", "on-time\ncpu h", number, 1),
-    ("best_effort_goodput_hours", "best-effort\ncpu h", number, 1),
-    ("best_effort_latency_seconds", "best-effort\nlatency", duration, -1),
-    ("preemptions", "stopped", number, 0),
+_DEADLINE_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
+    RankedColumn("deadlines\nmissed", attrgetter("slo_miss_rate"), percent, -1),
+    RankedColumn("goodput\ncpu h", attrgetter("goodput_hours"), number, 1),
+    RankedColumn("on-time\ncpu h", attrgetter("slo_on_time_goodput_hours"), number, 1),
+    RankedColumn("best-effort\ncpu h", attrgetter("best_effort_goodput_hours"), number, 1),
+    RankedColumn("best-effort\nlatency", attrgetter("best_effort_latency_seconds"), duration, -1),
+    RankedColumn("stopped", attrgetter("preemptions"), number),
 )
 """What is shown besides where jobs have deadlines."""
-_RESERVATION_COLUMNS: Final[tuple[Column, ...]] = (
-    ("slo_attainment", "deadlines\nmet", percent, 1),
-    ("accepted_slo_jobs", "requests\naccepted", number, 0),
-    ("accepted_slo_attainment", "of these\nmet", percent, 1),
-    ("unreserved_slo_attainment", "of rejected\nones met", percent, 1),
-    ("best_effort_completed", "best-effort\ndone", number, 1),
+_RESERVATION_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
+    RankedColumn("deadlines\nmet", attrgetter("slo_attainment"), percent, 1),
+    RankedColumn("requests\naccepted", attrgetter("accepted_slo_jobs"), number),
+    RankedColumn("of these\nmet", attrgetter("accepted_slo_attainment"), percent, 1),
+    RankedColumn("of rejected\nones met", attrgetter("unreserved_slo_attainment"), percent, 1),
+    RankedColumn("best-effort\ndone", attrgetter("best_effort_completed"), number, 1),
 )
 """What is shown besides where jobs have asked for reservations."""
 
@@ -75,25 +73,13 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
     return tables
 
 
-def _terminal_table(summaries: Sequence[Summary], columns: Sequence[Column], caption: str) -> Table:
-    table = Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        caption=caption,
-        caption_justify="left",
-        caption_style="dim",
-        width=None,
+def _terminal_table(
+    summaries: Sequence[Summary], columns: Sequence[RankedColumn[Summary]], caption: str
+) -> Table:
+    names = [summary.policy for summary in summaries]
+    return ranked_table(
+        names, summaries, columns, heading="policy", width=_POLICY_WIDTH, caption=caption
     )
-    table.add_column("policy", vertical="bottom", max_width=_POLICY_WIDTH)
-    for _, heading, _, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    for summary, row in zip(summaries, _rows(summaries, columns), strict=True):
-        cells = [
-            Text(text + ("*" if best else " "), style="bold" if best else "") for text, best in row
-        ]
-        table.add_row(Text("\n".join(folded(summary.policy, _POLICY_WIDTH))), *cells)
-    return table
 
 
 def policy_rows(
@@ -105,16 +91,8 @@ def policy_rows(
     columns = (
         _COLUMNS + (_AGAINST_COLUMNS if against else ()) + (_DEADLINE_COLUMNS if deadlines else ())
     )
-    return [heading.replace("\n", " ") for _, heading, _, _ in columns], _rows(summaries, columns)
-
-
-def _rows(summaries: Sequence[Summary], columns: Sequence[Column]) -> list[list[tuple[str, bool]]]:
-    best = {name: _best(summaries, name, say, sense) for name, _, say, sense in columns}
-    rows = []
-    for summary in summaries:
-        texts = [(name, say(float(getattr(summary, name)))) for name, _, say, _ in columns]
-        rows.append([(text, text == best[name]) for name, text in texts])
-    return rows
+    headings = [column.heading.replace("\n", " ") for column in columns]
+    return headings, ranked_rows(summaries, columns)
 
 
 def as_json(summaries: Sequence[Summary]) -> str:
@@ -159,13 +137,3 @@ def _deadline_caption(summaries: Sequence[Summary]) -> str:
 
 def _has_reservations(summary: Summary) -> bool:
     return summary.accepted_slo_jobs > 0 or math.isfinite(summary.unreserved_slo_attainment)
-
-
-def _best(
-    summaries: Sequence[Summary], name: str, say: Callable[[float], str], sense: int
-) -> str | None:
-    values: list[Any] = [float(getattr(summary, name)) for summary in summaries]
-    known = [value for value in values if math.isfinite(value)]
-    if not sense or len({say(value) for value in known}) < 2:
-        return None
-    return say(min(known) if sense < 0 else max(known))

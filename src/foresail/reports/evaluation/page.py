@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -15,11 +16,9 @@ from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.evaluation.coverage_figures import coverage_users_section
 from foresail.reports.evaluation.table import (
     COLUMNS,
-    Column,
     amount,
     memory,
     microseconds,
-    score_rows,
     words_of,
 )
 from foresail.reports.evaluation.view import EvaluationView
@@ -37,6 +36,7 @@ from foresail.reports.html_parts import (
     table,
     user_name,
 )
+from foresail.reports.ranked_table import RankedColumn, ranked_rows
 from foresail.reports.style import PolicyStyle
 
 _MOST_USER_TABLES: Final = 3
@@ -46,27 +46,14 @@ def _state(told: Scores) -> float:
     return math.nan if told.state_bytes is None else float(told.state_bytes)
 
 
-_MORE: Final = (
-    Column(
-        "NMAE of median",
-        lambda told: told.nmae_of_median.value,
-        lambda _, v: number(v),
-        better=-1,
-    ),
-    Column(
-        "MAE",
-        lambda told: told.mean_absolute_error,
-        lambda told, v: amount(told.unit, v),
-        better=-1,
-    ),
-    Column(
-        "µs, 99.9 %",
-        lambda told: told.p999_seconds,
-        lambda _, v: microseconds(v),
-        better=0,
-    ),
-    Column("state", _state, lambda _, v: memory(v), better=0),
-)
+def _more(unit: str) -> tuple[RankedColumn[Scores], ...]:
+    """Further columns, of a quantity in this unit."""
+    return (
+        RankedColumn("NMAE of median", lambda told: told.nmae_of_median.value, number, -1),
+        RankedColumn("MAE", lambda told: told.mean_absolute_error, partial(amount, unit), -1),
+        RankedColumn("µs, 99.9 %", lambda told: told.p999_seconds, microseconds),
+        RankedColumn("state", _state, memory),
+    )
 
 
 def page(
@@ -158,8 +145,8 @@ def _situation(view: EvaluationView) -> str:
 
 
 def _scores_section(view: EvaluationView, command: str | None) -> str:
-    columns = (*COLUMNS, *_MORE)
-    told = score_rows(view.told, columns)
+    columns = (*COLUMNS, *_more(view.first.unit))
+    told = ranked_rows(view.told, columns)
     rows = [
         row([policy_name(style), *(starred(text, best) for text, best in cells)])
         for style, cells in zip(view.styles, told, strict=True)

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.reports.plan.lanes import Band
 from foresail.reports.plan.view import Bar, PlanView
 
@@ -18,8 +18,6 @@ _ROWS: Final = 320
 _SHARP: Final = 1e-3
 _SMALL_PIXELS: Final = 3.0
 _FEW_LANES: Final = 400
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

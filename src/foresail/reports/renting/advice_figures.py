@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.advising.advice import Advice
 from foresail.cloud.advising.choosing import ExpectedMonth, certainty
@@ -26,8 +25,6 @@ _PARTS: Final = (
     ("nodes idle", "@policy0"),
     ("rented", "@policy2"),
 )
-
-Floats = NDArray[np.float64]
 
 
 def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:

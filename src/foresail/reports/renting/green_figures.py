@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.waiting.carbon import GreenMetrics
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenCourse
+from foresail.model.arrays import Floats
 from foresail.model.words import duration, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
@@ -23,8 +23,6 @@ _SHOWN_HOURS: Final = 7 * 24
 _INTENSITY: Final = "intensity"
 _AT_ONCE: Final = "cores, all start at once"
 _WAITING: Final = "cores, waiting for green hours"
-
-Floats = NDArray[np.float64]
 
 
 def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:

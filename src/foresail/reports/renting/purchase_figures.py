@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.model.arrays import Floats
 from foresail.model.words import duration, number, percent, signed
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure, MissingFigure, packed
@@ -27,8 +27,6 @@ _NEAR_ALL: Final = 0.7
 _NOTHING: Final = 5e-4
 _ABOVE: Final = 2.5
 """Times the highest step that a drawing of demand reaches at most."""
-
-Floats = NDArray[np.float64]
 
 
 def course_figure(answer: PurchaseAnswer) -> Figure | MissingFigure:

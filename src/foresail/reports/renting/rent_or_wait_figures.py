@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.waiting.frontier import FrontierPoint, pareto
 from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
@@ -21,8 +21,6 @@ _ROOM: Final = 4.0
 """Times the longest wait that its axis reaches: for what is written beside the last point."""
 _RENTING: Final = (1.0, "renting for every job")
 _TODAY: Final = PolicyStyle("today", "today", "today", "@ink", "solid", "star")
-
-Floats = NDArray[np.float64]
 
 
 def frontier_figure(answer: OwningAnswer) -> Figure:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.synchronization.costing import Costs
 from foresail.cloud.synchronization.monte_carlo import DrawnCosts
 from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.plot_axes import scale_of
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.style import named_styles
-
-Floats = NDArray[np.float64]
 
 
 def synchronization_page(

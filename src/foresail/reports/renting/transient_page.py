@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.batch import BatchDone
 from foresail.cloud.transient.estimating import Realised, mean_availability
@@ -18,6 +17,7 @@ from foresail.cloud.transient.overload import Overload
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import said_availability
 from foresail.cloud.transient.serving import Served
+from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.renting.page import CloudPage, NumbersTable
@@ -30,8 +30,6 @@ from foresail.reports.renting.transient_figures import (
 
 _YEAR: Final = 365.25 * 86_400.0
 _MOST_PAIRS: Final = 10
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import Limits, find_solver
+from foresail.model.arrays import Floats, Integers
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._placing import FreeRoom
 from foresail.schedulers._planning.cell_map import CellMap, Space, bits
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _ROUNDING = 1e-7
 _MOST_COLUMNS = 20_000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
@@ -16,11 +16,10 @@ from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
+from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.schedulers.kernels.limited_mean import fill_limited_means
 from foresail.schedulers.kernels.scenarios import fill_quantiles
-
-Floats = NDArray[np.float64]
 
 _LEVELS: Final = np.concatenate((np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.999, 1.0]))
 _NEARLY_ONE: Final = 0.9999

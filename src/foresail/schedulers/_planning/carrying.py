@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.filling import densities, filled, improved
 from foresail.schedulers._planning.problem import PlanChoice, Problem
 from foresail.schedulers._planning.solving import Hint, SolvedChoice
 from foresail.schedulers._planning.triage import Turn
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
@@ -25,8 +26,6 @@ from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 from foresail.schedulers._placing import NodesByPreference, tasks_within
-
-Floats = NDArray[np.float64]
 
 Key = TypeVar("Key", bound=Hashable)
 Known = TypeVar("Known")

@@ -14,10 +14,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.operations import convolved, largest
 from foresail.distributions.point import Point
+from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.value import DeadlineValue
@@ -30,8 +30,6 @@ from foresail.schedulers._planning.valuing import (
     rather_earlier,
     worth_of_falls,
 )
-
-Floats = NDArray[np.float64]
 
 _NODES: Final = 65
 """Nodes of a belief in a sum of runtimes."""

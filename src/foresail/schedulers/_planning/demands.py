@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.option import option_of
@@ -44,8 +45,6 @@ from foresail.schedulers._planning.valuing import (
     stopping_cost,
 )
 from foresail.schedulers._planning.work import credits_within
-
-Floats = NDArray[np.float64]
 
 _ALL_ALIKE: Final[Mapping[str, float]] = MappingProxyType({})
 _ONLY_CPUS: Final = (0,)

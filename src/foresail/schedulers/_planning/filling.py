@@ -6,14 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, value_of
 from foresail.schedulers.kernels.plan_filling import fill_plan
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 _ROUNDING: Final = 1e-7
 

@@ -17,14 +17,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.filling import best_of_groups, densities
 from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
 from foresail.schedulers._planning.solving import SolvedChoice
 from foresail.schedulers.kernels.overflow import add_running, fill_within_risk
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _MOST_UNITS: Final = 1024
 """Rows of more are counted in larger units."""

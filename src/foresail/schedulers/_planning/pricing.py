@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.solver import GrowingSolver, Relaxation, relative_gap
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers._planning.filling import best_of_groups
 from foresail.schedulers._planning.problem import PlanChoice, Problem
 from foresail.schedulers._planning.program import column_entries, most_entries, program_of
@@ -20,9 +21,6 @@ from foresail.schedulers._planning.work import (
     of_pricing,
     of_solving,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _SHARE: Final = 0.5
 _ROUNDS: Final = 30

@@ -14,17 +14,13 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.schedulers.kernels.plan_filling import (
     NOT_PLANNED,
     rows_and_shares,
     take_all,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 _ROUNDING: Final = 1e-7
 

@@ -8,13 +8,10 @@ its columns for partitions.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.milp.program import Program, ProgramBuilder
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers._planning.problem import PlanChoice, Problem
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def column_entries(

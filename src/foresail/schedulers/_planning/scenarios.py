@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.view import ClusterView
 from foresail.schedulers._planning.beliefs import RuntimeBeliefs
@@ -26,10 +26,6 @@ from foresail.schedulers._planning.problem import PlanChoice, room_with
 from foresail.schedulers._planning.valuing import Fall, least_worth
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
 from foresail.schedulers.kernels.scenarios import add_worth, carry_out
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 _MOST_JOBS: Final = 200
 """Jobs in a list: those planned, then the most promising others."""

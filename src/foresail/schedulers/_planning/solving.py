@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from foresail.milp.program import ProgramBuilder
 from foresail.milp.solver import GrowingSolver, Limits, Solver, find_solver, relative_gap
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers._planning.filling import (
     best_of_groups,
     greedy,
@@ -38,9 +39,6 @@ from foresail.schedulers._planning.work import (
     of_program,
 )
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LEAST_SECONDS: Final = 1e-3
 _NOTHING_LEFT: Final = 1e-4

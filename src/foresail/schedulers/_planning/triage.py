@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.reservation import Rejection
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
@@ -23,10 +23,6 @@ from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.spreading import most_spaces
 from foresail.schedulers._planning.valuing import fall_of, least_worth
 from foresail.schedulers._planning.work import groups_within
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 _PLANNED_UP_TO: Final = 0.25
 _WORTHIEST_UP_TO: Final = 0.75

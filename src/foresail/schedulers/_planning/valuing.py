@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.reservation import Rejection
@@ -22,8 +22,6 @@ from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, RunningJob
 from foresail.schedulers._planning.beliefs import RuntimeBeliefs, longest_seconds
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-
-Floats = NDArray[np.float64]
 
 _LATER: Final = 1e-6
 """By what share of its worth a start is worth less for every slot that it is later (T-5)."""

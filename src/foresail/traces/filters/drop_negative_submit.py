@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import Filter, keep
+from foresail.model.registry import register
+from foresail.traces.filtering import keep, plain
 from foresail.traces.workload import Workload
 
 
 @register("filter", "drop_negative_submit")
-def drop_negative_submit(_: NoParameters) -> Filter:
+@plain
+def drop_negative_submit(workload: Workload) -> tuple[Workload, int]:
     """Drop jobs submitted before second zero, or at no known time."""
-
-    def apply(workload: Workload) -> tuple[Workload, int]:
-        return keep(workload, pl.col("submit_seconds") >= 0)
-
-    return apply
+    return keep(workload, pl.col("submit_seconds") >= 0)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import Filter, keep
+from foresail.model.registry import register
+from foresail.traces.filtering import keep, plain
 from foresail.traces.workload import Workload
 
 
 @register("filter", "drop_wider_than_machine")
-def drop_wider_than_machine(_: NoParameters) -> Filter:
+@plain
+def drop_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
     """Drop jobs whose requested or allocated processors exceed the machine's."""
-
-    def apply(workload: Workload) -> tuple[Workload, int]:
-        most = workload.processors
-        requested = pl.col("tasks") * pl.col("cpus_per_task")
-        fits = requested.fill_null(0.0) <= most
-        return keep(workload, fits & (pl.col("allocated_cpus").fill_null(0.0) <= most))
-
-    return apply
+    most = workload.processors
+    requested = pl.col("tasks") * pl.col("cpus_per_task")
+    fits = requested.fill_null(0.0) <= most
+    return keep(workload, fits & (pl.col("allocated_cpus").fill_null(0.0) <= most))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import FilterChoice
+from foresail.traces.filtering import Bundle, FilterChoice
 
 CHOICES: Final = (
     FilterChoice("drop_wider_than_machine"),
@@ -18,17 +17,12 @@ CHOICES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Study:
-    choices: tuple[FilterChoice, ...]
-
-
 @register("filter", "predictsim")
-def predictsim(_: NoParameters) -> _Study:
+def predictsim(_: NoParameters) -> Bundle:
     """The six filters of Gaussier, Glesser, Reis and Trystram, SC 2015, in their order.
 
     Jobs wider than the machine, of unknown size, or without positive runtime, requested time and
     submission are dropped; runtimes are cut at the requested time. For CEA-Curie the study sets the
     machine to 80,640 processors.
     """
-    return _Study(CHOICES)
+    return Bundle(CHOICES)

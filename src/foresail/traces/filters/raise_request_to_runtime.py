@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import Filter, change
+from foresail.model.registry import register
+from foresail.traces.filtering import change, plain
 from foresail.traces.workload import Workload
 
 
 @register("filter", "raise_request_to_runtime")
-def raise_request_to_runtime(_: NoParameters) -> Filter:
+@plain
+def raise_request_to_runtime(workload: Workload) -> tuple[Workload, int]:
     """Raise requested times below the runtime up to it, so that no job is killed."""
-
-    def apply(workload: Workload) -> tuple[Workload, int]:
-        over = pl.col("runtime_seconds") > pl.col("requested_seconds")
-        return change(workload, over, requested_seconds=pl.col("runtime_seconds"))
-
-    return apply
+    over = pl.col("runtime_seconds") > pl.col("requested_seconds")
+    return change(workload, over, requested_seconds=pl.col("runtime_seconds"))

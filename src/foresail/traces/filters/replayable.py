@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import FilterChoice
+from foresail.traces.filtering import Bundle, FilterChoice
 
 CHOICES: Final = (
     FilterChoice("fill_processors"),
@@ -15,15 +14,10 @@ CHOICES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Replayable:
-    choices: tuple[FilterChoice, ...]
-
-
 @register("filter", "replayable")
-def replayable(_: NoParameters) -> _Replayable:
+def replayable(_: NoParameters) -> Bundle:
     """Drop jobs that cannot be replayed: without processors or runtime, or wider than the machine.
 
     A job whose processors are known only as allocated is kept with those.
     """
-    return _Replayable(CHOICES)
+    return Bundle(CHOICES)

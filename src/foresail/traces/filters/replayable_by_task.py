@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.registry import NoParameters, register
-from foresail.traces.filtering import FilterChoice
+from foresail.traces.filtering import Bundle, FilterChoice
 
 CHOICES: Final = (
     FilterChoice("fill_processors"),
@@ -15,15 +14,10 @@ CHOICES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplayableByTask:
-    choices: tuple[FilterChoice, ...]
-
-
 @register("filter", "replayable_by_task")
-def replayable_by_task(_: NoParameters) -> _ReplayableByTask:
+def replayable_by_task(_: NoParameters) -> Bundle:
     """Drop jobs without processors or runtime, or with a task that is wider than the machine.
 
     As ``replayable``, for schedulers that start the tasks of a job apart.
     """
-    return _ReplayableByTask(CHOICES)
+    return Bundle(CHOICES)

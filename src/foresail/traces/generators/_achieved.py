@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.traces.generating import ACHIEVED
 from foresail.traces.generators._arrivals import variability_of
 from foresail.traces.load import offered_load
-
-Floats = NDArray[np.float64]
 
 
 def achieved(**figures: float) -> dict[str, str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 
 def balanced_hyperexponential(variability: float) -> tuple[float, float, float]:

@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.traces.generators._population import SourceJobs
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Fit = Literal["log_normal", "empirical"]
 
 _MOST_ROUNDS: Final = 200

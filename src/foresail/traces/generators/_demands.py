@@ -6,14 +6,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces import schema
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
 _TRIES: Final = 50

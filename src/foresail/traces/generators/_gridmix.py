@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import (
     require,
     require_at_least,
@@ -27,9 +28,6 @@ from foresail.traces.generators._arrivals import draw_arrivals
 from foresail.traces.generators._demands import draw_slacks, rack_nodes, rack_sizes, require_racks
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
     {

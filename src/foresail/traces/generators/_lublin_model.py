@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats
 
 BUCKETS: Final = 48
 BUCKET_SECONDS: Final = 1800.0

@@ -16,14 +16,11 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 JOBS: Final = 20_000
 MEDIAN_SECONDS: Final = 234.5

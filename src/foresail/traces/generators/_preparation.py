@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_choice, require_positive
 from foresail.traces.folder import load_workload
@@ -23,9 +23,6 @@ from foresail.traces.generators._task_population import (
     calibrated,
 )
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _IDENTITY: Final = ("user", "executable", "application", "application_name")
 """Features whose values a job of the history must share with a job of the run."""

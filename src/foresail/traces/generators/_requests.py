@@ -11,10 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0

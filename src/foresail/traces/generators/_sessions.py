@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 APPLICATION_MEDIAN_JOBS: Final = 30.0
 APPLICATION_LOG_DEVIATION: Final = 1.2

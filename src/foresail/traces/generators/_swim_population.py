@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.readers.swim import BYTES
 from foresail.traces.reading import read
-
-Floats = NDArray[np.float64]
 
 _LEVELS: Final = np.array([*np.arange(20) * 0.05, 0.98, 0.99, 0.999, 1.0])
 _QUANTILES: Final = {

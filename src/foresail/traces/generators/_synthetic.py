@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
 from foresail.traces.folder import load_workload
@@ -26,8 +27,6 @@ from foresail.traces.generators._demands import (
 )
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
 
 _TRIES: Final = 50
 _NEAR: Final = 0.005

@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 WINDOW_SECONDS: Final = 1000.0
 STEP_SECONDS: Final = 100.0

@@ -17,14 +17,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.traces.generators._arrivals import draw_arrivals
 from foresail.traces.generators._task_jobs import JobsWithTasks
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

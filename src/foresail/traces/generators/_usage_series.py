@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.traces.measured import usage_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PERIOD_SECONDS: Final = 300.0
 _DAY_SECONDS: Final = 86400.0

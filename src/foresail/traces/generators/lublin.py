@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import (
     require,
     require_at_least,
@@ -20,9 +20,6 @@ from foresail.traces.generators import _lublin_model as model
 from foresail.traces.generators._requests import draw_requests
 from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 CLASSES: Final = {
     "combined": (("batch", model.COMBINED),),

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
@@ -18,9 +18,6 @@ from foresail.traces.generators._phases import Phases
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
 from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _GIBIBYTE: Final = 2.0**30
 _SLACKS: Final = np.array([1.2, 1.4, 1.6, 1.8])

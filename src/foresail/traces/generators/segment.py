@@ -8,7 +8,6 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 from foresail.model.limits import (
@@ -31,8 +30,6 @@ from foresail.traces.generators._demands import (
 from foresail.traces.generators._population import whole_nodes
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta
-
-Floats = NDArray[np.float64]
 
 _STEPS_PER_SEGMENT: Final = 10
 """Segments are looked for at every tenth of their length."""

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least
 from foresail.model.registry import register
@@ -21,9 +21,6 @@ from foresail.traces.generators._task_jobs import (
     tasks_table,
 )
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _POPULATION: Final = 12
 """Jobs of the population for each DAG of the run: half of them, in DAGs of 3.5, and some spare."""

@@ -7,15 +7,13 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.limits import require_at_least, require_choice, require_positive
 from foresail.model.registry import register
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._task_jobs import JobsWithTasks, rescaled_times, workload_of
 from foresail.traces.workload import Workload
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.limits import require_share
 from foresail.model.registry import register
@@ -21,9 +22,6 @@ from foresail.traces.generators._usage_series import (
 )
 from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _DAY_SECONDS: Final = 86400.0
 _GIBIBYTE: Final = 2.0**30
