@@ -21,7 +21,7 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import Entry, NoParameters
-from foresail.schedulers.fifo_tasks import FifoTasks
+from foresail.schedulers.of_tasks.task_fifo import TaskFifo
 from toys import Doubling, Easy, Fcfs, Requested
 
 
@@ -109,7 +109,7 @@ class Ghostly(Told):
         return decision if view.pending else replace(decision, starts=(ghost,))
 
 
-class ByTask(FifoTasks):
+class ByTask(TaskFifo):
     """Starts tasks in order: conforms, and is what the faulty ones below are made from."""
 
     def __init__(self) -> None:

@@ -401,7 +401,7 @@ def test_a_job_cancelled_while_it_runs_is_stopped_once_and_does_not_go_back():
 def test_nothing_new_starts_on_a_drained_node_and_coming_up_does_not_change_that():
     """One that is not there is passed over, now and when it comes."""
     nodes = tuple(Node(name, Resources(1.0)) for name in "ab")
-    parts = parse_policy("fifo_tasks").build()
+    parts = parse_policy("task_fifo").build()
     loop = Controller(Cluster((Partition("all", Resources(2.0), nodes),)), *parts)
     loop.step(0, [submitted(0, "1", 2), NodeDrained(0, "b"), NodeDrained(0, "c")])
     assert dict(loop.running) == {}

@@ -176,12 +176,12 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("conditions", CONDITIONS.values(), ids=CONDITIONS)
 @pytest.mark.parametrize(
-    "policy", ["prio,recent", "easy,recent,incremental", "tetrisched", "fifo_tasks,recent"]
+    "policy", ["prio,recent", "easy,recent,incremental", "tetrisched", "task_fifo,recent"]
 )
 def test_simulations_are_decided_again(tmp_path, policy, conditions):
     """Nodes that take jobs along, jobs that are stopped, tasks apart, ends at the same instant."""
     path = tmp_path / "events.jsonl"
-    jobs = in_parts() if policy.startswith("fifo_tasks") else workload()
+    jobs = in_parts() if policy.startswith("task_fifo") else workload()
     scenario = Scenario(jobs, parse_policy(policy), "nodes", conditions=conditions)
     run_scenario(replace(scenario, event_log=path))
 

@@ -43,15 +43,14 @@ SCHEDULERS = (
     "3sigma(solver_share=0.01),similar,exponential_increment",
     "3sigma(solver_share=0.01,fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
     "distsched,similar,incremental",
-    "fifo_tasks,recent,incremental",
-    "fifo_tasks,similar,doubling",
     "las(first_threshold_seconds=100),recent,doubling",
     "predicted_queues,recent,doubling",
     "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
     "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
     "slearn(deadlines=by_odds,hopeless_below=0.5,thin_limit=adaptive,tail=counted),recent,doubling",
     "task_edf,recent,doubling",
-    "task_fifo,recent,doubling",
+    "task_fifo,recent,incremental",
+    "task_fifo,similar,doubling",
     "3sigma(solver_share=0.01,scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 SHARED = (

@@ -170,7 +170,7 @@ def nodes(count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "policy", ["fcfs,requested,requested", "easy,requested,requested", "fifo_tasks"]
+    "policy", ["fcfs,requested,requested", "easy,requested,requested", "task_fifo"]
 )
 def test_wishes_of_users_and_operators_fold_too(policy, seed):
     """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.

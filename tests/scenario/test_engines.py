@@ -41,7 +41,7 @@ NEEDING = {
     Need.CONDITIONS: {"conditions": ClusterConditions(start_delay_seconds=1.0)},
     Need.NODE_CHANGES: {"conditions": ClusterConditions(node_changes=(NodeRemoved(1.0, "n1"),))},
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
-    Need.TASKS: {"workload": in_parts(), "policy": parse_policy("fifo_tasks")},
+    Need.TASKS: {"workload": in_parts(), "policy": parse_policy("distsched")},
 }
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},

@@ -20,7 +20,7 @@ from foresail.model.job import Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
 from foresail.record.state import ImpossibleTransition, JobState
-from foresail.scenario.engines import EVENT_ENGINE, engine_of
+from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
@@ -57,7 +57,9 @@ def workload(processors=2, maps=MAPS, requested=50.0):
 
 
 def scenario(**changes):
-    return Scenario(**{"workload": workload(), "policy": parse_policy("fifo_tasks"), **changes})
+    """In the event engine: the replay of tasks knows no gangs."""
+    usual = {"workload": workload(), "policy": parse_policy("task_fifo"), "engine": "event-engine"}
+    return Scenario(**{**usual, **changes})
 
 
 def rows_of(schedule, *columns):
@@ -146,9 +148,10 @@ def test_a_lost_task_runs_again():
     assert set(whole_jobs(schedule)["ended_because"]) == {"completed"}
 
 
-def test_only_the_event_engine_can_do_tasks():
-    """By name of what is lacking, where the other is asked for."""
+def test_the_replay_of_gangs_cannot_do_tasks():
+    """By name of what is lacking, where it is asked for; the others can."""
     assert engine_of(scenario()) is EVENT_ENGINE
+    assert engine_of(scenario(engine=None)) is TASK_REPLAY
     with pytest.raises(InputError, match="tasks that start apart"):
         engine_of(scenario(engine="compiled-replay"))
 
@@ -159,7 +162,7 @@ def test_a_task_of_unknown_runtime_is_refused():
         run_scenario(scenario(workload=workload(maps=[4.0, None, 3.0])))
 
 
-def lone(policy="fifo_tasks", predictor=None):
+def lone(policy="task_fifo", predictor=None):
     """A controller on two processors, before its first step."""
     scheduler, _, correction = parse_policy(policy).build()
     return Controller(Cluster.of_processors(2), scheduler, predictor or Constant(9.0), correction)
@@ -209,7 +212,7 @@ def test_another_scheduler_cannot_go_on_with_parts():
     scheduler, _, correction = parse_policy("easy").build()
     with pytest.raises(InputError, match="cannot go on as a whole"):
         controller.fork(scheduler, Constant(9.0), correction)
-    scheduler, _, correction = parse_policy("fifo_tasks").build()
+    scheduler, _, correction = parse_policy("task_fifo").build()
     twin = controller.fork(scheduler, Constant(9.0), correction)
     assert list(twin.running) == list(controller.running)
     instructions = twin.step(6.0, [Ended(6.0, lost(1))])

@@ -28,6 +28,7 @@ PUBLISHED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 DEPRECATED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "scheduler": {"three_sigma": "3sigma"},
+        "task_scheduler": {"fifo_tasks": "task_fifo"},
         "--conventions": {"foresail": "standard"},
         "order": {"pilot": "probe"},
     }

@@ -11,6 +11,7 @@ from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.studies.slearn_bins import BinTrial
 from foresail.experiments.studies.slearn_deadlines import DeadlineTrial
 from foresail.experiments.studies.slearn_distributions import DistributionTrial
+from foresail.experiments.studies.slearn_over_time import LoadTrial, TimelineTrial
 from foresail.experiments.studies.slearn_regimes import RegimeTrial
 from foresail.experiments.studies.slearn_variability import VariabilityTrial
 from foresail.experiments.study import study_part
@@ -28,6 +29,7 @@ def test_the_published_figures_are_there():
         "slearn-bins",
         "slearn-deadlines",
         "slearn-distributions",
+        "slearn-over-time",
         "slearn-regimes",
         "slearn-variability",
     ]
@@ -123,6 +125,22 @@ def test_distributions_rise_and_the_oracle_does_not_err():
     assert found(slearn.SIGMA, 0.1)["signed_error"] < 0.0
     assert found(slearn.ORACLE, 0.9)["signed_error"] == pytest.approx(0.0, abs=1e-9)
     assert found(slearn.SLEARN, 0.05)["resistance"] >= 0.0
+
+
+def test_windows_are_all_of_the_time():
+    """Their loads add up to the whole work over the whole time, and each job is in one."""
+    found = slearn.replayed(*TINY, slearn.ORACLE)
+    study = study_part("slearn-over-time", ["seeds=1"], quick=True).build()
+    windows = sorted({case.task.window for case in study.cases})
+    loads = [LoadTrial(*TINY, window).measure()["load"] for window in windows]
+    slots = slearn.generated(TINY[0], TINY[2]).processors
+    reach = found.submit[-1] - found.submit[0]
+    whole = found.stages.job_seconds.sum() / (slots * reach)
+    assert sum(loads) / len(loads) == pytest.approx(whole)
+    errors = [
+        TimelineTrial(*TINY, slearn.ORACLE, window).measure()["signed_error"] for window in windows
+    ]
+    assert np.nanmax(np.abs(errors)) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_regimes_differ_in_what_is_known():

@@ -15,6 +15,8 @@ from foresail.experiments.study import GridPoint, Measure, PublishedClaim, Study
 from foresail.metrics.task_jobs import (
     normalised_waiting,
     queue_correctness,
+    resistance,
+    signed_error_percent,
     size_queues,
     speedup,
 )
@@ -34,6 +36,8 @@ OVER: Final = Measure("over_estimated", "jobs over-estimated", "share")
 RIGHT: Final = Measure("right_queue", "wide jobs in the right queue", "share")
 TOO_LOW: Final = Measure("too_low", "of too low a priority", "share")
 TOO_HIGH: Final = Measure("too_high", "of too high a priority", "share")
+SIGNED_ERROR: Final = Measure("signed_error", "error of the estimate, too long above 0", "share")
+AHEAD: Final = Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster")
 
 SLEARN: Final = "slearn"
 SIGMA: Final = "slearn-3sigma"
@@ -204,6 +208,34 @@ def first_tasks(found: TasksReplayed) -> NDArray[np.int64]:
     """Where each job's tasks begin, and where the last one's end; shape (jobs + 1,)."""
     begins: NDArray[np.int64] = found.stages.first_task[found.stages.first_stage]
     return begins
+
+
+@lru_cache(maxsize=4)
+def by_job(
+    workload: str, history: str, seed: int, policy: str
+) -> Mapping[str, NDArray[np.float64]]:
+    """Waits, signed errors of wide jobs and work ahead of each job; nan where it has none.
+
+    Shape (jobs,) each.
+    """
+    found = replayed(workload, history, seed, policy)
+    first_task = first_tasks(found)
+    runtime = found.stages.runtime_seconds
+    known = np.where(found.pilots > 0, found.estimated, found.submit)
+    error = signed_error_percent(found.estimate, found.stages.job_seconds) / 100.0
+    return {
+        WAITING.name: normalised_waiting(found.submit, found.start, runtime, first_task),
+        SIGNED_ERROR.name: np.where(np.diff(first_task) >= WIDE_BEGINS, error, np.nan),
+        AHEAD.name: resistance(
+            known,
+            size_queues(found.estimate),
+            known,
+            found.start,
+            runtime,
+            first_task,
+            generated(workload, seed).processors,
+        ),
+    }
 
 
 def estimates(

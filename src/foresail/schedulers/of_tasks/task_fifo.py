@@ -1,17 +1,77 @@
-"""All jobs in one queue, in order of arrival; their tasks start apart."""
+"""All jobs in one queue, in order of arrival: the plainest scheduler of tasks that start apart."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Start
+from foresail.model.job import Job
+from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
+from foresail.model.view import ClusterView, PendingJob
+from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER
-from foresail.schedulers.of_tasks.queueing import QueueParameters, without_pilots
-from foresail.schedulers.of_tasks.scheduler import TaskScheduler
+from foresail.schedulers.of_tasks.queueing import (
+    CompiledTaskScheduler,
+    QueueParameters,
+    without_pilots,
+)
 
 
 @register("task_scheduler", "task_fifo")
-class TaskFifo(TaskScheduler):
-    """Starts the tasks of the job that came first, then those of the next one."""
+class TaskFifo:
+    """First come, first served, task by task: none overtakes one of a job that came earlier.
+
+    A stage's tasks start as places become free, in order of their numbers, those of a gang all at
+    once. What does not fit keeps everything behind it from starting.
+    """
+
+    starts_tasks: Literal[True] = True
+    ignores_time: Literal[True] = True
 
     def __init__(self, _: NoParameters) -> None:
+        self._places = NodesByPreference(Cluster(()))
+
+    def compiled_tasks(self) -> CompiledTaskScheduler:
+        """The same as numbers of the kernels of tasks, which know no gangs."""
         one = QueueParameters(queues=1)
-        super().__init__(without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER))
+        return without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start what is first until something does not fit."""
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        room = FreeRoom(view, self._places)
+        starts: list[Start] = []
+        reasons: dict[str, Reason] = {}
+        for pending in view.pending:
+            job_id = pending.job.job_id
+            if reasons:
+                numbers = {"ahead": float(len(reasons))}
+                reasons[job_id] = Reason(ReasonCode.BEHIND, numbers)
+                continue
+            for stage, task, held in _startable(pending):
+                placement = room.placement(held)
+                if placement is None:
+                    numbers = {"cpus": held.cpus, "free": max(room.cpus, 0.0)}
+                    reasons[job_id] = Reason(ReasonCode.NO_ROOM, numbers)
+                    break
+                room.take(held, placement)
+                starts.append(Start(job_id, placement, stage=stage, tasks=task))
+        return Decision(tuple(starts), reasons=reasons)
+
+
+def _startable(pending: PendingJob) -> Iterator[tuple[str, tuple[int, ...], Job]]:
+    """What of a job may start now, in order: stage, task and what it holds."""
+    if not pending.startable:
+        yield "", (), pending.job
+    for each in pending.startable:
+        stage = each.stage
+        if stage.together:
+            yield stage.name, (), pending.job.part(stage, stage.tasks)
+            continue
+        held = pending.job.part(stage, 1)
+        for task in each.tasks:
+            yield stage.name, (task,), held
