@@ -122,7 +122,9 @@ def _trace(measure: Measure, style: PolicyStyle, part: pl.DataFrame) -> dict[str
 def _reach(measure: Measure, style: PolicyStyle, part: pl.DataFrame) -> dict[str, Any]:
     known = part.with_columns(
         low=pl.coalesce("low", "mean").clip(pl.min_horizontal("mean", 0.0)),
-        high=pl.coalesce("high", "mean").clip(upper_bound=_MOST[measure.kind]),
+        high=pl.coalesce("high", "mean").clip(
+            upper_bound=pl.max_horizontal("mean", _MOST[measure.kind])
+        ),
     )
     return {
         "type": "data",

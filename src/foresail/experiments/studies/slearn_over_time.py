@@ -13,9 +13,10 @@ import numpy as np
 
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.model.arrays import Floats, Integers
 from foresail.model.registry import register
 
-_LOAD: Final = Measure("load", "work submitted, as a share of what all slots do", "share")
+_LOAD: Final = Measure("load", "work submitted, over what all slots can do")
 _SUBMITTED: Final = "submitted"
 _SYSTEMS: Final = (slearn.SLEARN, slearn.SIGMA, slearn.ORACLE)
 _WINDOWS: Final = 25
@@ -65,10 +66,11 @@ class TimelineTrial:
         return {name: float(each.mean()) if each.size else np.nan for name, each in known.items()}
 
 
-def _windows(submit: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray:  # type: ignore[type-arg]
+def _windows(submit: Floats) -> Integers:
     """The window of each submission, from 0; the last one is in the last."""
     share = (submit - submit[0]) / max(float(submit[-1] - submit[0]), 1.0)
-    return np.minimum((share * _WINDOWS).astype(np.int64), _WINDOWS - 1)
+    windows: Integers = np.minimum((share * _WINDOWS).astype(np.int64), _WINDOWS - 1)
+    return windows
 
 
 @dataclass(frozen=True, slots=True)
