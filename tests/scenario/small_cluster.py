@@ -52,6 +52,12 @@ def in_parts() -> Workload:
     return replace(workload(), tasks=pl.DataFrame(tasks, schema=schema.TASKS, orient="row"))
 
 
+def with_a_fast_node() -> Workload:
+    """The jobs, on nodes of which one is twice as fast."""
+    speeds = pl.Series(schema.SPEED, [1.0, 2.0, 1.0, 1.0])
+    return replace(workload(), nodes=NODES.with_columns(speeds))
+
+
 def history() -> Workload:
     """What ann's jobs took before."""
     given = {

@@ -24,11 +24,12 @@ from foresail.scenario.learned_before import HistoryWorkload, SavedState
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import asking, history, in_parts, workload
+from scenario.small_cluster import asking, history, in_parts, with_a_fast_node, workload
 
 PLAIN = Scenario(workload(), parse_policy("easy,recent"))
 NEEDING = {
     Need.PLACES: {"place": "nodes"},
+    Need.SPEEDS: {"workload": with_a_fast_node()},
     Need.DEPENDENCIES: {"workload": workload({"2": "1"})},
     Need.OWN_REQUESTS: {
         "workload": asking("nCk(all, 2, 0, 5, 1)"),

@@ -18,6 +18,7 @@ PREFERENCES = ("partition:r0", "partition:r1,r2", "attribute:gpu", "same:rack", 
 
 
 def random_cluster(draw):
+    speeds = draw.choice([(1.0,), (0.5, 1.0, 2.0)])
     partitions = []
     for rack in range(draw.randint(1, 3)):
         nodes = []
@@ -26,7 +27,12 @@ def random_cluster(draw):
             attributes = {"rack": f"r{rack}"} if draw.random() < 0.9 else {}
             total = Resources(float(draw.randint(1, 6)), float(draw.randint(1, 8)), gpus)
             nodes.append(
-                Node(f"n{rack}{number}", total, attributes | ({"gpu": "x"} if gpus else {}))
+                Node(
+                    f"n{rack}{number}",
+                    total,
+                    attributes | ({"gpu": "x"} if gpus else {}),
+                    draw.choice(speeds),
+                )
             )
         total = sum((node.total for node in nodes), Resources())
         partitions.append(Partition(f"r{rack}", total, tuple(nodes)))
@@ -53,9 +59,14 @@ def fits(request, free):
     return count
 
 
+def in_order(nodes, free):
+    """The fastest first, then the fullest."""
+    return sorted(nodes, key=lambda node: (-node.speed, free[node.name].cpus))
+
+
 def packed(job, nodes, free):
     left, placed = job.tasks, {}
-    for node in sorted(nodes, key=lambda node: free[node.name].cpus):
+    for node in in_order(nodes, free):
         tasks = min(fits(job.stages[0].request, free[node.name]), left)
         if tasks:
             placed[node.name] = tasks
@@ -65,7 +76,7 @@ def packed(job, nodes, free):
 
 def spread(job, nodes, free):
     racks = {}
-    for node in sorted(nodes, key=lambda node: free[node.name].cpus):
+    for node in in_order(nodes, free):
         if fits(job.stages[0].request, free[node.name]) and len(racks) < job.tasks:
             racks.setdefault(node.attributes["rack"], node.name)
     return dict.fromkeys(racks.values(), 1) if len(racks) == job.tasks else None

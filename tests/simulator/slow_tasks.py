@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median, variance
 
@@ -40,6 +41,7 @@ class SlowRules:
     room_spreads: float | None = None  # None: the thin limit does not adapt
     tail: str = "ignored"
     hopeless_below: float | None = None  # None: deadlines are not heeded
+    speeds: str = "known"
 
 
 @dataclass
@@ -59,6 +61,7 @@ class _Job:
     done: set[tuple[int, int]] = field(default_factory=set)
     opened: set[int] = field(default_factory=set)
     running: dict[tuple[int, int], float] = field(default_factory=dict)
+    learned: dict[tuple[int, int], float] = field(default_factory=dict)
     served: float = 0.0
     due: float | None = None
     each: float = math.nan
@@ -89,16 +92,16 @@ class SlowResult:
 
 def slow_tasks(
     jobs: list[tuple[float, tuple[SlowStage, ...]]],
-    slots: int,
+    speeds: Sequence[float],
     rules: SlowRules,
     deadlines: list[float | None] | None = None,
 ) -> SlowResult:
-    """Run jobs (submission and stages, in order of submission) to their ends."""
+    """Run jobs (submission and stages, in order of submission) on slots of these speeds."""
     every = [_Job(number, submit, stages) for number, (submit, stages) in enumerate(jobs)]
     if rules.hopeless_below is not None or rules.source == "deadline":
         for job, deadline in zip(every, deadlines or [None] * len(every), strict=True):
             job.due = deadline
-    run = _Run(rules, slots, every)
+    run = _Run(rules, speeds, every)
     while any(len(job.done) < job.tasks for job in every):
         run.step()
     return SlowResult(
@@ -111,13 +114,13 @@ def slow_tasks(
 
 
 class _Run:
-    def __init__(self, rules: SlowRules, slots: int, jobs: list[_Job]) -> None:
+    def __init__(self, rules: SlowRules, speeds: Sequence[float], jobs: list[_Job]) -> None:
         self.rules = rules
-        self.slots = slots
+        self.free = list(speeds)  # of the slots in which nothing runs
         self.jobs = jobs
         self.coming = list(jobs)
         self.present: list[_Job] = []
-        self.active: list[tuple[float, int, _Job, tuple[int, int]]] = []  # end, turn, job, task
+        self.active: list[tuple[float, int, _Job, tuple[int, int], float]] = []  # with its speed
         self.starts: dict[tuple[int, int, int], float] = {}
         self.charged: dict[tuple[int, int, int], int] = {}
         self.ends = [math.nan] * len(jobs)
@@ -125,6 +128,7 @@ class _Run:
         self.outcomes: dict[int, list[float]] = {}
         self.log_errors: list[float] = []
         self.ended: list[tuple[int, float]] = []  # of each task: its job's tasks, seconds
+        self.learned = 0.0  # of all of these
         self.most_running = 0
         self.relative_variances: list[float] = []  # of the tasks of jobs' first stages
 
@@ -134,7 +138,8 @@ class _Run:
         while self.active and min(self.active, key=lambda each: each[:2])[0] <= now:
             ended = min(self.active, key=lambda each: each[:2])
             self.active.remove(ended)
-            self.end(ended[2], ended[3], now)
+            self.free.append(ended[4])
+            self.end(*ended[2:], now)
         while self.coming and self.coming[0].submit <= now:
             self.submit(self.coming.pop(0), now)
         if self.rules.source == "service" and any(job.waiting for job in self.present):
@@ -142,7 +147,7 @@ class _Run:
                 served = job.served + sum(now - start for start in job.running.values())
                 if self.queue_of(served) > job.queue:
                     job.queue, job.entered = self.queue_of(served), now
-        while len(self.active) < self.slots and self.start_one(now):
+        while self.free and self.start_one(now):
             pass
 
     def queue_of(self, seconds: float) -> int:
@@ -252,14 +257,17 @@ class _Run:
                 job.opened.add(number)
                 job.waiting += [(number, task) for task in range(len(stage.runtimes))]
 
-    def end(self, job: _Job, task: tuple[int, int], now: float) -> None:
+    def end(self, job: _Job, task: tuple[int, int], speed: float, now: float) -> None:
         job.done.add(task)
+        seconds = job.stages[task[0]].runtimes[task[1]]
+        job.learned[task] = seconds if self.rules.speeds == "known" else seconds / speed
+        self.learned += job.learned[task]
         self.most_running = max(self.most_running, len(self.active) + 1)
         self.ended.append((job.tasks, now - job.running[task]))
         job.served += now - job.running.pop(task)
         self.open_stages(job)
         if task in job.pilots:
-            job.told.append(job.stages[task[0]].runtimes[task[1]])
+            job.told.append(job.learned[task])
             if len(job.told) == len(job.pilots):
                 each = (fmean if self.rules.statistic == "mean" else median)(job.told)
                 first = len(job.stages[0].runtimes)
@@ -282,15 +290,17 @@ class _Run:
                 job.sampling = False
         if len(job.done) == job.tasks:
             self.ends[job.number] = now
-            if len(job.stages[0].runtimes) > 1 and any(job.stages[0].runtimes):
-                relative = variance(job.stages[0].runtimes) / fmean(job.stages[0].runtimes) ** 2
+            first_stage = [seconds for (at, _), seconds in job.learned.items() if at == 0]
+            if len(first_stage) > 1 and any(first_stage):
+                relative = variance(first_stage) / fmean(first_stage) ** 2
                 self.relative_variances.append(relative)
-            truth, believed = fmean(job.stages[0].runtimes), self.belief(job.stages[0])
+            truth, believed = fmean(first_stage), self.belief(job.stages[0])
             if truth > 0.0 and believed > 0.0:
                 self.log_errors.append(math.log(truth) - math.log(believed))
-            if job.ratio and job.size > 0:
+            size = sum(job.learned.values())
+            if job.ratio and size > 0:
                 last = self.outcomes.setdefault(job.ratio, [])
-                last.append((now - job.submit) / job.size)
+                last.append((now - job.submit) / size)
                 del last[: -self.rules.trials]
 
     def relative_variance(self, told: list[float]) -> float:
@@ -315,13 +325,15 @@ class _Run:
         slots = max(self.most_running * 0.1**job.queue / weights, 1.0)
         tasks = job.tasks - len(job.done) - len(job.running)
         together = min(tasks, slots)
-        left = job.due - now - job.each * (tasks - together) / slots
-        if left <= 0.0 or job.each == 0.0:
-            return left < 0.0 or job.each > 0.0
+        held = math.fsum(seconds for _, seconds in self.ended)
+        each = job.each * (held / self.learned if self.learned else 1.0)
+        left = job.due - now - each * (tasks - together) / slots
+        if left <= 0.0 or each == 0.0:
+            return left < 0.0 or each > 0.0
         if job.relative == 0.0:
-            return left < job.each
+            return left < each
         spread = math.sqrt(math.log1p(job.relative))
-        one = NormalDist(math.log(job.each) - spread**2 / 2, spread).cdf(math.log(left))
+        one = NormalDist(math.log(each) - spread**2 / 2, spread).cdf(math.log(left))
         return bool(one**together < self.rules.hopeless_below)
 
     def start_one(self, now: float) -> bool:
@@ -344,7 +356,7 @@ class _Run:
                 heads.setdefault(job.queue, job)
         if heads:
             used = dict.fromkeys(heads, 0)
-            for _, _, job, task in self.active:
+            for _, _, job, task, _ in self.active:
                 queue = self.charged[job.number, *task]
                 if queue in used:
                     used[queue] += 1
@@ -371,8 +383,10 @@ class _Run:
         if job.sampling and job.meanwhile is not None and not job.pilots & set(job.waiting):
             job.sampling = False
             job.queue, job.entered = job.meanwhile, now
-        runtime = job.stages[task[0]].runtimes[task[1]]
-        self.active.append((now + runtime, len(self.starts), job, task))
+        speed = max(self.free)
+        self.free.remove(speed)
+        seconds = job.stages[task[0]].runtimes[task[1]] / speed
+        self.active.append((now + seconds, len(self.starts), job, task, speed))
 
 
 def longest(each: float, relative_variance: float, tasks: int) -> float:

@@ -1,5 +1,6 @@
 """The simulated cluster with nodes: preferences, preemption, outages, cycles, delays and noise."""
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -12,6 +13,7 @@ from foresail.control.policy import parse_policy
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.allocation import Allocation
 from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Partition
 from foresail.model.conventions import IN_CYCLES, STANDARD
 from foresail.model.decision import Decision, Start
 from foresail.model.errors import InputError
@@ -27,6 +29,7 @@ from foresail.model.event import (
 from foresail.model.free_resources import FreeResources
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
+from foresail.model.resources import Resources
 from foresail.record.log import MemoryLog
 from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged
 from foresail.schedulers.priority import Priority
@@ -75,6 +78,44 @@ def test_every_kind_of_preference(preferred, placed, seconds):
     row = schedule.jobs.row(0, named=True)
     assert row["placement"] == placed
     assert row["end_seconds"] == seconds
+
+
+def with_speeds(*speeds):
+    """Nodes n11, n12, n21, n22 of these speeds."""
+    return nodes().with_columns(pl.Series(schema.SPEED, speeds))
+
+
+def test_a_gang_is_as_fast_as_the_slowest_of_its_nodes():
+    """It gets the fastest that are free; a slower place is slower beside what it does not prefer."""
+    likes = {"preferred": "partition:r1", "slowdown_elsewhere": 1.5}
+    made = workload({"a": {}, "b": {"tasks": 2}, "c": likes}, with_speeds(1.0, 0.5, 4.0, 2.0))
+    schedule = simulate_on_nodes(made, PRIO)
+    assert schedule.jobs["placement"].to_list() == ["n21:1", "n11:1,n22:1", "n12:1"]
+    assert spans(schedule) == {"a": [(0, 2.5)], "b": [(0, 10)], "c": [(0, 20)]}
+    elsewhere = workload({"c": {**likes, "tasks": 3}}, with_speeds(1.0, 0.5, 4.0, 2.0))
+    assert spans(simulate_on_nodes(elsewhere, PRIO)) == {"c": [(0, 15)]}
+
+
+def test_what_is_learned_of_slower_nodes_is_at_speed_1():
+    """As of places that jobs do not prefer, which the outcome says."""
+    made = workload({"a": {}}, with_speeds(0.5, 0.5, 0.5, 0.5))
+    log = MemoryLog()
+    asked = Constant(10.0)
+    controller = Controller(
+        cluster_of(made.nodes), *parse_policy("prio").build()[:1], asked, Doubling(), STANDARD, log=log
+    )
+    simulate_events(made, controller, "prio")
+    ended = [each.event for each in log.records if isinstance(each, EventTaken)]
+    (outcome,) = (each.outcome for each in ended if isinstance(each, Ended))
+    assert (outcome.runtime_seconds, outcome.slowdown) == (20.0, 2.0)
+
+
+def test_a_node_that_changes_its_speed():
+    """What starts from then on runs as fast as it is."""
+    made = workload({"a": {}, "b": {"submit_seconds": 10.0}}, nodes(racks=1, of=1))
+    faster = NodeChanged(5.0, replace(cluster_of(made.nodes).partitions[0].nodes[0], speed=4.0))
+    schedule = simulate_on_nodes(made, PRIO, ClusterConditions(node_changes=(faster,)))
+    assert spans(schedule) == {"a": [(0, 10)], "b": [(10, 12.5)]}
 
 
 @pytest.mark.parametrize("cycle", [None, 2.0])
@@ -382,6 +423,20 @@ def test_noise_is_the_same_under_every_policy():
         (lambda: cluster_of(nodes().with_columns(cpus=pl.lit(0.0))), "without cpus"),
         (lambda: cluster_of(pl.concat([nodes(), nodes()])), "same name"),
         (lambda: cluster_of(nodes().head(0)), "no nodes"),
+        (lambda: cluster_of(with_speeds(1.0, 0.0, 1.0, 1.0)), "not a speed"),
+        (lambda: cluster_of(with_speeds(1.0, -2.0, 1.0, 1.0)), "not a speed"),
+        (lambda: cluster_of(with_speeds(1.0, math.nan, 1.0, 1.0)), "not a speed"),
+        (lambda: cluster_of(with_speeds(1.0, 1.0, 1.0, math.inf)), "not a speed"),
+        (lambda: cluster_of(with_speeds("1", "1", "1", "1")), "no numbers"),
+        (lambda: Partition("all", Resources(4.0), speed=0.0), "not a speed"),
+        (
+            lambda: simulate_on_nodes(
+                workload({"a": {}}, with_speeds(1.0, 1.0, 2.0, 1.0)),
+                parse_policy("distsched"),
+                ClusterConditions(cycle_seconds=2.0, share_nodes=True),
+            ),
+            "cannot share nodes of different speeds",
+        ),
     ],
 )
 def test_bad_input(make, words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ def workload_of(
     slots: int,
     requested: float | None = None,
     deadlines: list[float | None] | None = None,
+    speeds: Sequence[float] | None = None,
 ) -> Workload:
     rows = [
         (
@@ -51,7 +53,23 @@ def workload_of(
         }
     )
     tasks = pl.DataFrame(rows, schema=schema.TASKS, orient="row")
-    return Workload(table, WorkloadMeta("made", "made", processors=slots), None, tasks)
+    nodes = None if speeds is None else nodes_of(speeds)
+    return Workload(table, WorkloadMeta("made", "made", processors=slots), nodes, tasks)
+
+
+def nodes_of(speeds: Sequence[float]) -> pl.DataFrame:
+    """A node of one cpu for each speed."""
+    nodes = pl.DataFrame(
+        {
+            "node": [f"n{number}" for number in range(len(speeds))],
+            "partition": ["all"] * len(speeds),
+            "count": [1] * len(speeds),
+            "cpus": [1.0] * len(speeds),
+        },
+        schema_overrides=schema.NODES,
+    )
+    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.NODES.items() if name not in nodes]
+    return nodes.with_columns(*absent, pl.Series(schema.SPEED, speeds, dtype=pl.Float64))
 
 
 def one_stage(*jobs: tuple[float, tuple[float, ...]]) -> Jobs:
@@ -301,7 +319,10 @@ RULES = st.builds(
     room_spreads=st.sampled_from([None, None, 0.01, 0.3, 1.0]),
     tail=st.sampled_from(["ignored", "ignored", "counted"]),
     hopeless_below=st.sampled_from([None, 0.05, 0.5]),
+    speeds=st.sampled_from(["known", "ignored"]),
 )
+SPEEDS = st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 4.0]), min_size=1, max_size=5)
+"""Of slots: times at them are exact."""
 
 
 def _in_order_of_level(jobs: Jobs) -> Jobs:
@@ -347,7 +368,8 @@ def policy_of(rules: SlowRules) -> str:
     return (
         f"slearn({source}{shared},tail={rules.tail},thin_below={rules.thin_below},pilot_percent={percent},"
         f"statistic={rules.statistic},dedicated_sampling_queue={rules.dedicated},"
-        f"work_conserving={rules.work_conserving},trials={rules.trials},seed={rules.seed})"
+        f"work_conserving={rules.work_conserving},trials={rules.trials},seed={rules.seed},"
+        f"speeds={rules.speeds})"
         f"{predictor}"
     )
 
@@ -355,11 +377,11 @@ def policy_of(rules: SlowRules) -> str:
 def same(
     result: TasksReplayed,
     jobs: Jobs,
-    slots: int,
+    speeds: Sequence[float],
     rules: SlowRules,
     deadlines: list[float | None],
 ) -> None:
-    slow = slow_tasks(jobs, slots, rules, deadlines)
+    slow = slow_tasks(jobs, speeds, rules, deadlines)
     keys = [
         (number, at, task)
         for number, (_, stages) in enumerate(jobs)
@@ -374,21 +396,52 @@ def same(
     np.testing.assert_allclose(result.estimate, slow.estimates, rtol=within)
 
 
-@settings(max_examples=400, deadline=None)
-@given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES, data=st.data())
-def test_same_as_the_slow_simulator(
-    jobs: Jobs, slots: int, rules: SlowRules, data: st.DataObject
+def _same_of_any_speeds(
+    jobs: Jobs, speeds: list[float], rules: SlowRules, data: st.DataObject
 ) -> None:
-    """Every start, queue, pilot and estimate is that of the obvious simulator."""
     jobs = _in_order_of_level(jobs)
     if rules.source in {"arrival", "deadline"}:
         rules = dataclasses.replace(rules, queues=1, rule="before", hopeless_below=None)
     if rules.source != "pilots":
         rules = dataclasses.replace(rules, hopeless_below=None)
     deadlines = data.draw(deadlines_of(jobs))
-    workload = workload_of(jobs, slots, rules.believed, deadlines)
+    workload = workload_of(jobs, len(speeds), rules.believed, deadlines, speeds)
     result = replay_task_arrays(workload, parse_policy(policy_of(rules)))
-    same(result, jobs, slots, rules, deadlines)
+    same(result, jobs, speeds, rules, deadlines)
+
+
+@settings(max_examples=400, deadline=None)
+@given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES, data=st.data())
+def test_same_as_the_slow_simulator(
+    jobs: Jobs, slots: int, rules: SlowRules, data: st.DataObject
+) -> None:
+    """Every start, queue, pilot and estimate is that of the obvious simulator."""
+    _same_of_any_speeds(jobs, [1.0] * slots, rules, data)
+
+
+@settings(max_examples=400, deadline=None)
+@given(jobs=jobs_in_order(), speeds=SPEEDS, rules=RULES, data=st.data())
+def test_same_as_the_slow_simulator_on_slots_of_any_speeds(
+    jobs: Jobs, speeds: list[float], rules: SlowRules, data: st.DataObject
+) -> None:
+    """So too where slots differ, whether the scheduler learns at speed 1 or not."""
+    _same_of_any_speeds(jobs, speeds, rules, data)
+
+
+def test_a_pilot_on_a_fast_slot_tells_the_work_at_speed_1() -> None:
+    """Ten tasks of 8 s: 80 s of work, whatever the pilot's slot is; who ignores that learns 20 s."""
+    jobs = one_stage((0.0, (8.0,) * 10))
+    workload = workload_of(jobs, 3, speeds=[1.0, 4.0, 0.5])
+    known, ignored = (
+        replay_task_arrays(workload, parse_policy(f"slearn(speeds={speeds},work_conserving=no)"))
+        for speeds in ("known", "ignored")
+    )
+    assert known.classes == ("speed-4", "speed-1", "speed-0.5")
+    assert known.slot_class[known.pilot].tolist() == [0]
+    assert (known.estimate[0], ignored.estimate[0]) == (80.0, 20.0)
+    assert known.estimated[0] == 2.0
+    took = known.end - known.start
+    np.testing.assert_array_equal(took, np.array([2.0, 8.0, 16.0])[known.slot_class])
 
 
 def test_a_row_per_task() -> None:

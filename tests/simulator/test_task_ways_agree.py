@@ -26,6 +26,7 @@ POLICIES = (
     "task_edf",
     f"slearn({RULES},deadlines=by_odds,hopeless_below=0.3)",
     f"slearn({RULES},pilot_percent=50,statistic=bootstrap,dedicated_sampling_queue=yes)",
+    f"slearn({RULES},deadlines=by_odds,speeds=ignored)",
 )
 
 
@@ -52,4 +53,18 @@ def test_the_golden_jobs(policy: str) -> None:
 def test_any_jobs(jobs: Jobs, slots: int, policy: str, data: st.DataObject) -> None:
     """Stages, ties, deadlines, tasks without a runtime: the same, task by task."""
     workload = workload_of(jobs, slots, deadlines=data.draw(deadlines_of(jobs)))
+    assert starts(workload, policy, "task-replay") == starts(workload, policy, "event-engine")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    jobs=jobs_in_order(),
+    speeds=st.lists(st.sampled_from([0.3, 0.5, 1.0, 1.7, 3.0]), min_size=1, max_size=5),
+    policy=st.sampled_from(POLICIES),
+    data=st.data(),
+)
+def test_any_speeds(jobs: Jobs, speeds: list[float], policy: str, data: st.DataObject) -> None:
+    """Slots that differ, as pools of the event engine, too."""
+    deadlines = data.draw(deadlines_of(jobs))
+    workload = workload_of(jobs, len(speeds), deadlines=deadlines, speeds=speeds)
     assert starts(workload, policy, "task-replay") == starts(workload, policy, "event-engine")

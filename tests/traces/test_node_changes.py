@@ -20,15 +20,15 @@ def read(tmp_path, text):
 
 def test_each_kind_of_change(tmp_path):
     """Columns in any order; nodes offer what they would in a nodes table."""
-    text = """change,seconds,node,partition,cpus,memory_bytes,gpus,model
-added,10,n7,r2,4,8e9,1,a100
-changed,20,n7,r2,2,,,
+    text = """change,seconds,node,partition,cpus,memory_bytes,gpus,model,speed
+added,10,n7,r2,4,8e9,1,a100,1.5
+changed,20,n7,r2,2,,,,
 
-removed,30.5,n7,,,,,
+removed,30.5,n7,,,,,,
 """
     offered = {"rack": "r2", "model": "a100", "gpu": "a100"}
     assert read(tmp_path, text) == (
-        NodeAdded(10.0, Node("n7", Resources(4.0, 8e9, 1.0), offered), "r2"),
+        NodeAdded(10.0, Node("n7", Resources(4.0, 8e9, 1.0), offered, 1.5), "r2"),
         NodeChanged(20.0, Node("n7", Resources(2.0), {"rack": "r2"})),
         NodeRemoved(30.5, "n7"),
     )
@@ -50,12 +50,15 @@ def test_nodes_that_only_go_need_no_further_columns(tmp_path):
         ("1,added,n,,1", "partition"),
         ("1,changed,n,r,0", "cpus"),
         ("1,changed,n,r,much", "cpus"),
+        ("1,changed,n,r,1,0", "speed"),
+        ("1,added,n,r,1,-2", "speed"),
+        ("1,added,n,r,1,inf", "speed"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path, row, field):
     """With its line, its column and what was there."""
     with pytest.raises(InputError) as refused:
-        read(tmp_path, f"seconds,change,node,partition,cpus\n0,removed,m,,\n{row}\n")
+        read(tmp_path, f"seconds,change,node,partition,cpus,speed\n0,removed,m,,,\n{row}\n")
     assert (refused.value.line, refused.value.field) == (3, field)
 
 

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from foresail.model.errors import InputError
 from foresail.model.resources import Resources
+
+
+def _require_speed(speed: float) -> None:
+    if not 0.0 < speed < math.inf:
+        raise InputError("not a speed", field="speed", value=speed, expected="a number above 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine and what it offers (gpu model, rack, price class) as attributes."""
+    """One machine and what it offers (gpu model, rack, price class) as attributes.
+
+    What takes t seconds at speed 1 takes t / ``speed`` here.
+
+    Raises
+    ------
+    InputError
+        If the speed is not a number above 0.
+    """
 
     name: str
     total: Resources
     attributes: Mapping[str, str] = field(default_factory=dict)
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_speed(self.speed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +48,22 @@ class Partition:
         Resources of all its nodes together.
     nodes
         The nodes, or nothing where a count of processors is all that is known (HPC logs).
+    speed
+        Of these processors, where there are no nodes; nodes have their own.
+
+    Raises
+    ------
+    InputError
+        If the speed is not a number above 0.
     """
 
     name: str
     total: Resources
     nodes: tuple[Node, ...] = ()
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_speed(self.speed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +86,12 @@ class Cluster:
     def total(self) -> Resources:
         """Resources of all partitions together."""
         return sum((p.total for p in self.partitions), Resources())
+
+    @property
+    def has_speeds(self) -> bool:
+        """Whether anything in it is slower or faster than speed 1."""
+        speeds = (each.speed for p in self.partitions for each in p.nodes or (p,))
+        return any(speed != 1.0 for speed in speeds)
 
     @classmethod
     def of_processors(cls, processors: int) -> Cluster:

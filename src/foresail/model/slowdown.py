@@ -1,4 +1,4 @@
-"""How many times longer a job runs where it is placed than where it runs best."""
+"""How many times longer a job runs where it is placed than where it runs best, at speed 1."""
 
 from __future__ import annotations
 
@@ -20,8 +20,27 @@ class Slowdowns:
             for partition in cluster.partitions
             for node in partition.nodes
         }
+        self._slowest: Final = {
+            partition.name: min([node.speed for node in partition.nodes] or [partition.speed])
+            for partition in cluster.partitions
+        }
+        self._has_speeds: Final = cluster.has_speeds
 
     def of(self, job: Job, placement: Placement) -> float:
+        """What the place does to the job, over the speed of the slowest machine that it is given.
+
+        A gang waits for its slowest task. What has a place in a partition, and on no particular
+        nodes, is taken to be on the slowest of them.
+        """
+        own = self._of_place(job, placement)
+        return own * (1.0 / self._speed(placement)) if self._has_speeds else own
+
+    def _speed(self, placement: Placement) -> float:
+        if placement.tasks_by_node:
+            return min(self._nodes[name][0].speed for name, _ in placement.tasks_by_node)
+        return min(self._slowest[name] for name, _ in placement.tasks_by_partition)
+
+    def _of_place(self, job: Job, placement: Placement) -> float:
         """The job's own slowdown, or 1 where its preference is given; that of its option if it has.
 
         A pool of processors without named nodes is all alike to every job.

@@ -14,7 +14,7 @@ import pydantic
 from pydantic_core import from_json
 
 from foresail.model import decision, event
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
@@ -58,6 +58,8 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     event.EstimateExpired: _WHOLE_JOB,
     Outcome: {**_WHOLE_JOB, "used": {}},
     Cluster: {"shared": False},
+    Node: {"speed": 1.0},
+    Partition: {"speed": 1.0},
     JobSize: {"stage": "", "pilots": [], "told": [], "seconds": None},
     Stage: {"together": True},
     Job: {"options": []},

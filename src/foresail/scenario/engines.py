@@ -12,7 +12,7 @@ from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import NeedsTruth
 from foresail.scenario.own_requests import require_places_by_options
-from foresail.scenario.scenario import Scenario
+from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
 
@@ -24,6 +24,7 @@ class Need(StrEnum):
     WORKLOAD = "jobs of a log"
     TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
+    SPEEDS = "processors of different speeds"
     DEPENDENCIES = "jobs that wait for others"
     OWN_REQUESTS = "jobs with STRL of their own"
     ANY_POLICY = "policies with parts that are not compiled"
@@ -56,7 +57,8 @@ COMPILED_REPLAY: Final = ScenarioEngine(
 )
 _OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
 TASK_REPLAY: Final = ScenarioEngine(
-    "task-replay", frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE}) | _OF_TASKS
+    "task-replay",
+    frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE, Need.SPEEDS}) | _OF_TASKS,
 )
 EVENT_ENGINE: Final = ScenarioEngine(
     "event-engine",
@@ -117,6 +119,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.TRUTH
     if scenario.place != "processors":
         yield Need.PLACES
+    elif workload is not None and says_speeds(workload) and scenario.cluster.has_speeds:
+        yield Need.SPEEDS
     if workload is not None and workload.has_dependencies:
         yield Need.DEPENDENCIES
     if workload is not None and workload.has_own_requests:

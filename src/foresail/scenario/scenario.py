@@ -94,7 +94,7 @@ class Scenario:
         if isinstance(self.place, Cluster):
             cluster = self.place
         elif self.place == "processors":
-            cluster = Cluster.of_processors(self.jobs.processors)
+            cluster = processors_of(self.jobs)
         else:
             cluster = nodes_of(self.jobs)
         return replace(cluster, shared=True) if self.conditions.share_nodes else cluster
@@ -110,6 +110,22 @@ class Scenario:
         """The conventions, or what they are in cycles."""
         cycle = self.conditions.cycle_seconds
         return self.conventions if cycle is None else self.conventions.in_cycles()
+
+
+def says_speeds(workload: Workload) -> bool:
+    """Whether its nodes table has the column for it."""
+    from foresail.traces.schema import SPEED
+
+    return workload.nodes is not None and SPEED in workload.nodes.columns
+
+
+def processors_of(workload: Workload) -> Cluster:
+    """The workload's processors; see ``foresail.traces.nodes.processors_of``."""
+    if not says_speeds(workload):
+        return Cluster.of_processors(workload.processors)
+    from foresail.traces import nodes
+
+    return nodes.processors_of(workload)
 
 
 def nodes_of(workload: Workload) -> Cluster:

@@ -1,4 +1,6 @@
-"""Finding nodes for a gang: preferred ones first, any others after; the fullest fitting node first.
+"""Finding nodes for a gang: preferred ones first, any others after.
+
+Of these the fastest first, and of equally fast ones the fullest that fits.
 
 Where a cluster knows no nodes, and for a job of several stages (which holds what its widest stages
 need in one partition, whatever the nodes), a partition with room for all of it is as good.
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
@@ -32,6 +34,13 @@ class NodesByPreference:
             for node in partition.nodes
         }
         self.position = {name: number for number, name in enumerate(self._nodes)}
+        speeds = sorted({node.speed for node, _ in self._nodes.values()}, reverse=True)
+        self.speed_classes = len(speeds)
+        self.speed_class = {
+            name: speeds.index(node.speed) for name, (node, _) in self._nodes.items()
+        }
+        pools = sorted(cluster.partitions, key=lambda each: -each.speed)
+        self.partitions = [partition.name for partition in pools]
         self._sets: dict[tuple[PreferenceKind, tuple[str, ...]], tuple[frozenset[str], ...]] = {}
 
     def partition(self, node: str) -> str:
@@ -80,7 +89,7 @@ class FreeRoom:
         self._partitions: dict[str, Resources] = dict(view.free)
         self._nodes: Mapping[str, Resources] = view.free_nodes
         self._changed: dict[str, Resources] = {}
-        self._fullest_first: list[tuple[float, int, str]] | None = None
+        self._fullest_first: list[list[tuple[float, int, str]]] | None = None
         self.cpus = sum([room.cpus for room in self._partitions.values()])
 
     def has_cpus_for(self, cpus: float) -> bool:
@@ -112,8 +121,8 @@ class FreeRoom:
         return self._nodes[name] if changed is None else changed
 
     def _set_free(self, name: str, free: Resources) -> None:
-        order = self._fullest_first
-        if order is not None:
+        if self._fullest_first is not None:
+            order = self._fullest_first[self._places.speed_class[name]]
             position, before = self._places.position[name], self._free(name).cpus
             if before > 0.0:
                 del order[bisect_left(order, (before, position))]
@@ -166,26 +175,27 @@ class FreeRoom:
         return None
 
     def _partitions_in_order(self, preference: Preference | None) -> list[str]:
-        """The preferred ones first."""
-        names = list(self._partitions)
+        """The preferred ones first, and of these the fastest."""
+        names = self._places.partitions
         if preference is None or preference.kind is not PreferenceKind.PARTITION:
             return names
         return sorted(names, key=lambda name: name not in preference.names)
 
     def _rooms(self, request: Resources, names: Container[str]) -> Iterator[tuple[str, int]]:
-        """Nodes among these that tasks fit on, the fullest first, and how many tasks.
+        """Nodes among these that tasks fit on, in the order of this module, and how many tasks.
 
         What jobs without nodes leave of a node's partition counts too: so many in all its nodes.
         """
         if request.cpus <= 0.0:
-            order = self._sorted(-math.inf)
+            orders = self._sorted(-math.inf)
         else:
             if self._fullest_first is None:
                 self._fullest_first = self._sorted(0.0)
-            order = self._fullest_first
+            orders = self._fullest_first
         quota: dict[str, int] = {}
-        least = bisect_left(order, (request.cpus * (1.0 - _ROUNDING),))
-        for _, _, name in islice(order, least, None):
+        least = (request.cpus * (1.0 - _ROUNDING),)
+        fitting = [islice(order, bisect_left(order, least), None) for order in orders]
+        for _, _, name in chain.from_iterable(fitting):
             if name not in names:
                 continue
             partition = self._places.partition(name)
@@ -196,17 +206,20 @@ class FreeRoom:
                 quota[partition] -= tasks
                 yield name, tasks
 
-    def _sorted(self, more_than: float) -> list[tuple[float, int, str]]:
-        """Nodes with more cpus free than this, the fullest first, then as the cluster has them."""
-        position = self._places.position
+    def _sorted(self, more_than: float) -> list[list[tuple[float, int, str]]]:
+        """Nodes with more cpus free than this, the fullest first, then as the cluster has them.
+
+        A list for each speed, the fastest first.
+        """
+        position, speed_class = self._places.position, self._places.speed_class
         free = {**self._nodes, **self._changed} if self._changed else self._nodes
-        order = [
-            (room.cpus, position[name], name)
-            for name, room in free.items()
-            if room.cpus > more_than
-        ]
-        order.sort()
-        return order
+        orders: list[list[tuple[float, int, str]]] = [[] for _ in range(self._places.speed_classes)]
+        for name, room in free.items():
+            if room.cpus > more_than:
+                orders[speed_class[name]].append((room.cpus, position[name], name))
+        for order in orders:
+            order.sort()
+        return orders
 
     def _packed(self, job: Job, names: Container[str]) -> Placement | None:
         """The whole gang on these nodes, filled one after the other."""

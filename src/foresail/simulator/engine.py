@@ -119,6 +119,13 @@ def simulate_events(
     news: list[NDArray[np.float64]] = []
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:
+        if controller.cluster.has_speeds:
+            raise InputError(
+                "tasks cannot share nodes of different speeds: what they use is known at speed 1",
+                source=workload.meta.source,
+                field="speed",
+                expected="1 for all nodes",
+            )
         use = real_use(workload, controller.cluster, age_parts)
         execution = SharedMachines(
             use,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -21,6 +22,7 @@ from foresail.kernels.signatures import (
     PredictorState,
     PredictorSteps,
 )
+from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import NeedsTruth
@@ -32,6 +34,7 @@ from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
 from foresail.traces import schema
+from foresail.traces.nodes import processors_of
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.task_stages import TaskStages, task_stages
 from foresail.traces.workload import Workload
@@ -54,6 +57,9 @@ class TasksReplayed:
         The tasks, in the order of the following.
     start, end
         Seconds; shape (tasks,).
+    classes, slot_class
+        What the classes of slots are called, the fastest first, and in which one each task ran; the
+        latter has the shape (tasks,).
     queue
         To which each task was charged; shape (tasks,).
     pilot
@@ -72,6 +78,8 @@ class TasksReplayed:
     stages: TaskStages
     start: Floats
     end: Floats
+    classes: tuple[str, ...]
+    slot_class: Integers
     queue: Integers
     pilot: NDArray[np.bool_]
     submit: Floats
@@ -97,6 +105,8 @@ def replay_tasks(
     watch: Watch | None = None,
 ) -> Schedule:
     """What would have happened to the tasks of a workload on as many slots as it has processors.
+
+    Slots are as fast as its nodes (``foresail.traces.nodes.processors_of``).
 
     Parameters
     ----------
@@ -134,13 +144,14 @@ def replay_task_arrays(
     compiled = cast("QueuesTasks", scheduler).compiled_tasks()
     stages = task_stages(workload)
     submit = workload.jobs["submit_seconds"].to_numpy().astype(np.float64)
+    classes = processors_of(workload).partitions
     queues = compiled.without_jobs(submit.size, int(stages.width.max()))
     deadlines = workload.jobs["deadline_seconds"].fill_null(math.nan)
     queues.queues.jobs[:, task_jobs.DEADLINE] = deadlines.to_numpy()
     asked = _NONE
     if compiled.asks_predictor:
         asked = _Asked.of(predictor, workload, stages, history, queues.pilots.proved)
-    tables = _tables(queues, stages, submit, workload.processors, asked)
+    tables = _tables(queues, stages, submit, classes, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
         watch(_measure(tables))
@@ -149,10 +160,13 @@ def replay_task_arrays(
     seconds = time.perf_counter() - begin
     jobs = tables.scheduler.queues.jobs
     pilots = jobs[:, task_jobs.PILOTS_OF_JOB].astype(np.int64)
+    of_class = tables.tasks[:, _loop.CLASS]
     return TasksReplayed(
         stages,
         tables.start,
-        tables.start + stages.runtime_seconds,
+        tables.start + stages.runtime_seconds * tables.slowdown[of_class],
+        tuple(each.name for each in classes),
+        of_class.copy(),
         tables.tasks[:, _loop.QUEUE].copy(),
         tables.tasks[:, _loop.PLACE] < pilots[tables.tasks[:, _loop.JOB]],
         submit,
@@ -295,11 +309,12 @@ def _tables(
     scheduler: TaskJobs,
     stages: TaskStages,
     submit: Floats,
-    slots: int,
+    classes: Sequence[Partition],
     asked: _Asked,
 ) -> _loop.TaskReplay:
     tasks = stages.task.size
     width = stages.width
+    free = np.array([each.total.cpus for each in classes]).astype(np.int64)
     rows = np.zeros((width.size + 1, _loop.STAGE_COLUMNS), dtype=np.int64)
     rows[:, _loop.FIRST_TASK] = stages.first_task
     rows[:, _loop.FIRST_AFTER] = stages.first_after
@@ -308,7 +323,8 @@ def _tables(
     rows[:-1, _loop.LEFT] = width
     return _loop.TaskReplay(
         scheduler=scheduler,
-        slots=np.array([slots]),
+        free=free,
+        slowdown=1.0 / np.array([each.speed for each in classes]),
         submit=submit,
         first_stage=stages.first_stage,
         stages=rows,
@@ -320,7 +336,7 @@ def _tables(
         tasks=np.zeros((tasks, _loop.TASK_COLUMNS), dtype=np.int64),
         told=np.zeros(tasks),
         end=np.full(submit.size, np.nan),
-        ends=np.zeros((min(slots, tasks), HEAP_COLUMNS)),
+        ends=np.zeros((min(int(free.sum()), tasks), HEAP_COLUMNS)),
         counters=np.zeros(_loop.COUNTERS, dtype=np.int64),
         steps=asked.steps,
         predictor=asked.inputs,
@@ -351,7 +367,7 @@ def _schedule(workload: Workload, policy: Policy, result: TasksReplayed) -> Sche
             "predicted_high_seconds": unknown,
             "corrections": np.zeros(count, dtype=np.int64),
             "backfilled": np.zeros(count, dtype=np.bool_),
-            "placement": pl.Series(["all"]).new_from_index(0, count),
+            "placement": pl.Series(result.classes).gather(result.slot_class),
             "ended_because": pl.Series([EndedBecause.COMPLETED.value]).new_from_index(0, count),
             "deadline_seconds": jobs["deadline_seconds"],
             "nominal_runtime_seconds": unknown,

@@ -14,7 +14,7 @@ from foresail.model.resources import Resources
 from foresail.traces.nodes import node_of
 
 _NEEDED: Final = ("seconds", "change", "node")
-_OFFERED: Final = ("partition", "cpus", "memory_bytes", "gpus", "model")
+_OFFERED: Final = ("partition", "cpus", "memory_bytes", "gpus", "model", "speed")
 _KINDS: Final = ("added", "changed", "removed")
 
 
@@ -22,8 +22,8 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
     """The changes of a CSV file with a header, in its order.
 
     Columns are ``seconds``, ``change`` (added, changed or removed), ``node``, and of a node that is
-    added or changed ``partition`` and ``cpus``, if need be ``memory_bytes``, ``gpus`` and
-    ``model``.
+    added or changed ``partition`` and ``cpus``, if need be ``memory_bytes``, ``gpus``, ``model``
+    and ``speed``.
 
     Raises
     ------
@@ -90,5 +90,8 @@ def _change(row: Mapping[str, str], path: Path, line: int) -> NodeChange:
     partition = row.get("partition", "")
     if not partition:
         raise _wrong("partition", "the partition of the node")
-    node = node_of(name, total, partition, row.get("model") or None)
+    speed = number("speed") if row.get("speed") else 1.0
+    if speed == 0.0:
+        raise _wrong("speed", "above 0")
+    node = node_of(name, total, partition, row.get("model") or None, speed)
     return NodeAdded(seconds, node, partition) if kind == "added" else NodeChanged(seconds, node)

@@ -11,6 +11,8 @@ from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
+from foresail.traces import schema
+from foresail.traces.workload import Workload
 
 _ONE_PARTITION = "all"
 
@@ -19,13 +21,18 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     """The cluster that a nodes table (``schema.NODES``) describes.
 
     A row of several equal nodes becomes as many, numbered behind its name; they offer what
-    ``node_of`` says.
+    ``node_of`` says. A further column, ``schema.SPEED``, says how fast they are.
 
     Raises
     ------
     InputError
-        If there are no nodes, one has no cpus, or two have the same name.
+        If there are no nodes, one has no cpus or no speed above 0, or two have the same name.
     """
+    speed = nodes.schema.get(schema.SPEED, pl.Float64())
+    if not speed.is_numeric():
+        raise InputError(
+            "speeds are no numbers", field=schema.SPEED, value=str(speed), expected="Float64"
+        )
     by_partition: dict[str, list[Node]] = {}
     names: set[str] = set()
     for row in nodes.iter_rows(named=True):
@@ -45,14 +52,47 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     )
 
 
-def node_of(name: str, total: Resources, partition: str, model: str | None) -> Node:
+def processors_of(workload: Workload) -> Cluster:
+    """The processors of a workload: one pool, or one for each speed that its nodes have.
+
+    Raises
+    ------
+    InputError
+        If the number of processors is unknown, or not that of the nodes that say speeds.
+    """
+    nodes = workload.nodes
+    cluster = None if nodes is None or schema.SPEED not in nodes.columns else cluster_of(nodes)
+    if cluster is None or not cluster.has_speeds:
+        return Cluster.of_processors(workload.processors)
+    cpus: dict[float, float] = {}
+    for partition in cluster.partitions:
+        for node in partition.nodes:
+            cpus[node.speed] = cpus.get(node.speed, 0.0) + node.total.cpus
+    if sum(cpus.values()) != workload.processors:
+        raise InputError(
+            "the nodes, which are of several speeds, have another number of processors",
+            source=workload.meta.source,
+            field="processors",
+            value=workload.processors,
+            expected=f"{sum(cpus.values()):g}",
+        )
+    pools = (
+        Partition(f"speed-{speed:g}", Resources(cpus[speed]), speed=speed)
+        for speed in sorted(cpus, reverse=True)
+    )
+    return Cluster(tuple(pools))
+
+
+def node_of(
+    name: str, total: Resources, partition: str, model: str | None, speed: float = 1.0
+) -> Node:
     """A node; it offers its ``rack`` (partition), its ``model`` if known, and ``gpu`` if any."""
     attributes = {"rack": partition}
     if model is not None:
         attributes["model"] = model
     if total.gpus:
         attributes["gpu"] = model or "yes"
-    return Node(name, total, attributes)
+    return Node(name, total, attributes, speed)
 
 
 def unknown_preferences(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, list[str]]:
@@ -117,8 +157,10 @@ def _nodes_of(row: Mapping[str, Any], partition: str) -> Iterator[Node]:
     if not cpus or cpus <= 0:
         raise InputError("a node without cpus", field="cpus", value=cpus, expected="above 0")
     total = Resources(cpus, row["memory_bytes"] or 0.0, row["gpus"] or 0.0)
+    given = row.get(schema.SPEED)
+    offered = (total, partition, row["model"], 1.0 if given is None else given)
     if count is None or count == 1:
-        yield node_of(row["node"], total, partition, row["model"])
+        yield node_of(row["node"], *offered)
         return
     for number in range(1, count + 1):
-        yield node_of(f"{row['node']}-{number}", total, partition, row["model"])
+        yield node_of(f"{row['node']}-{number}", *offered)

@@ -85,6 +85,9 @@ NODES: Final[dict[str, pl.DataType]] = {
 }
 """One row a node, or a row for ``count`` equal nodes."""
 
+SPEED: Final = "speed"
+"""A further column of nodes, where they differ: what takes t seconds at speed 1 takes t / speed."""
+
 STATUSES: Final = ("completed", "failed", "cancelled", "partial", "unknown")
 
 SCHEDULE: Final[dict[str, pl.DataType]] = {

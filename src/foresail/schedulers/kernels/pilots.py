@@ -49,7 +49,10 @@ MOST_RUNNING: Final = 13
 COUNTS_TAIL: Final = 14
 HOPELESS_BELOW: Final = 15
 COUNTS_RUNNING: Final = 16
-PILOT_NUMBERS: Final = 17
+IGNORES_SPEEDS: Final = 17
+HELD: Final = 18
+WORKED: Final = 19
+PILOT_NUMBERS: Final = 20
 """The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
@@ -59,7 +62,9 @@ what is likely, in standard deviations of how far off history has been (0: it is
 much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
 once at most; 1 if sizes reach until the last task is expected to end (``last_task``); the odds of
 being in time below which a job gives up its place (0: deadlines are not heeded); 1 if what runs at
-once and what has been done is counted, which these three need."""
+once and what has been done is counted, which these three need; 1 if what tasks take is learned as
+it is, whatever the speed of their machines; the seconds that tasks have held slots, and what these
+are at speed 1."""
 
 RATIOS: Final = 5
 FILLED: Final = 0

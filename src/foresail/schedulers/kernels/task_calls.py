@@ -47,10 +47,17 @@ def open_tasks(at: TaskJobs, job: int, tasks: int) -> None:
 
 @bare_kernel
 def note_end(
-    at: TaskJobs, job: int, place: int, queue: int, start: float, now: float, told: Floats
+    at: TaskJobs,
+    job: int,
+    place: int,
+    queue: int,
+    start: float,
+    now: float,
+    slowdown: float,
+    told: Floats,
 ) -> None:
     """A task has ended; see ``task_jobs.end_task_of_job``."""
-    if end_task_of_job(at, job, place, queue, start, now, told):
+    if end_task_of_job(at, job, place, queue, start, now, slowdown, told):
         estimate_job(at, job, told, now)
 
 

@@ -25,7 +25,9 @@ from foresail.schedulers.kernels.pilots import (
     CHOOSES,
     COUNTS_RUNNING,
     COUNTS_TAIL,
+    HELD,
     HOPELESS_BELOW,
+    IGNORES_SPEEDS,
     MOST_RUNNING,
     PERCENT,
     PILOTS,
@@ -33,6 +35,7 @@ from foresail.schedulers.kernels.pilots import (
     ROUNDING,
     SEED,
     SPREADS,
+    WORKED,
     Pilots,
     Prior,
     draw_pilots,
@@ -304,14 +307,19 @@ def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
 
 
 @part
-def _learn_width(at: TaskJobs, tasks: float, seconds: float) -> None:
-    """Note how many tasks run at once at most, and what one of a job of so many has taken."""
+def _learn_width(at: TaskJobs, tasks: float, held: float, seconds: float) -> None:
+    """Note how many tasks run at once at most, and what one of a job of so many has taken.
+
+    That is, for how long it held its slot, and the seconds that this is at speed 1.
+    """
     numbers = at.pilots.numbers
     running = 1.0  # the one that has ended
     for used in at.queues.used:
         running += used
     numbers[MOST_RUNNING] = max(numbers[MOST_RUNNING], running)
-    learn_work(at.pilots.narrow, tasks, seconds)
+    numbers[HELD] += held
+    numbers[WORKED] += seconds
+    learn_work(at.pilots.narrow, tasks, held)
 
 
 @part
@@ -322,9 +330,13 @@ def end_task_of_job(
     queue: int,
     start: float,
     now: float,
+    slowdown: float,
     told: Floats,
 ) -> bool:
     """A task of a job has ended; returns whether it was the last pilot.
+
+    What is learned of it are the seconds that it would have run at speed 1; who counts the service
+    of jobs counts for how long they hold slots.
 
     Parameters
     ----------
@@ -338,15 +350,18 @@ def end_task_of_job(
         To which it was charged.
     start, now
         Seconds.
+    slowdown
+        How many times longer it ran than it would have at speed 1.
     told
         What the job's pilots have told, seconds each; as long as the first stage has tasks.
     """
     queues = at.queues
     row = queues.jobs[job]
     end_task(queues, job, queue, start, now)
-    seconds = now - start
+    held = now - start
+    seconds = held if at.pilots.numbers[IGNORES_SPEEDS] != 0.0 else held / slowdown
     if at.pilots.numbers[COUNTS_RUNNING] != 0.0:
-        _learn_width(at, row[TASKS], seconds)
+        _learn_width(at, row[TASKS], held, seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
     if place < row[FIRST_TASKS]:
@@ -383,8 +398,11 @@ def _is_hopeless(at: TaskJobs, job: int, queue: int, now: float) -> bool:
     if math.isnan(row[ESTIMATED]):
         return bool(left <= 0.0)
     tasks = row[TASKS] - row[LAUNCHED]
-    odds = in_time(row[EACH], row[RELATIVE_VARIANCE], tasks, _fair_slots(at, queue), left)
-    return bool(odds < at.pilots.numbers[HOPELESS_BELOW])
+    numbers = at.pilots.numbers
+    usual = numbers[HELD] / numbers[WORKED] if numbers[WORKED] > 0.0 else 1.0
+    each = row[EACH] * usual
+    odds = in_time(each, row[RELATIVE_VARIANCE], tasks, _fair_slots(at, queue), left)
+    return bool(odds < numbers[HOPELESS_BELOW])
 
 
 @part

@@ -146,7 +146,14 @@ class TaskScheduler:
     def _end(self, known: _Known, outcome: Outcome, place: int, queue: int) -> None:
         now = outcome.end_seconds
         task_calls.note_end(
-            self._tables, known.row, place, queue, outcome.start_seconds, now, known.told
+            self._tables,
+            known.row,
+            place,
+            queue,
+            outcome.start_seconds,
+            now,
+            outcome.slowdown,
+            known.told,
         )
         row = self._tables.queues.jobs[known.row]
         if place < row[PILOTS_OF_JOB] == row[task_jobs.TOLD]:

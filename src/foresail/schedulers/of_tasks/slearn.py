@@ -79,6 +79,9 @@ class SLearnParameters(QueueParameters):
         are too small, it goes to the queue for its size.
     hopeless_below
         Which odds are too small; of a job without an estimate, as long as there is time it is not.
+    speeds
+        Whether what pilots took is what they would have taken at speed 1 (``known``), or as it was,
+        on whatever machine they had (``ignored``). The fastest free machine is taken first.
     dedicated_sampling_queue
         Whether jobs with an estimate never are in the queue of those that are being sampled.
     work_conserving
@@ -103,6 +106,7 @@ class SLearnParameters(QueueParameters):
     tail: Literal["ignored", "counted"] = "ignored"
     deadlines: Literal["ignored", "by_odds"] = "ignored"
     hopeless_below: float = 0.05
+    speeds: Literal["known", "ignored"] = "known"
     dedicated_sampling_queue: bool = False
     work_conserving: bool = True
     trials: int = 100
@@ -157,6 +161,7 @@ class SLearn(TaskScheduler):
         numbers[pilots.HOPELESS_BELOW] = parameters.hopeless_below if by_odds else 0.0
         counts = adaptive or by_odds or parameters.tail == "counted"
         numbers[pilots.COUNTS_RUNNING] = counts
+        numbers[pilots.IGNORES_SPEEDS] = parameters.speeds == "ignored"
         proved = parameters.source == "proved"
         numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
         asks = (

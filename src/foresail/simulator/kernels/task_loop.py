@@ -55,8 +55,10 @@ STEPS: Final = 3
 JOB: Final = 0
 PLACE: Final = 1
 QUEUE: Final = 2
-TASK_COLUMNS: Final = 3
-"""A task's row once it has started: its job, the how manieth of it, and the queue charged."""
+CLASS: Final = 3
+TASK_COLUMNS: Final = 4
+"""A task's row once it has started: its job, the how manieth of it, the queue charged, and the
+class of its slot."""
 
 FIRST_TASK: Final = 0
 STAGE_JOB: Final = 1
@@ -76,8 +78,9 @@ class TaskReplay(NamedTuple):
     ----------
     scheduler
         Queues, jobs and estimates.
-    slots
-        How many tasks run at once; shape (1,).
+    free, slowdown
+        By class of slots, the fastest first: how many are free, and how many times longer tasks run
+        there than at speed 1; shape (classes,).
     submit
         Seconds, not descending; shape (jobs,).
     first_stage
@@ -89,7 +92,7 @@ class TaskReplay(NamedTuple):
     stage_of
         The stage of each task; shape (tasks,).
     runtime, start
-        Seconds; shape (tasks,). The start is nan before.
+        Seconds, the former at speed 1; shape (tasks,). The start is nan before.
     order
         Tasks of each job in the order in which they start; shape (tasks,).
     tasks
@@ -109,7 +112,8 @@ class TaskReplay(NamedTuple):
     """
 
     scheduler: TaskJobs
-    slots: Integers
+    free: Integers
+    slowdown: Floats
     submit: Floats
     first_stage: Integers
     stages: Integers
@@ -133,7 +137,7 @@ _BOOLEANS = types.boolean[::1]
 _ROWS = types.int64[:, ::1]
 TASK_REPLAY = types.NamedTuple(
     (
-        *(TASK_JOBS, _I, _F, _I, _ROWS, _I, _I, _F, _F, _I, _ROWS, _F, _F),
+        *(TASK_JOBS, _I, _F, _F, _I, _ROWS, _I, _I, _F, _F, _I, _ROWS, _F, _F),
         *(types.float64[:, ::1], _I, _F, PREDICTOR_INPUTS),
     ),
     TaskReplay,
@@ -235,12 +239,14 @@ def _end(at: TaskReplay, now: float) -> None:
     task = heap_pop(at.ends, at.counters[RUNNING])
     at.counters[RUNNING] -= 1
     at.counters[ENDED] += 1
-    job, place = at.tasks[task, JOB], at.tasks[task, PLACE]
+    job, place, of_class = at.tasks[task, JOB], at.tasks[task, PLACE], at.tasks[task, CLASS]
+    at.free[of_class] += 1
     stage = at.stage_of[task]
     begin = at.stages[at.first_stage[job], FIRST_TASK]
     told = at.told[begin : at.stages[at.first_stage[job] + 1, FIRST_TASK]]
+    queue, slowdown = at.tasks[task, QUEUE], at.slowdown[of_class]
     last_pilot = end_task_of_job(
-        at.scheduler, job, place, at.tasks[task, QUEUE], at.start[task], now, told
+        at.scheduler, job, place, queue, at.start[task], now, slowdown, told
     )
     at.stages[stage, LEFT] -= 1
     if at.stages[stage, LEFT] == 0:
@@ -255,10 +261,14 @@ def _end(at: TaskReplay, now: float) -> None:
 
 @merged_part
 def _fill_slots(at: TaskReplay, now: float) -> None:
-    """Offer free slots until none is left, or no task may start."""
+    """Offer free slots, the fastest first, until none is left, or no task may start."""
     queues = at.scheduler.queues
     demote(queues, now)
-    while at.counters[RUNNING] < at.slots[0]:
+    of_class = 0
+    while of_class < at.free.size:
+        if at.free[of_class] == 0:
+            of_class += 1
+            continue
         job, queue = next_offer(at.scheduler, now)
         if job < 0:
             return
@@ -269,7 +279,10 @@ def _fill_slots(at: TaskReplay, now: float) -> None:
         at.tasks[task, JOB] = job
         at.tasks[task, PLACE] = place
         at.tasks[task, QUEUE] = queue
-        heap_push(at.ends, at.counters[RUNNING], now + at.runtime[task], at.counters[STARTED], task)
+        at.tasks[task, CLASS] = of_class
+        at.free[of_class] -= 1
+        ends = now + at.runtime[task] * at.slowdown[of_class]
+        heap_push(at.ends, at.counters[RUNNING], ends, at.counters[STARTED], task)
         at.counters[RUNNING] += 1
         at.counters[STARTED] += 1
         if at.steps[NOTE_START] != 0.0 and place == 0:
