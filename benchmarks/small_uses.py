@@ -298,7 +298,8 @@ def _packing() -> None:
     node = cluster_of(workload.nodes).partitions[0].nodes[0]
     shrinks = NodeChanged(300.0, replace(node, total=node.total * 0.5))
     conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, node_changes=(shrinks,))
-    run_scenario(Scenario(workload, parse_policy("dist"), "nodes", conditions=conditions))
+    for name in ("dist", "dist-by-age"):
+        run_scenario(Scenario(workload, parse_policy(name), "nodes", conditions=conditions))
 
 
 def _tasks() -> None:

@@ -28,6 +28,9 @@ _MAIN = "from foresail.cli.main import main; main()"
 _WHILE_IT_BEGINS = 0.3
 """How often it is killed before it has said that it listens."""
 
+_AFTER_ACCEPTING = 0.7
+"""How often it is killed only after it has accepted a job again, however slow the machine is."""
+
 _DONE = {"completed", "failed", "limit", "cancelled", "withdrawn"}
 
 
@@ -140,6 +143,8 @@ def kill_again_and_again(folder: Path, port: int, kills: int, seed: int) -> Find
     submitting = threading.Thread(target=submit)
     submitting.start()
     while found.kills < kills:
+        if random_of.random() < _AFTER_ACCEPTING:
+            _wait_for_more(found, submitting)
         time.sleep(random_of.uniform(0.05, 0.6))
         victim.kill()
         found.kills += 1
@@ -178,6 +183,13 @@ def kill_again_and_again(folder: Path, port: int, kills: int, seed: int) -> Find
     unasked = set(attempts) - set(found.accepted)
     found.faults += [f"{each} ran and was never accepted" for each in unasked]
     return found
+
+
+def _wait_for_more(found: Findings, submitting: threading.Thread) -> None:
+    """Until a job more was accepted, or nobody submits any longer."""
+    before = len(found.accepted)
+    while len(found.accepted) == before and submitting.is_alive():
+        time.sleep(0.01)
 
 
 def _finished(client: ServiceClient, found: Findings) -> list[dict]:

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"listening on (http://\S+)")
 class LiveService:
     address: str
     state: Path
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
 
     @property
     def admin_token(self) -> str:
@@ -59,7 +59,7 @@ def live_service(
         [sys.executable, "-c", _MAIN, "serve", str(configuration)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
+        bufsize=0,
         env=environment_of_service(),
     )
     try:
@@ -75,12 +75,13 @@ def live_service(
         process.stdout.close()
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def _address(process: subprocess.Popen[bytes]) -> str:
+    """What it says; unbuffered, so that no line is read before it is looked for."""
     assert process.stdout is not None
     while select.select([process.stdout], [], [], 60.0)[0]:
         line = process.stdout.readline()
         if not line:
             break
-        if found := _ADDRESS.search(line):
+        if found := _ADDRESS.search(line.decode()):
             return found[1]
     raise AssertionError("the service does not begin")
