@@ -1,5 +1,7 @@
 """Jobs on slower nodes: what is expected of them, how that is corrected, and what they teach."""
 
+from dataclasses import replace
+
 import pytest
 
 from foresail.control.loop import Controller
@@ -32,12 +34,12 @@ class Believing:
         self.told.append(outcome)
 
 
-def started(placement, correction="quantile"):
+def started(placement, correction="quantile", cluster=None):
     """A controller that has started one job, its predictor, and the job as it runs."""
     entry = find("correction", correction)
     predictor = Believing()
     controller = Controller(
-        racks(1, 1),
+        cluster or racks(1, 1),
         Scripted(Decision((Start("a", placement),))),
         predictor,
         entry.build(entry.parameters()),
@@ -78,6 +80,18 @@ def test_a_slower_run_teaches_what_it_would_have_taken():
     (told,) = predictor.told
     assert (told.runtime_seconds, told.slowdown) == (24.0, 1.5)
     assert told.preferred_runtime_seconds == 16.0
+
+
+def test_a_slower_machine_teaches_what_speed_1_would_have_taken():
+    """Beside what the place does to the job."""
+    (rack, elsewhere) = racks(1, 1).partitions
+    nodes = tuple(replace(node, speed=0.5) for node in elsewhere.nodes)
+    cluster = Cluster((rack, replace(elsewhere, nodes=nodes)))
+    controller, predictor = started(ELSEWHERE, cluster=cluster)
+    assert controller.running["a"].expected_end_seconds == 60.0
+    controller.step(48.0, [Ended(48.0, Outcome("a", 0.0, 48.0))])
+    (told,) = predictor.told
+    assert (told.slowdown, told.preferred_runtime_seconds) == (3.0, 16.0)
 
 
 @pytest.mark.parametrize("name", ["history", "recent", "similar"])

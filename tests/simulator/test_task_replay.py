@@ -68,7 +68,9 @@ def nodes_of(speeds: Sequence[float]) -> pl.DataFrame:
         },
         schema_overrides=schema.NODES,
     )
-    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.NODES.items() if name not in nodes]
+    absent = [
+        pl.lit(None, kind).alias(name) for name, kind in schema.NODES.items() if name not in nodes
+    ]
     return nodes.with_columns(*absent, pl.Series(schema.SPEED, speeds, dtype=pl.Float64))
 
 
@@ -429,7 +431,7 @@ def test_same_as_the_slow_simulator_on_slots_of_any_speeds(
 
 
 def test_a_pilot_on_a_fast_slot_tells_the_work_at_speed_1() -> None:
-    """Ten tasks of 8 s: 80 s of work, whatever the pilot's slot is; who ignores that learns 20 s."""
+    """Ten tasks of 8 s: 80 s of work, whatever its pilot's slot; who ignores it learns 20 s."""
     jobs = one_stage((0.0, (8.0,) * 10))
     workload = workload_of(jobs, 3, speeds=[1.0, 4.0, 0.5])
     known, ignored = (

@@ -57,8 +57,9 @@ def test_nodes_that_only_go_need_no_further_columns(tmp_path):
 )
 def test_a_wrong_row_is_named(tmp_path, row, field):
     """With its line, its column and what was there."""
+    whole = row + "," * (5 - row.count(","))
     with pytest.raises(InputError) as refused:
-        read(tmp_path, f"seconds,change,node,partition,cpus,speed\n0,removed,m,,,\n{row}\n")
+        read(tmp_path, f"seconds,change,node,partition,cpus,speed\n0,removed,m,,,\n{whole}\n")
     assert (refused.value.line, refused.value.field) == (3, field)
 
 
