@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -147,8 +147,16 @@ def tasks_table(
     return table.select(list(schema.TASKS)).cast(dict(schema.TASKS))  # type: ignore[arg-type]
 
 
-def slot_nodes(slots: int) -> pl.DataFrame:
-    """The nodes table: a node of one cpu for each slot."""
+def slot_nodes(slots: int, speeds: Sequence[float] = ()) -> pl.DataFrame:
+    """The nodes table: a node of one cpu for each slot; as many of each speed, if there are any."""
     known = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
     row = {name: known.get(name) for name in schema.NODES}
-    return pl.DataFrame([row], schema=schema.NODES)
+    if not speeds:
+        return pl.DataFrame([row], schema=schema.NODES)
+    each, more = divmod(slots, len(speeds))
+    rows = [
+        {**row, "node": f"node-{at}", "count": each + (at <= more)}
+        for at in range(1, len(speeds) + 1)
+    ]
+    table = pl.DataFrame(rows, schema=schema.NODES)
+    return table.with_columns(pl.Series(schema.SPEED, speeds, dtype=pl.Float64))

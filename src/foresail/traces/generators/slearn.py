@@ -9,11 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.limits import require_at_least, require_each_at_least, require_share
+from foresail.model.limits import (
+    require,
+    require_at_least,
+    require_each_at_least,
+    require_each_positive,
+    require_share,
+)
 from foresail.model.registry import register
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._demands import draw_slacks
-from foresail.traces.generators._task_jobs import rescaled_times, workload_of
+from foresail.traces.generators._task_jobs import rescaled_times, slot_nodes, workload_of
 from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload
 
@@ -34,11 +40,16 @@ class SLearnTracesParameters(preparation.PreparationParameters):
         end, in percent of that, each value as likely. None: no job has a deadline.
     deadline_share
         Share of the jobs that have deadlines, if any have.
+    speeds
+        Of the slots, of which there are as many of each (one more of the first, where that does not
+        go up); runtimes are those at speed 1, and the load is that of slots of speed 1. None: all
+        have it.
     """
 
     jobs: int = 1250
     slack_percent: tuple[float, ...] = ()
     deadline_share: float = 1.0
+    speeds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)
@@ -46,6 +57,9 @@ class SLearnTracesParameters(preparation.PreparationParameters):
         require_share(self, "deadline_share")
         if self.slack_percent:
             require_each_at_least(self, 0, "slack_percent")
+        if self.speeds:
+            require_each_positive(self, "speeds")
+            require(len(self.speeds) <= self.slots, self, "speeds", "at most one for each slot")
 
 
 @register("generator", "slearn", parameters=SLearnTracesParameters)
@@ -70,6 +84,8 @@ class SLearnTraces:
         jobs = replace(jobs, submit_seconds=submit)
         header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
         made = workload_of(jobs, parameters.slots, header, letter)
+        if parameters.speeds:
+            made = replace(made, nodes=slot_nodes(parameters.slots, parameters.speeds))
         return (
             self._with_deadlines(made, jobs.size, promising) if parameters.slack_percent else made
         )
