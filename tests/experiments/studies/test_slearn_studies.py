@@ -19,7 +19,14 @@ from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 
 NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))
-REPLAYED = ["slearn-beyond", "slearn-dags", "slearn-estimates", "slearn-ratios", "slearn-speedups"]
+REPLAYED = [
+    "slearn-beyond",
+    "slearn-dags",
+    "slearn-estimates",
+    "slearn-ratios",
+    "slearn-speeds",
+    "slearn-speedups",
+]
 TINY = ("slearn(jobs=60)", "slearn(jobs=60,part=history)", 3)
 
 
