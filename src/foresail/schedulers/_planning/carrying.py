@@ -32,6 +32,8 @@ class Carried:
         Worth of a unit of every row in every slot, by the row's name.
     gap
         How far a plan was from the bound when these prices were new.
+    in_vain
+        How much value programs have looked for lately without finding any.
     turn
         How far the round through a queue that is too long had come.
     """
@@ -41,6 +43,7 @@ class Carried:
     stopped: frozenset[str]
     prices: Mapping[str, Floats]
     gap: float
+    in_vain: float
     turn: Turn
 
     def plain(self) -> dict[str, Any]:
@@ -51,6 +54,7 @@ class Carried:
             "stopped": sorted(self.stopped),
             "prices": {row: prices.tolist() for row, prices in self.prices.items()},
             "gap": self.gap,
+            "in_vain": self.in_vain,
             "turn": [self.turn.last, self.turn.until],
         }
 
@@ -63,7 +67,8 @@ def carried_of(plain: Mapping[str, Any]) -> Carried:
         frozenset(plain["stopped"]),
         {row: np.array(prices) for row, prices in plain["prices"].items()},
         plain["gap"],
-        Turn(*plain.get("turn", ())),  # logs of earlier versions have none
+        plain.get("in_vain", 0.0),  # logs of earlier versions have neither this
+        Turn(*plain.get("turn", ())),  # nor that
     )
 
 
@@ -79,6 +84,7 @@ def carried_from(
         frozenset(demands.victims[at].job.job_id for at in np.flatnonzero(choice.stopped).tolist()),
         {} if prices is None else dict(zip(demands.rows, prices, strict=True)),
         solved.priced_gap,
+        solved.in_vain,
         turn,
     )
 

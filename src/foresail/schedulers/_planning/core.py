@@ -227,8 +227,10 @@ class PlanAhead:
     def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> SolvedChoice:
         if self.parameters.placing == "in_order":
             return self._one_by_one(demands, problem)
-        hint = None if earlier is None else partial(hint_from, earlier, demands)
-        return solve_problem(problem, self.effort, hint)
+        if earlier is None:
+            return solve_problem(problem, self.effort)
+        hint = partial(hint_from, earlier, demands)
+        return solve_problem(problem, self.effort, hint, earlier.in_vain)
 
     def _one_by_one(self, demands: Demands, problem: Problem) -> SolvedChoice:
         """Each job the best that those before it have left: by kind, then by arrival.

@@ -49,6 +49,8 @@ _FAR: Final = 0.5
 _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
 """How large programs are, as shares of the largest."""
+_FORGOTTEN: Final = 0.95
+"""What is left from cycle to cycle of what programs have looked for in vain."""
 _WIDE: Final = 20.0
 """From a gap so many times what is good enough, programs may take all the work that is left; they
 may, too, if a whole job of those worth most may be missing.
@@ -74,6 +76,9 @@ class SolvedChoice:
         What a cpu is worth in every row and slot; None if it was not asked.
     priced_gap
         How far the plan was from the bound in the cycle in which the prices were new.
+    in_vain
+        How much value programs have looked for without finding any, in this cycle and, ever less of
+        it, in those before.
     failure
         What the solver said when it failed; empty if it did not.
     """
@@ -90,6 +95,7 @@ class SolvedChoice:
     solver_seconds: float = 0.0
     prices: Floats | None = None
     priced_gap: float = 0.0
+    in_vain: float = 0.0
     failure: str = ""
 
     @property
@@ -135,7 +141,10 @@ class Effort:
 
 
 def solve_problem(
-    asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None = None
+    asked: Problem,
+    effort: Effort,
+    hint: Callable[[Problem], Hint] | None = None,
+    in_vain: float = 0.0,
 ) -> SolvedChoice:
     """The best choice that is found.
 
@@ -147,21 +156,28 @@ def solve_problem(
         How hard to try.
     hint
         Says where to begin besides greedy, if that is asked for.
+    in_vain
+        That of the cycle before.
     """
-    return _Attempt(asked, effort, hint).solved()
+    return _Attempt(asked, effort, hint, in_vain).solved()
 
 
 class _Attempt:
     """One answer in the making: the best choice so far, and the least bound."""
 
     def __init__(
-        self, asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None
+        self,
+        asked: Problem,
+        effort: Effort,
+        hint: Callable[[Problem], Hint] | None,
+        in_vain: float,
     ) -> None:
         self._solver = _ready_solver(effort.solver_name)
         self._began = time.perf_counter()
         self._budget = Budget(effort.seconds)
         self._effort = effort
         self._hint = hint
+        self._in_vain = _FORGOTTEN * in_vain
         self._problem = fitting(asked)
         self._budget.spend(of_looking(asked))
         self._best = greedy(self._problem)
@@ -201,6 +217,7 @@ class _Attempt:
             solver_seconds=seconds[3],
             prices=None if self._prices is None else self._prices.of_rows,
             priced_gap=gap if self._priced_gap is None else self._priced_gap,
+            in_vain=self._in_vain,
             failure=self._failure,
         )
 
@@ -267,12 +284,22 @@ class _Attempt:
     def _by_program(self) -> None:
         """Programs of the jobs worth most, of ever more of them; of all at once if they are few.
 
-        The less is at stake, the less work they may take.
+        The less is at stake, the less work they may take, and the less the more they have looked
+        for in vain lately.
         """
-        most = self._effort.most_options
+        before, at_stake = self._value, self._bound - self._value
         wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value
         worth_all = min(wide, float(self._problem.worth.max(initial=0.0)))
-        self._budget.keep((self._bound - self._value) / worth_all if worth_all > 0.0 else 1.0)
+        self._budget.keep(at_stake / worth_all if worth_all > 0.0 else 1.0)
+        self._budget.keep(at_stake / (at_stake + self._in_vain))
+        self._by_ever_larger_programs()
+        if self._value > before:
+            self._in_vain = 0.0
+        elif self._columns:
+            self._in_vain = 2.0 * self._in_vain + at_stake
+
+    def _by_ever_larger_programs(self) -> None:
+        most = self._effort.most_options
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:
             missing = self._bound - self._value
