@@ -76,6 +76,23 @@ def test_jobs_worth_next_to_nothing_are_planned_without_a_program():
         assert solved.gap == pytest.approx(gap, abs=1e-6)
 
 
+def test_programs_get_less_work_the_more_they_have_looked_for_in_vain():
+    """Half a job is missing to the bound each time, and no plan has it."""
+    asked = question([[1.0]] * 2, [2, 2], [3])
+    effort = Effort("highs", 60.0, 0.02, 1.0, 3000)
+    in_vain = 0.0
+    for expected in (0.5, 2 * 0.95 * 0.5 + 0.5):
+        solved = solve_problem(asked, effort, in_vain=in_vain)
+        assert solved.columns > 0
+        in_vain = solved.in_vain
+        assert in_vain == pytest.approx(expected)
+    solved = solve_problem(asked, effort, in_vain=1e6)
+    assert (solved.columns, solved.gap) == (0, pytest.approx(0.5))
+    assert solved.in_vain == pytest.approx(0.95e6), "what was not looked for is not in vain"
+    worthy = question([[1e6]] * 2, [2, 2], [3])
+    assert solve_problem(worthy, effort, in_vain=1e6).columns > 0, "more is at stake than ever"
+
+
 def test_searches_end_when_they_are_fruitless(monkeypatch):
     """Two in a row, one of each kind, and no more; nothing better is known not to exist."""
     asked = question([[2.0], [1.0]], [2, 2], [3])
