@@ -46,6 +46,8 @@ class KeptCycle:
         The question.
     hint
         Where it began; None if nothing was handed on.
+    in_vain
+        What programs had looked for in vain before.
     missing, gap
         What it told of its plan: by how much the best may be better, and that as a share.
     """
@@ -54,13 +56,14 @@ class KeptCycle:
     problem: Problem
     effort: Effort
     hint: Hint | None
+    in_vain: float
     missing: float
     gap: float
 
     def solved(self) -> SolvedChoice:
         """The answer of now, which is the same on every machine."""
-        hint = self.hint
-        return solve_problem(self.problem, self.effort, None if hint is None else lambda _: hint)
+        hint = None if self.hint is None else lambda _: self.hint
+        return solve_problem(self.problem, self.effort, hint, self.in_vain)
 
     def write(self, path: Path) -> None:
         """Keep it as arrays."""
@@ -77,7 +80,12 @@ class KeptCycle:
             }
             if self.hint.prices is not None:
                 arrays[f"{_HINT}prices"] = self.hint.prices
-        told = {"missing": self.missing, "gap": self.gap, "effort": asdict(self.effort)}
+        told = {
+            "in_vain": self.in_vain,
+            "missing": self.missing,
+            "gap": self.gap,
+            "effort": asdict(self.effort),
+        }
         np.savez_compressed(path, told=json.dumps(told), **arrays)
 
     @classmethod
@@ -92,7 +100,8 @@ class KeptCycle:
                 prices = arrays.get(f"{_HINT}prices")
                 hint = Hint(PlanChoice(*parts), prices, float(arrays[f"{_HINT}gap"]))
         effort = Effort(**told["effort"])
-        return cls(path.stem, problem, effort, hint, told["missing"], told["gap"])
+        in_vain = told.get("in_vain", 0.0)  # cycles of earlier versions have none
+        return cls(path.stem, problem, effort, hint, in_vain, told["missing"], told["gap"])
 
 
 class Hardest:
@@ -117,9 +126,10 @@ class Hardest:
         demands = scheduler.demands(view)
         carried = scheduler.carried(view.now)
         hint = None if carried is None else hint_from(carried, demands, fitting(demands.problem))
+        in_vain = 0.0 if carried is None else carried.in_vain
         name = f"{view.now:.0f}"
         self._kept[name] = KeptCycle(
-            name, demands.problem, scheduler.effort, hint, missing, last.gap
+            name, demands.problem, scheduler.effort, hint, in_vain, missing, last.gap
         )
         if len(self._kept) > 2 * self._most:
             self._kept = {each.name: each for each in self.hardest()}

@@ -79,7 +79,7 @@ def test_keeps_its_books(asked, seed):
     """Value and what is left are what the plan says, and no row is overdrawn."""
     ask, room = asked
     plan = nothing(ask, room)
-    value = search_plan(ask, plan, 0.0, np.inf, 300, 300, 2, seed)
+    value, _ = search_plan(ask, plan, 0.0, np.inf, 300, 300, 2, seed)
     options = list(zip(plan.group.tolist(), plan.slot.tolist(), strict=True))
     counted, left = worth_and_room(ask, room, options, plan.stopped)
     assert value == pytest.approx(counted, abs=1e-9)
@@ -110,7 +110,7 @@ def test_finds_what_trying_everything_finds():
         ask, room = some_question(seed)
         best = best_by_trying(ask, room)
         values = [
-            search_plan(ask, nothing(ask, room), 0.0, best, 500, 500, 2, leg) for leg in range(4)
+            search_plan(ask, nothing(ask, room), 0.0, best, 500, 500, 2, leg)[0] for leg in range(4)
         ]
         assert max(values) <= best + 1e-9
         found.append(max(values) == pytest.approx(best))
@@ -125,7 +125,7 @@ def test_searches_are_never_worse(asked, seed):
     values = []
     for changes in (0, 5, 50, 50, 500):
         plan = nothing(ask, room)
-        values.append(search_plan(ask, plan, 0.0, np.inf, changes, 10**9, 2, seed))
+        values.append(search_plan(ask, plan, 0.0, np.inf, changes, 10**9, 2, seed)[0])
     assert values[0] == 0.0 <= min(values)
     assert values[2] == values[3]
 
@@ -154,8 +154,8 @@ def test_stops_when_it_is_good_enough():
     plan = SearchedPlan(
         np.array([0, -1]), np.array([0, -1]), np.empty(0, np.bool_), np.array([[1.0]])
     )
-    assert search_plan(ask, plan, 5.0, 5.0, 100, 100, 2, 1) == 5.0
-    assert search_plan(ask, plan, 5.0, np.inf, 100, 100, 2, 1) == 10.0
+    assert search_plan(ask, plan, 5.0, 5.0, 100, 100, 2, 1) == (5.0, 0)
+    assert search_plan(ask, plan, 5.0, np.inf, 100, 100, 2, 1)[0] == 10.0
 
 
 def test_a_job_without_options_is_never_planned():
@@ -171,5 +171,5 @@ def test_a_job_without_options_is_never_planned():
     )
     none = np.full(3, -1, np.int64)
     plan = SearchedPlan(none, none.copy(), np.zeros(0, np.bool_), np.full((1, SLOTS), 9.0))
-    assert search_plan(ask, plan, 0.0, np.inf, 200, 200, 2, 1) == 5.0
+    assert search_plan(ask, plan, 0.0, np.inf, 200, 200, 2, 1) == (5.0, 200)
     assert plan.group.tolist() == [-1, 0, -1]

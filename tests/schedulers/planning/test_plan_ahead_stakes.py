@@ -93,8 +93,9 @@ def test_programs_get_less_work_the_more_they_have_looked_for_in_vain():
     assert solve_problem(worthy, effort, in_vain=1e6).columns > 0, "more is at stake than ever"
 
 
-def test_searches_end_when_they_are_fruitless(monkeypatch):
-    """Two in a row, one of each kind, and no more; nothing better is known not to exist."""
+@pytest.mark.parametrize(("stake", "searches"), [(0.0, 2), (0.5, 5), (1.0, 8)])
+def test_searches_end_when_they_are_fruitless(monkeypatch, stake, searches):
+    """Two in a row, one of each kind, and more if much is at stake: nothing better exists."""
     asked = question([[2.0], [1.0]], [2, 2], [3])
     chosen = PlanChoice(np.array([0, -1]), np.array([0, -1]), np.zeros(0, np.bool_))
     kinds = []
@@ -105,9 +106,18 @@ def test_searches_end_when_they_are_fruitless(monkeypatch):
         return search(*given)
 
     monkeypatch.setattr(searching, "search_plan", counted)
-    found = searching.searched(asked, chosen, 3.0, Budget(60.0))
+    found = searching.searched(asked, chosen, 3.0, Budget(60.0), stake)
     assert value_of(asked, found) == 2.0
-    assert kinds == [1, 3]
+    assert kinds == ([1, 3] * 4)[:searches]
+
+
+def test_searches_leave_half_of_the_work_to_programs():
+    """However much is at stake."""
+    asked = question([[2.0], [1.0]], [2, 2], [3])
+    chosen = PlanChoice(np.array([0, -1]), np.array([0, -1]), np.zeros(0, np.bool_))
+    budget = Budget(0.02)
+    searching.searched(asked, chosen, 3.0, budget, 1.0)
+    assert 0.0 < budget.left <= 0.01
 
 
 def test_a_share_of_what_is_left():

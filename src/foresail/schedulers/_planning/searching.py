@@ -10,19 +10,25 @@ from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, 
 from foresail.schedulers._planning.work import Budget, of_searching
 from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
-_LEGS: Final = 6
+_LEGS: Final = 24
+_MORE_IN_VAIN: Final = 6
 _CHANGES: Final = 2000
 _CHANGES_FOR_A_JOB: Final = 200
-_MOST_CHANGES: Final = 8000
+_USUAL_CHANGES: Final = 8000
+_MOST_CHANGES: Final = 16_000
+_LONGER: Final = 3
 _TRIES: Final = (1, 3)
 _ROUNDING: Final = 1e-6
 
 
-def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget) -> PlanChoice:
+def searched(
+    problem: Problem, choice: PlanChoice, enough: float, budget: Budget, stake: float
+) -> PlanChoice:
     """The best of several searches from a plan, which is never worth less than it.
 
-    They are as long as the problem is large; some are left out when the budget is spent, or when
-    one of each kind in a row has found nothing better.
+    They are as long as the problem is large and as much is at stake; some are left out when half of
+    the budget is spent, or when several in a row, of each kind at least one, have found nothing
+    better.
 
     Parameters
     ----------
@@ -31,7 +37,9 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
     enough
         A value at which to stop.
     budget
-        Begin no more searches once it is spent.
+        Begin no more searches once half of it is spent.
+    stake
+        How much is at stake, from 0 to 1: how long they are, and how many may be in vain.
     """
     ask = SearchProblem(
         problem.first_group,
@@ -45,17 +53,19 @@ def searched(problem: Problem, choice: PlanChoice, enough: float, budget: Budget
     left = left_by(problem, choice)
     begin = best_value = value_of(problem, choice)
     best = choice
-    fruitless = 0
-    changes = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _MOST_CHANGES)
+    fruitless, patience = 0, len(_TRIES) + int(_MORE_IN_VAIN * stake)
+    half = 0.5 * budget.left
+    usual = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _USUAL_CHANGES)
+    changes = min(int(usual * (1.0 + _LONGER * stake)), _MOST_CHANGES)
     for seed in range(_LEGS):
-        if best_value >= enough or fruitless == len(_TRIES) or budget.is_spent:
+        if best_value >= enough or fruitless == patience or budget.left <= half:
             break
-        budget.spend(of_searching(problem, changes))
         plan = SearchedPlan(
             choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy()
         )
         tries = _TRIES[seed % len(_TRIES)]
-        search_plan(ask, plan, begin, enough, changes, changes // 2, tries, seed)
+        _, tried = search_plan(ask, plan, begin, enough, changes, changes // 2, tries, seed)
+        budget.spend(of_searching(problem, tried))
         found = PlanChoice(plan.group, plan.slot, plan.stopped)
         value = value_of(problem, found)
         if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:

@@ -279,26 +279,31 @@ class _Attempt:
                 self._priced_gap = None
 
     def _by_search(self) -> None:
-        self._offer(searched(self._problem, self._best, self._bound, self._budget))
+        self._offer(searched(self._problem, self._best, self._bound, self._budget, self._stake()))
 
     def _by_program(self) -> None:
-        """Programs of the jobs worth most, of ever more of them; of all at once if they are few.
-
-        The less is at stake, the less work they may take, and the less the more they have looked
-        for in vain lately.
-        """
         before, at_stake = self._value, self._bound - self._value
-        wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value
-        worth_all = min(wide, float(self._problem.worth.max(initial=0.0)))
-        self._budget.keep(at_stake / worth_all if worth_all > 0.0 else 1.0)
-        self._budget.keep(at_stake / (at_stake + self._in_vain))
+        self._budget.keep(self._stake())
         self._by_ever_larger_programs()
         if self._value > before:
             self._in_vain = 0.0
         elif self._columns:
             self._in_vain = 2.0 * self._in_vain + at_stake
 
+    def _stake(self) -> float:
+        """What share of the work that is left is worth it.
+
+        The less is missing to the bound, the less is at stake, and the less the more programs have
+        looked for in vain lately.
+        """
+        missing = self._bound - self._value
+        wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value
+        worth_all = min(wide, float(self._problem.worth.max(initial=0.0)))
+        share = min(missing / worth_all, 1.0) if worth_all > 0.0 else 1.0
+        return share * missing / (missing + self._in_vain)
+
     def _by_ever_larger_programs(self) -> None:
+        """Of the jobs worth most, of ever more of them; of all at once if they are few."""
         most = self._effort.most_options
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:

@@ -85,6 +85,8 @@ class _Chosen(NamedTuple):
     left: NDArray[np.float64]
 
 
+_TRIED: Final = 2
+"""Where among its limits a search says how many changes it has tried."""
 _GROUP: Final = 0
 _SLOT: Final = 1
 _STOPPED: Final = 0
@@ -365,7 +367,7 @@ def search_plan(
     patience: int,
     tries: int,
     seed: int,
-) -> float:
+) -> tuple[float, int]:
     """Change a plan again and again; the best that was met.
 
     Parameters
@@ -385,8 +387,8 @@ def search_plan(
 
     Returns
     -------
-    float
-        What the plan is worth.
+    tuple[float, int]
+        What the plan is worth, and how many changes were tried.
     """
     jobs, victims = plan.group.size, plan.stopped.size
     options = _Options(
@@ -409,7 +411,7 @@ def search_plan(
     plan.group[:], plan.slot[:] = chosen[2, :jobs].T
     plan.stopped[:] = chosen[2, jobs:, _GROUP]
     plan.left[:] = left[2]
-    return float(worth)
+    return float(worth), int(limits[_TRIED])
 
 
 @bare_kernel
@@ -461,4 +463,5 @@ def _search(
                 until = change + patience
             best_value = value
             _copy(plan, best)
+    limits[_TRIED] = change
     return float(best_value)
