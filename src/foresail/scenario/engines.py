@@ -162,7 +162,7 @@ def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
     if scheduler.compiled_tasks().asks_predictor:
         yield Need.TASK_BELIEFS
     if workload is not None:
-        yield Need.TASKS_OF_GANGS if workload.tasks is None else Need.TASKS
+        yield Need.TASKS if workload.has_tasks_of_all else Need.TASKS_OF_GANGS
 
 
 def _words(needs: frozenset[Need]) -> str:
