@@ -38,6 +38,12 @@ TOO_LOW: Final = Measure("too_low", "of too low a priority", "share")
 TOO_HIGH: Final = Measure("too_high", "of too high a priority", "share")
 SIGNED_ERROR: Final = Measure("signed_error", "error of the estimate, too long above 0", "share")
 AHEAD: Final = Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster")
+AHEAD_IS: Final = (
+    "The work ahead (resistance) is what is left of tasks that run, and of jobs in higher queues "
+    "or earlier in the same, when a job is submitted, or, of a sampled one, when its pilots have "
+    "told. By then some of it is done, and of others that are being sampled only what runs counts: "
+    "so it may be less than under the oracle."
+)
 
 SLEARN: Final = "slearn"
 SIGMA: Final = "slearn-3sigma"
