@@ -28,6 +28,7 @@ from foresail.traces.workload import Workload
 SOURCE: Final = "SLearn (A. Jajoo et al., The case for task sampling based learning)"
 FASTER: Final = Measure("speedup", "speed-up (ratio of mean completion times)")
 MEDIAN: Final = Measure("median_speedup", "median of the jobs' speed-ups")
+NINE_TENTHS: Final = Measure("p90_speedup", "90 % of the jobs' speed-ups below")
 COMPLETION: Final = Measure("completion_seconds", "mean completion time", "duration")
 WAITING: Final = Measure("normalised_waiting", "median normalised waiting time")
 ERROR: Final = Measure("error_median", "median error of the estimate", "share")
@@ -196,6 +197,7 @@ class TaskTrial:
         return {
             FASTER.name: gain.average,
             MEDIAN.name: gain.median,
+            NINE_TENTHS.name: gain.p90,
             COMPLETION.name: float(completion(found).mean()),
             WAITING.name: float(np.nanmedian(waits)),
             **estimates(found.estimate, size, np.diff(first_task) >= WIDE_BEGINS),
