@@ -138,6 +138,18 @@ def test_a_task_that_asks_for_more_than_its_job(asked, field):
     real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
 
 
+def test_jobs_of_several_stages():
+    """Whose use is whose is not known; stages of jobs that are not there do not count."""
+    rows = {"job_id": ["late", "late", "early"], "task": [0, 1, 3], "runtime_seconds": [10.0] * 3}
+    stages = {"stage": ["map", "map", None], "after_stages": [None, None, None]}
+    real_use(made(tasks=tasks_table({**rows, **stages})), MACHINES)
+    stages = {"stage": ["map", "reduce", None], "after_stages": [None, "map", None]}
+    tasks = tasks_table({**rows, **stages})
+    error = refusal(made(tasks=tasks))
+    assert (error.field, error.value) == ("tasks.stage", "reduce")
+    real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
+
+
 def test_series_that_end_early():
     """Before the job where tasks are not known; before the task where they are."""
     error = refusal(made(jobs={"runtime_seconds": [31.0, 10.0]}))

@@ -89,8 +89,8 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     ------
     InputError
         If there is no usage table, a number in it is none or negative, a task's periods are not one
-        after the other, end before the task does, or are missing, or no machine of the cluster can
-        hold what a task asks for or uses.
+        after the other, end before the task does, or are missing, a job has several stages, or no
+        machine of the cluster can hold what a task asks for or uses.
     """
     usage = workload.usage
     if usage is None or not usage.height:
@@ -103,6 +103,7 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     usage = usage.with_row_index(_ROW, offset=1)
     _refuse_periods(usage, source)
     usage = usage.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
+    _refuse_stages(workload)
     _refuse_series(usage, workload)
     _refuse_wide(usage, workload, cluster)
     segments = np.empty((usage.height, SEGMENT_COLUMNS))
@@ -134,6 +135,22 @@ def _refuse_periods(usage: pl.DataFrame, source: str) -> None:
     apart = (start - before).abs() > _ROUNDING_SECONDS
     expected = "when the period before it ends"
     _refuse_row(usage, apart.fill_null(value=False), "start_seconds", expected, source)
+
+
+def _refuse_stages(workload: Workload) -> None:
+    """Jobs of several stages: the usage table counts a job's tasks, and not those of its stages."""
+    if workload.tasks is None:
+        return
+    tasks = workload.tasks.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
+    later = tasks.filter(pl.col("stage").ne_missing(pl.col("stage").first().over("job_id")))
+    if later.height:
+        raise InputError(
+            f"job {later['job_id'][0]} has several stages: whose use is whose is not known",
+            source=workload.meta.source,
+            field="tasks.stage",
+            value=later["stage"][0],
+            expected="jobs of one stage where tasks share nodes",
+        )
 
 
 def _refuse_series(usage: pl.DataFrame, workload: Workload) -> None:
