@@ -109,7 +109,8 @@ def test_a_job_that_the_tasks_table_leaves_out_is_not_left_waiting():
     of_all = in_parts()
     of_all = of_all.with_jobs(of_all.jobs.filter(pl.col("job_id").is_in(of_all.tasks["job_id"])))
     every = replace(TASKS, workload=of_all, event_log="events.jsonl")
-    assert engine_of(every) is EVENT_ENGINE
+    gangs_too = replace(some, policy=parse_policy("task_fifo"), event_log="events.jsonl")
+    assert engine_of(every) is engine_of(gangs_too) is EVENT_ENGINE
 
 
 def test_the_replay_of_tasks_learns_from_jobs_alone():
