@@ -91,6 +91,27 @@ def test_wide_jobs_stay_where_tasks_start_apart(foresail, tmp_path):
     assert "drop_wider_than_machine 1" in err
 
 
+def test_wide_jobs_stay_where_their_tasks_are_known(foresail, tmp_path):
+    """Under any scheduler that starts these apart; of a job without, all start together.
+
+    Its event log is in a folder that was not there.
+    """
+    log = tmp_path / "wide"
+    made = ("packing", "--set", "machines=2", "--set", "jobs=8", "--seed", "3", "-o", log)
+    assert foresail("trace", "generate", *made)[0] == 0
+    on_nodes = ("--policy", "distsched", "--on-nodes", "--share-nodes", "--cycle", "15")
+    told = ("--format", "json", "--events", tmp_path / "new" / "run" / "events.jsonl")
+    status, out, err = foresail("simulate", log, *on_nodes, *told)
+    assert (status, json.loads(out)[0]["jobs"]) == (0, 8)
+    assert "drop" not in err
+    assert (tmp_path / "new" / "run" / "events.jsonl").is_file()
+    (log / "tasks.parquet").unlink()
+    (log / "usage.parquet").unlink()
+    status, out, err = foresail("simulate", log, *on_nodes[:3], "--format", "json")
+    assert status == 0
+    assert "drop_wider_than_machine" in err
+
+
 def test_conventions_reach_the_replay(foresail, tmp_path):
     """Two jobs end in one second: a pass after each lets job 4 slip in before job 3."""
     jobs = [(0, 2, 10, 20), (0, 2, 10, 20), (1, 4, 5, 5), (2, 2, 5, 5)]

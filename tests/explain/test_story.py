@@ -12,6 +12,7 @@ from foresail.control.loop import Controller
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
 from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, NodeAdded, NodeDown, Submitted
@@ -21,6 +22,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.resources import Resources
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
+from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted
@@ -51,6 +53,36 @@ def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
         "(correction 1).",
         "31 min 40 s: Ended (completed) after running for 30 min.",
     ]
+
+
+class NotBefore:
+    """Starts what waits from a time on, and says nothing before."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def decide(self, view):
+        waiting = view.pending if view.now >= self.seconds else ()
+        return Decision(tuple(Start(each.job.job_id, Placement((("all", 1),))) for each in waiting))
+
+
+@pytest.mark.parametrize(("begins", "passed_over"), [(10, 0), (30, 1), (1e9, 1)])
+def test_a_job_that_a_pass_leaves_waiting(begins, passed_over):
+    """It is told once, at the first pass after submission; of a job started then it is not."""
+    log = MemoryLog(MANIFEST)
+    parts = (NotBefore(begins), Requested(), Doubling())
+    controller = Controller(MANIFEST.cluster, *parts, IN_CYCLES, log=log)
+    cycles = ClusterConditions(cycle_seconds=10.0)
+    jobs = tiny_workload([(0, 1, 500, 600), (5, 1, 60, 600)])
+    simulate_events(jobs, controller, "toy", conditions=cycles)
+    lines = told(log, "2")
+    assert lines[2] == "5 s: Pending: the next scheduling pass is still to come."
+    assert (
+        lines[3 : 3 + passed_over] == ["10 s: Pending: not chosen by the scheduler."][:passed_over]
+    )
+    started = [each for each in lines if "Started" in each]
+    assert [each.split(":")[0] for each in started] == ([f"{begins} s"] if begins < 1e9 else [])
+    assert len(lines) == 3 + passed_over + 2 * len(started)
 
 
 def test_the_story_of_a_preempted_job():

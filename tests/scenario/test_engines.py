@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
@@ -97,6 +98,19 @@ def test_tasks_that_start_apart_have_their_replay():
             engine_of(replace(TASKS, **changes))
     with pytest.raises(InputError, match="cannot be run with"):
         engine_of(replace(COMMANDS, policy=TASKS.policy))
+
+
+def test_a_job_that_the_tasks_table_leaves_out_is_not_left_waiting():
+    """Its equal tasks are the replay's to make; as a gang it would never start in such queues."""
+    some = replace(TASKS, workload=in_parts())
+    assert engine_of(some) is TASK_REPLAY
+    with pytest.raises(InputError, match="jobs whose tasks are unknown cannot be simulated with"):
+        engine_of(replace(some, event_log="events.jsonl"))
+    of_all = in_parts()
+    of_all = of_all.with_jobs(of_all.jobs.filter(pl.col("job_id").is_in(of_all.tasks["job_id"])))
+    every = replace(TASKS, workload=of_all, event_log="events.jsonl")
+    gangs_too = replace(some, policy=parse_policy("task_fifo"), event_log="events.jsonl")
+    assert engine_of(every) is engine_of(gangs_too) is EVENT_ENGINE
 
 
 def test_the_replay_of_tasks_learns_from_jobs_alone():

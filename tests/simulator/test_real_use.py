@@ -104,7 +104,7 @@ def test_memory_counts_on_the_machine_that_has_the_cpus():
     ("jobs", "field"),
     [
         ({"cpus_per_task": [1.0, 5.0]}, "jobs.cpus_per_task, row 1"),
-        ({"cpus_per_task": [3.0, 2.0]}, "jobs.cpus_per_task, row 2"),
+        ({"cpus_per_task": [3.0, 2.0]}, "jobs.memory_bytes_per_task, row 2"),
         ({"cpus_per_task": [0.0, 2.0]}, "jobs.cpus_per_task, row 2"),
     ],
 )
@@ -114,6 +114,40 @@ def test_a_task_that_no_machine_holds(jobs, field):
         real_use(made(jobs=jobs), MACHINES)
         jobs = {**jobs, "memory_bytes_per_task": [21.0, 10.0]}
     assert refusal(made(jobs=jobs)).field == field
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"cpus": [1.0, 5.0, None]}, "tasks.cpus, row 3"),
+        ({"cpus": [1.0, 0.0, None]}, "tasks.cpus, row 3"),
+        (
+            {"cpus": [None, 3.0, None], "memory_bytes": [None, 21.0, None]},
+            "tasks.memory_bytes, row 3",
+        ),
+    ],
+)
+def test_a_task_that_asks_for_more_than_its_job(asked, field):
+    """By its own row; what that does not say is as the job asks. Other jobs' rows do not count."""
+    rows = {"job_id": ["late", "late", "early"], "task": [0, 1, 3], "runtime_seconds": [10.0] * 3}
+    fits = {name: [1.0 if each else each for each in values] for name, values in asked.items()}
+    fits["cpus"][1] = 1.0
+    real_use(made(tasks=tasks_table({**rows, **fits})), MACHINES)
+    tasks = tasks_table({**rows, **asked})
+    assert refusal(made(tasks=tasks)).field == field
+    real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
+
+
+def test_jobs_of_several_stages():
+    """Whose use is whose is not known; stages of jobs that are not there do not count."""
+    rows = {"job_id": ["late", "late", "early"], "task": [0, 1, 3], "runtime_seconds": [10.0] * 3}
+    stages = {"stage": ["map", "map", None], "after_stages": [None, None, None]}
+    real_use(made(tasks=tasks_table({**rows, **stages})), MACHINES)
+    stages = {"stage": ["map", "reduce", None], "after_stages": [None, "map", None]}
+    tasks = tasks_table({**rows, **stages})
+    error = refusal(made(tasks=tasks))
+    assert (error.field, error.value) == ("tasks.stage", "reduce")
+    real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
 
 
 def test_series_that_end_early():

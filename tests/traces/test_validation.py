@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from foresail.model.registry import find
 from foresail.traces.facts import facts
+from foresail.traces.measured import tasks_table
 from foresail.traces.validation import validate
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -82,6 +85,25 @@ def test_whole_workload_findings():
     odd = odd.with_jobs(odd.jobs.reverse())
     found = {finding.name: finding.count for finding in validate(odd).findings}
     assert found == {"sorted_by_submit": 3, "unknown_processors": 1, "unsorted": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({}, None),
+        ({"after_stages": ["reduce", "map"]}, "after_stages = reduce"),
+        ({"after_stages": [None, "shuffle"]}, "after_stages = shuffle"),
+        ({"runtime_seconds": [-1.0, 60.0]}, "runtime_seconds = -1.0"),
+    ],
+)
+def test_tasks_that_cannot_be(changes, value):
+    """What a run would refuse: stages in a circle, or that are not there; times that are none."""
+    rows = {"job_id": ["b", "b"], "task": [0, 0], "stage": ["map", "reduce"]}
+    stages = {"after_stages": [None, "map"], "runtime_seconds": [20.0, 60.0]}
+    odd = replace(workload(), tasks=tasks_table({**rows, **stages, **changes}))
+    values = [(each.name, each.value) for each in validate(odd).findings]
+    assert values == ([] if value is None else [("impossible_tasks", value)])
+    assert validate(replace(odd, jobs=odd.jobs.clear())).clean
 
 
 def test_remedies_name_filters_that_exist():

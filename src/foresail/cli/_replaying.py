@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from foresail.kernels.beside import CompilingBeside
     from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
+    from foresail.traces.filtering import FilterChoice
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -49,18 +51,28 @@ def load(
     log: Path,
     log_options: LogOptions,
     filters: Sequence[str] | None,
-    usual: str = "replayable",
+    usual: Callable[[Workload], str] = lambda _: "replayable",
 ) -> Workload:
-    """Read a log and clean it as asked, else by the ``usual`` filter; standard error says so."""
-    return load_cleaned(log, log_options, filters or [usual])
+    """Read a log and clean it as asked, else by its ``usual`` filter; standard error says so."""
+    from foresail.traces.filtering import choices_of
+
+    if filters:
+        return load_cleaned(log, log_options, filters)
+    workload = read_log(log, log_options)
+    return _cleaned(log, workload, choices_of([usual(workload)]))
 
 
 def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> Workload:
     """Read a log and clean it, saying what was repaired and dropped on standard error."""
-    from foresail.traces.filtering import apply_filters, choices_of
+    from foresail.traces.filtering import choices_of
 
     choices = choices_of(filters)
-    workload = read_log(log, log_options)
+    return _cleaned(log, read_log(log, log_options), choices)
+
+
+def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> Workload:
+    from foresail.traces.filtering import apply_filters
+
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
         workload = apply_filters(workload, choices)
@@ -78,7 +90,7 @@ def schedules_of(
     policies: Sequence[str],
     plugins: Sequence[Path] | None,
     folder: Path | None,
-    read: Callable[[str], Workload],
+    read: Callable[[Callable[[Workload], str]], Workload],
 ) -> tuple[Workload, list[Schedule]]:
     """The log, and a schedule per policy.
 
@@ -93,7 +105,7 @@ def schedules_of(
 
         make_folder(folder)
     with _compiling_beside(asked) as beside:
-        workload = read(_usual_filter(asked))
+        workload = read(partial(_usual_filter, asked))
         with doing("compiling in two processes, once for all later runs") as entered:
             entered.watch(beside.measure)
             beside.meet()
@@ -105,11 +117,19 @@ def schedules_of(
     return workload, schedules
 
 
-def _usual_filter(scenarios: Sequence[Scenario]) -> str:
-    """Jobs of more tasks than there are processors are no trouble where each starts by itself."""
+def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
+    """Jobs of more tasks than there are processors are no trouble where each starts by itself.
+
+    Queues of tasks take jobs whose tasks are not known for equal tasks that do; for any other
+    scheduler they are gangs.
+    """
     from foresail.schedulers.of_tasks.queueing import QueuesTasks
 
-    by_task = all(isinstance(each.policy.build()[0], QueuesTasks) for each in scenarios)
+    by_task = all(
+        isinstance(each.policy.build()[0], QueuesTasks)
+        or (workload.tasks is not None and each.policy.starts_tasks)
+        for each in scenarios
+    )
     return "replayable_by_task" if by_task else "replayable"
 
 

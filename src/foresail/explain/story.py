@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Final
 
 from foresail.explain.chances import chance_of_start
 from foresail.explain.misfit import misfit
-from foresail.explain.reason_words import NOT_ASKED, reason_words
+from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.tasks_told import TasksTeller, of_part
 from foresail.model.allocation import unit_of
@@ -113,7 +114,8 @@ def story(records: Iterable[Record], job_id: str) -> Story:
     """
     teller = _Teller(job_id)
     lines = [line for record in records for line in teller.lines(record)]
-    return Story(job_id, teller.start_unix_seconds, (*lines, *teller.last_lines()))
+    rest = (*teller.last_lines(), *teller.passed_over(math.inf))
+    return Story(job_id, teller.start_unix_seconds, (*lines, *rest))
 
 
 def elapsed(seconds: float) -> str:
@@ -146,6 +148,8 @@ class _Teller:
         self._told_estimate = 0.0
         self._reason: ReasonCode | None = None
         self._is_asked = False
+        self._waits_for_pass = False
+        self._passed_seconds: float | None = None
 
     @property
     def start_unix_seconds(self) -> float | None:
@@ -161,6 +165,7 @@ class _Teller:
             If it speaks of a job in a state that the job is not in.
         """
         self._clock.see(record)
+        yield from self.passed_over(getattr(record, "time", -math.inf))
         try:
             sentence = self._sentence(record)
             self._run.take(record)
@@ -177,6 +182,13 @@ class _Teller:
             last = elapsed(starts.last_seconds - self._clock.zero)
             yield self._line(starts.first_seconds, starts.sentence(last))
 
+    def passed_over(self, now: float) -> Iterator[StoryLine]:
+        """That the pass that a job waited for has not started it, once that is over."""
+        passed = self._passed_seconds
+        if passed is not None and passed < now:
+            self._passed_seconds = None
+            yield self._line(passed, f"Pending: {REASONS[ReasonCode.NOT_CHOSEN]}.")
+
     def _line(self, time: float, sentence: str) -> StoryLine:
         since = time - self._clock.zero
         return StoryLine(since, elapsed(since), sentence)
@@ -188,7 +200,9 @@ class _Teller:
                 return self._of_event(event)
             case Instructed(time=now, instruction=instruction):
                 return self._of_instruction(instruction, now)
-            case Decided():
+            case Decided(time=now):
+                if self._waits_for_pass:
+                    self._waits_for_pass, self._passed_seconds = False, now
                 self._is_asked = True
                 return self._replanning.sentence(record)
             case Refused(refusal=refusal) if refusal.job_id == self._job_id:
@@ -210,9 +224,11 @@ class _Teller:
         """Why it waits; that a plan moves is told where the plan is."""
         same = reason.code is self._reason is ReasonCode.RESERVED
         self._reason = reason.code
+        self._waits_for_pass, self._passed_seconds = False, None
         if same and self._replanning.is_told:
             return None
         if reason.code is ReasonCode.NOT_CHOSEN and not self._is_asked:
+            self._waits_for_pass = True
             return f"Pending: {NOT_ASKED}."
         return f"Pending: {reason_words(reason, now)}."
 
@@ -294,6 +310,7 @@ class _Teller:
     def _of_instruction(self, instruction: Instruction, now: float) -> str | None:
         if instruction.job_id != self._job_id:
             return None
+        self._waits_for_pass, self._passed_seconds = False, None
         match instruction:
             case Start(placement=placement):
                 attempt = 1 + self._run.jobs.attempts.get(unit_of(instruction), 0)

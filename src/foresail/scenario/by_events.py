@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import polars as pl
 
@@ -87,7 +88,7 @@ def _use_beside(scenario: Scenario) -> Callable[[pl.DataFrame], object] | None:
 
 @contextmanager
 def _event_log(scenario: Scenario) -> Iterator[EventLog]:
-    """The log of a scenario, whose file appears once it is whole."""
+    """The log of a scenario, whose file appears once it is whole; its folder is made if need be."""
     path = scenario.event_log
     if path is None:
         yield NullLog()
@@ -95,12 +96,20 @@ def _event_log(scenario: Scenario) -> Iterator[EventLog]:
     if path.exists() and not path.is_file():
         raise InputError("is no file", source=path, expected="a new file, or one to replace")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    with _written(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with JsonLinesLog(unfinished, manifest_of(scenario)) as log:
             yield log
-        try:
+        with _written(path):
             unfinished.replace(path)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", source=path) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=path) from error

@@ -162,7 +162,10 @@ def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
     if scheduler.compiled_tasks().asks_predictor:
         yield Need.TASK_BELIEFS
     if workload is not None:
-        yield Need.TASKS_OF_GANGS if workload.tasks is None else Need.TASKS
+        starts_all = workload.has_tasks_of_all or (
+            workload.tasks is not None and scheduler.starts_gangs
+        )
+        yield Need.TASKS if starts_all else Need.TASKS_OF_GANGS
 
 
 def _words(needs: frozenset[Need]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,8 +89,8 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     ------
     InputError
         If there is no usage table, a number in it is none or negative, a task's periods are not one
-        after the other, end before the task does, or are missing, or no machine of the cluster can
-        hold what a task asks for or uses.
+        after the other, end before the task does, or are missing, a job has several stages, or no
+        machine of the cluster can hold what a task asks for or uses.
     """
     usage = workload.usage
     if usage is None or not usage.height:
@@ -103,6 +103,7 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     usage = usage.with_row_index(_ROW, offset=1)
     _refuse_periods(usage, source)
     usage = usage.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
+    _refuse_stages(workload)
     _refuse_series(usage, workload)
     _refuse_wide(usage, workload, cluster)
     segments = np.empty((usage.height, SEGMENT_COLUMNS))
@@ -134,6 +135,22 @@ def _refuse_periods(usage: pl.DataFrame, source: str) -> None:
     apart = (start - before).abs() > _ROUNDING_SECONDS
     expected = "when the period before it ends"
     _refuse_row(usage, apart.fill_null(value=False), "start_seconds", expected, source)
+
+
+def _refuse_stages(workload: Workload) -> None:
+    """Jobs of several stages: the usage table counts a job's tasks, and not those of its stages."""
+    if workload.tasks is None:
+        return
+    tasks = workload.tasks.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
+    later = tasks.filter(pl.col("stage").ne_missing(pl.col("stage").first().over("job_id")))
+    if later.height:
+        raise InputError(
+            f"job {later['job_id'][0]} has several stages: whose use is whose is not known",
+            source=workload.meta.source,
+            field="tasks.stage",
+            value=later["stage"][0],
+            expected="jobs of one stage where tasks share nodes",
+        )
 
 
 def _refuse_series(usage: pl.DataFrame, workload: Workload) -> None:
@@ -181,15 +198,17 @@ def _refuse_wide(usage: pl.DataFrame, workload: Workload, cluster: Cluster) -> N
             expected="a workload folder with a nodes table",
         )
     source = workload.meta.source
-    jobs = workload.jobs.with_row_index(_ROW, offset=1)
-    asks, memory = pl.col("cpus_per_task"), pl.col("memory_bytes_per_task").fill_null(0.0)
-    unknown = asks.is_null() | ~(asks > 0.0)
-    expected = "above 0: cpus are shared out in proportion to it"
-    _refuse_row(jobs, unknown, "cpus_per_task", expected, source, "jobs")
     kinds = sorted(machines, key=lambda each: (each.cpus, each.memory_bytes))
-    fits = _any((asks <= each.cpus) & (memory <= each.memory_bytes) for each in kinds)
     most = " or ".join(f"{each.cpus:g} cpus and {each.memory_bytes:g} bytes" for each in kinds)
-    _refuse_row(jobs, ~fits, "cpus_per_task", f"at most a machine's {most}", source, "jobs")
+    for table, rows, cpus, memory in _asking(workload):
+        asks, needs = pl.col(cpus), pl.col(memory).fill_null(0.0)
+        unknown = asks.is_null() | ~(asks > 0.0)
+        expected = "above 0: cpus are shared out in proportion to it"
+        _refuse_row(rows, unknown, cpus, expected, source, table)
+        wide = ~_any(asks <= each.cpus for each in kinds)
+        _refuse_row(rows, wide, cpus, f"at most a machine's {most}", source, table)
+        fits = _any((asks <= each.cpus) & (needs <= each.memory_bytes) for each in kinds)
+        _refuse_row(rows, ~fits, memory, f"at most a machine's {most}", source, table)
     used, held = pl.col("average_cpus"), pl.col("average_memory_bytes")
     limits = [(each, each.memory_bytes * EVICTION_SHARE) for each in kinds]
     wide = ~_any(used <= each.cpus for each in kinds)
@@ -197,6 +216,22 @@ def _refuse_wide(usage: pl.DataFrame, workload: Workload, cluster: Cluster) -> N
     fits = _any((used <= each.cpus) & (held < limit) for each, limit in limits)
     expected = f"below {EVICTION_SHARE:.0%} of a machine's memory ({most})"
     _refuse_row(usage, ~fits, "average_memory_bytes", expected, source)
+
+
+def _asking(workload: Workload) -> Iterator[tuple[str, pl.DataFrame, str, str]]:
+    """The tables that say what is asked for, and their columns of cpus and memory.
+
+    What a task's row does not say is as its job asks.
+    """
+    of_job = ("cpus_per_task", "memory_bytes_per_task")
+    jobs = workload.jobs.with_row_index(_ROW, offset=1)
+    yield "jobs", jobs, *of_job
+    if workload.tasks is not None:
+        tasks = workload.tasks.with_row_index(_ROW, offset=1)
+        tasks = tasks.join(jobs.select("job_id", *of_job), on="job_id")
+        of_task = ("cpus", "memory_bytes")
+        asked = map(pl.coalesce, of_task, of_job)
+        yield "tasks", tasks.with_columns(asked), *of_task
 
 
 def _any(conditions: Iterable[pl.Expr]) -> pl.Expr:

@@ -9,9 +9,11 @@ from typing import Final
 
 import polars as pl
 
+from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of, unknown_preferences
 from foresail.traces.reading import LOSSES, too_many_lost
+from foresail.traces.task_stages import task_stages
 from foresail.traces.workload import Workload
 
 LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
@@ -88,6 +90,7 @@ def validate(workload: Workload) -> ValidationReport:
         *_of_whole(workload),
         *_of_nodes(workload),
         *_of_dependencies(workload),
+        *_of_tasks(workload),
         *(found for check in _checks(workload) if (found := _look(workload, check))),
     ]
     return ValidationReport(workload.meta.source, len(workload), tuple(findings))
@@ -169,6 +172,18 @@ def _of_dependencies(workload: Workload) -> Iterator[Oddity]:
             job_id=circle[0],
             value=f"after_jobs = {' < '.join(circle)}",
         )
+
+
+def _of_tasks(workload: Workload) -> Iterator[Oddity]:
+    is_timed = len(workload) > 0 and not workload.jobs["submit_seconds"].null_count()
+    if workload.tasks is None or not is_timed:
+        return
+    try:
+        task_stages(workload)
+    except InputError as error:
+        value = f"{error.field} = {error.value}"
+        remedy = f"correct the tasks table: {error.expected}"
+        yield Oddity("impossible_tasks", error.problem, 1, remedy, value=value)
 
 
 def _look(workload: Workload, check: _Check) -> Oddity | None:

@@ -195,6 +195,13 @@ class Workload:
         """Whether jobs wait for others to end before they may start."""
         return self.jobs["after_jobs"].null_count() < self.jobs.height
 
+    @cached_property
+    def has_tasks_of_all(self) -> bool:
+        """Whether the tasks table has rows of every job."""
+        if self.tasks is None:
+            return False
+        return self.jobs.join(self.tasks, on="job_id", how="anti").is_empty()
+
     @property
     def has_own_requests(self) -> bool:
         """Whether jobs say themselves where they may run, in STRL."""

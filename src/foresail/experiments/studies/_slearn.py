@@ -28,6 +28,7 @@ from foresail.traces.workload import Workload
 SOURCE: Final = "SLearn (A. Jajoo et al., The case for task sampling based learning)"
 FASTER: Final = Measure("speedup", "speed-up (ratio of mean completion times)")
 MEDIAN: Final = Measure("median_speedup", "median of the jobs' speed-ups")
+NINE_TENTHS: Final = Measure("p90_speedup", "90 % of the jobs' speed-ups below")
 COMPLETION: Final = Measure("completion_seconds", "mean completion time", "duration")
 WAITING: Final = Measure("normalised_waiting", "median normalised waiting time")
 ERROR: Final = Measure("error_median", "median error of the estimate", "share")
@@ -38,6 +39,12 @@ TOO_LOW: Final = Measure("too_low", "of too low a priority", "share")
 TOO_HIGH: Final = Measure("too_high", "of too high a priority", "share")
 SIGNED_ERROR: Final = Measure("signed_error", "error of the estimate, too long above 0", "share")
 AHEAD: Final = Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster")
+AHEAD_IS: Final = (
+    "The work ahead (resistance) is what is left of tasks that run, and of jobs in higher queues "
+    "or earlier in the same, when a job is submitted, or, of a sampled one, when its pilots have "
+    "told. By then some of it is done, and of others that are being sampled only what runs counts: "
+    "so it may be less than under the oracle."
+)
 
 SLEARN: Final = "slearn"
 SIGMA: Final = "slearn-3sigma"
@@ -190,6 +197,7 @@ class TaskTrial:
         return {
             FASTER.name: gain.average,
             MEDIAN.name: gain.median,
+            NINE_TENTHS.name: gain.p90,
             COMPLETION.name: float(completion(found).mean()),
             WAITING.name: float(np.nanmedian(waits)),
             **estimates(found.estimate, size, np.diff(first_task) >= WIDE_BEGINS),

@@ -68,10 +68,8 @@ def distributions(parameters: DistributionParameters) -> Study:
         cases=tuple(cases),
         claims=slearn.claims(lambda _, group: _claims(group)),
         notes=(
-            "Waits are those of a job's tasks over their mean runtime. The work ahead (resistance) "
-            "is what is left of tasks that run, and of jobs in higher queues or earlier in the "
-            "same, when a job is submitted, or, of a sampled one, when its pilots have told. "
-            "Errors are cut at 1000 %.",
+            "Waits are those of a job's tasks over their mean runtime. Errors are cut at 1000 %.",
+            slearn.AHEAD_IS,
             *slearn.notes(parameters),
         ),
     )
@@ -95,7 +93,7 @@ def _claims(group: str) -> list[PublishedClaim]:
             *below(slearn.WAITING, 0.9).against(slearn.SIGMA),
         ),
         PublishedClaim(
-            f"Work ahead is like the oracle's (taken as: within 10 %, of 90 % of jobs; {group}).",
+            f"Work ahead is no more than the oracle's (taken as: 10 %, of 90 % of jobs; {group}).",
             *below(slearn.AHEAD, 0.9).against(slearn.ORACLE),
             factor=1.1,
         ),

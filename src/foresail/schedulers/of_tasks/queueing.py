@@ -141,7 +141,12 @@ def without_pilots(
 
 @runtime_checkable
 class QueuesTasks(Protocol):
-    """A scheduler of tasks that start apart whose queues are those of the kernels."""
+    """A scheduler of tasks that start apart whose queues are those of the kernels.
+
+    ``starts_gangs`` says whether ``decide`` also starts jobs whose tasks start together.
+    """
+
+    starts_gangs: bool
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
         """The numbers of the kernels that decide."""

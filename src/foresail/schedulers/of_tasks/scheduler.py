@@ -91,6 +91,7 @@ class TaskScheduler:
     """A scheduler whose jobs' tasks start apart, each as soon as there is a place for it."""
 
     starts_tasks: Literal[True] = True
+    starts_gangs: Literal[False] = False
 
     def __init__(self, compiled: CompiledTaskScheduler) -> None:
         self._compiled = compiled

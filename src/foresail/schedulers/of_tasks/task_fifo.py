@@ -29,6 +29,7 @@ class TaskFifo:
     """
 
     starts_tasks: Literal[True] = True
+    starts_gangs: Literal[True] = True
     ignores_time: Literal[True] = True
 
     def __init__(self, _: NoParameters) -> None:
