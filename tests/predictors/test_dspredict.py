@@ -132,3 +132,23 @@ def test_parts_of_life_are_bounded_and_of_averages():
             UsageHistoryParameters(**wrong)
     with pytest.raises(InputError, match="age_parts"):
         parse_policy("distsched,usage(age_parts=0)")
+
+
+def test_stages_that_ask_for_different_amounts_are_told_no_request():
+    """Each has its own; a task of the job asks for (2 x 4 + 6 x 2) / 8 cpus on average."""
+    stages = (
+        Stage(2, Resources(4.0, 100.0), "map", together=False),
+        Stage(6, Resources(2.0, 300.0), "reduce", ("map",), together=False),
+    )
+
+    def of_stages(name):
+        return Job(name, 0.0, stages, 900.0, "ann")
+
+    assert told(UsageHistory(UsageHistoryParameters()).predict(of_stages("a"), 0.0)) == {}
+    requested = UsageHistory(UsageHistoryParameters(resources="requested"))
+    requested.predict(of_stages("a"), 0.0)
+    used = {"cpu": 1.0, "memory": 10.0, "cpu_time": 60.0}
+    requested.observe(of_stages("a"), Outcome("a", 0.0, 60.0, used=used))
+    belief = requested.predict(of_stages("b"), 99.0)
+    assert told(belief) == {"cpu_time": 60.0}
+    assert belief.mean() == pytest.approx(60.0 / 2.5)

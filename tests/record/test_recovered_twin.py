@@ -24,6 +24,7 @@ from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from foresail.traces.generating import generate
 from foresail.traces.generators.packing import PackingParameters
+from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_moments import racks, random_node_changes
@@ -251,6 +252,40 @@ def test_a_killed_run_on_shared_nodes_decides_as_one_that_was_not(policy):
     if "update" not in policy:
         assert any('"replaced":[0' in line for line in unbroken[3])
     killed = steps_of(policy, jobs, cluster, conditions, random.Random(seed), share=0.05)
+    assert killed[:2] == unbroken[:2]
+
+
+def in_two_stages(whole):
+    """The second half of the tasks of jobs whose tasks start apart waits for the first."""
+    width = whole.tasks.group_by("job_id").agg(first=(pl.len() + 1) // 2)
+
+    def staged(table):
+        halved = table.join(width, on="job_id", how="left", maintain_order="left")
+        is_later = (pl.col("task") >= pl.col("first")).fill_null(value=False)
+        later = halved.with_columns(
+            stage=pl.when(is_later)
+            .then(pl.lit("reduce"))
+            .when(pl.col("first") > 0)
+            .then(pl.lit("map")),
+            task=pl.when(is_later).then(pl.col("task") - pl.col("first")).otherwise("task"),
+        )
+        return later.drop("first")
+
+    after = pl.when(pl.col("stage") == "reduce").then(pl.lit("map"))
+    tasks = staged(whole.tasks).with_columns(after_stages=after)
+    return replace(whole, tasks=tasks_table(tasks), usage=usage_table(staged(whole.usage)))
+
+
+def test_a_killed_run_of_stages_on_shared_nodes_decides_as_one_that_was_not():
+    """What is known of tasks is known by stage after each kill."""
+    seed = 9
+    jobs = in_two_stages(sharing(seed))
+    cluster = replace(cluster_of(jobs.nodes), shared=True)
+    conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, seed=seed)
+    unbroken = steps_of("distsched,usage", jobs, cluster, conditions, Never())
+    assert unbroken[2]["memory_evictions"] > 0
+    assert any('"reduce"' in line and '"replaced":[0' in line for line in unbroken[3])
+    killed = steps_of("distsched,usage", jobs, cluster, conditions, random.Random(1), share=0.05)
     assert killed[:2] == unbroken[:2]
 
 

@@ -75,7 +75,7 @@ class SlowMachines:
     """The execution model: see ``foresail.simulator.shared_machines``.
 
     ``capacities`` are cpus and the memory evicted at, by machine; ``series`` the segments of every
-    task of a job; ``requests`` cpus, memory and priority by job.
+    task of a job's stage; ``requests`` cpus, memory and priority by job and stage.
     """
 
     def __init__(self, capacities, series, requests):
@@ -92,13 +92,14 @@ class SlowMachines:
         return min([*times, *self.to_relieve.values()], default=float("inf"))
 
     def started(self, allocation, placement, now):
+        stage = allocation.job_id, allocation.stage
         nodes = [node for node, count in placement.tasks_by_node for _ in range(count)]
         for task, node in zip(allocation.tasks or range(len(nodes)), nodes, strict=True):
             left = [
                 (Fraction(seconds), Fraction(cpus), memory)
-                for seconds, cpus, memory in self.series[allocation.job_id][task]
+                for seconds, cpus, memory in self.series[stage][task]
             ]
-            cpus, memory, priority = self.requests[allocation.job_id]
+            cpus, memory, priority = self.requests[stage]
             begins = Fraction(now)
             self.tasks.append(
                 SlowTask(allocation, task, node, begins, left, Fraction(cpus), memory, priority)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
@@ -48,7 +49,7 @@ def made(usage=(), jobs=(), tasks=None):
 
 def test_segments_are_the_periods_of_every_task():
     use = real_use(made(), MACHINES)
-    late, early = use.bounds["late"], use.bounds["early"]
+    late, early = use.bounds["late", ""], use.bounds["early", ""]
     tasks = [use.segments[first:end].tolist() for first, end in pairwise(late)]
     assert tasks == [[[10.0, 0.5, 5.0], [20.0, 1.5, 6.0]], [[20.0, 0.25, 7.0]]]
     assert use.segments[early[0] : early[1]].tolist() == [[10.0, 2.0, 8.0]]
@@ -57,8 +58,8 @@ def test_segments_are_the_periods_of_every_task():
 
 def test_tasks_tell_what_they_used_in_parts_of_their_lives():
     """As training is told it of a log, if it is asked for."""
-    whole = real_use(made(), MACHINES).of_tasks("late", (0, 1))
-    used = real_use(made(), MACHINES, 2).of_tasks("late", (0, 1))
+    whole = real_use(made(), MACHINES).of_tasks("late", "", (0, 1))
+    used = real_use(made(), MACHINES, 2).of_tasks("late", "main", (0, 1))
     trained = used_by_job(made(), 2)["late"]
     names = used.keys() - whole.keys()
     assert sorted(names) == sorted((*parts_of("cpu", 2), *parts_of("memory", 2)))
@@ -138,16 +139,100 @@ def test_a_task_that_asks_for_more_than_its_job(asked, field):
     real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
 
 
-def test_jobs_of_several_stages():
-    """Whose use is whose is not known; stages of jobs that are not there do not count."""
-    rows = {"job_id": ["late", "late", "early"], "task": [0, 1, 3], "runtime_seconds": [10.0] * 3}
-    stages = {"stage": ["map", "map", None], "after_stages": [None, None, None]}
-    real_use(made(tasks=tasks_table({**rows, **stages})), MACHINES)
-    stages = {"stage": ["map", "reduce", None], "after_stages": [None, "map", None]}
-    tasks = tasks_table({**rows, **stages})
-    error = refusal(made(tasks=tasks))
-    assert (error.field, error.value) == ("tasks.stage", "reduce")
-    real_use(made(tasks=tasks.with_columns(job_id=pl.lit("other"))), MACHINES)
+STAGES = {
+    "job_id": ["late", "late", "late", "late", "early"],
+    "stage": ["map", "map", "reduce", "reduce", None],
+    "after_stages": [None, None, "map", "map", None],
+    "task": [0, 1, 0, 1, 0],
+    "runtime_seconds": [5.0, 10.0, 20.0, 30.0, 10.0],
+}
+
+
+def in_stages(usage=(), tasks=()):
+    """A job of two stages, and one of one; the rows of the stages are mixed."""
+    rows = {
+        "job_id": ["late", "late", "late", "early", "late", "late"],
+        "stage": ["reduce", "map", "map", None, "reduce", "reduce"],
+        "task": [1, 0, 1, 7, 0, 1],
+        "start_seconds": [0.0, 0.0, 0.0, 0.0, 0.0, 10.0],
+        "end_seconds": [10.0, 5.0, 10.0, 10.0, 20.0, 30.0],
+        "average_cpus": [0.25, 1.0, 2.0, 1.0, 0.5, 0.75],
+        "average_memory_bytes": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    }
+    return made({**rows, **dict(usage)}, tasks=tasks_table({**STAGES, **dict(tasks)}))
+
+
+def told(use, job_id, stage):
+    return [use.segments[first:end].tolist() for first, end in pairwise(use.bounds[job_id, stage])]
+
+
+def test_every_stage_has_tasks_of_its_own():
+    """By their numbers within the stage; what one stage uses is not what the other does."""
+    workload = in_stages()
+    use = real_use(workload, MACHINES)
+    mapped = [[[5.0, 1.0, 2.0]], [[10.0, 2.0, 3.0]]]
+    reduced = [[[20.0, 0.5, 5.0]], [[10.0, 0.25, 1.0], [20.0, 0.75, 6.0]]]
+    assert told(use, "late", "map") == mapped
+    assert told(use, "late", "reduce") == reduced
+    assert told(use, "early", "") == told(use, "early", "main") == [[[10.0, 1.0, 4.0]]]
+    assert ("late", "") not in use.bounds
+    assert use.of_tasks("late", "map", (0, 1))["cpu_time"] == 12.5
+    assert use.of_tasks("late", "reduce", (0, 1))["cpu_time"] == 13.75
+    mixed = workload.usage.sample(fraction=1.0, shuffle=True, seed=3).sort("start_seconds")
+    again = real_use(replace(workload, usage=mixed), MACHINES)
+    assert told(again, "late", "map") == mapped
+    assert told(again, "late", "reduce") == reduced
+
+
+def test_a_stage_without_a_name_is_the_one_that_the_tasks_table_gives_none():
+    """As that does; of a job with one stage it is that one, whatever its name."""
+    unnamed = {"stage": [None, None, "reduce", "reduce", "only"], "after_stages": [None] * 5}
+    usage = {"stage": ["reduce", None, None, None, "reduce", "reduce"]}
+    use = real_use(in_stages(usage, unnamed), MACHINES)
+    assert told(use, "late", "main") == [[[5.0, 1.0, 2.0]], [[10.0, 2.0, 3.0]]]
+    assert told(use, "early", "only") == [[[10.0, 1.0, 4.0]]]
+
+
+@pytest.mark.parametrize(
+    ("stage", "row", "problem"),
+    [
+        ("sort", 6, "no stage 'sort' has job late"),
+        (None, 2, "of which stage a task of job late is"),
+    ],
+)
+def test_a_stage_that_the_job_does_not_have(stage, row, problem):
+    error = refusal(in_stages({"stage": ["reduce", stage, "map", None, "reduce", "reduce"]}))
+    assert problem in error.problem
+    assert (error.source, error.value) == ("made", stage)
+    assert error.field == f"usage.stage, row {row}"
+    assert error.expected == "map or reduce"
+
+
+def test_without_a_column_of_stages_those_of_several_are_refused():
+    workload = in_stages()
+    error = refusal(replace(workload, usage=workload.usage.drop("stage")))
+    assert "job late" in error.problem
+    assert error.field.startswith("usage.stage, row")
+
+
+def test_a_stage_without_use():
+    """Of one of its tasks, or of all of them."""
+    workload = in_stages()
+    some = workload.usage.filter(~((pl.col("stage") == "reduce") & (pl.col("task") == 0)))
+    error = refusal(replace(workload, usage=some))
+    assert "of stage reduce of job late" in error.problem
+    assert (error.source, error.field, error.value) == ("made", "usage.task", 1)
+    assert error.expected == "periods of 2 tasks"
+    tasks = {name: [*values, values[2]] for name, values in STAGES.items()}
+    error = refusal(in_stages(tasks={**tasks, "stage": [*STAGES["stage"], "sort"]}))
+    assert "of stage sort of job late" in error.problem
+    assert error.value == 0
+
+
+def test_use_of_a_stage_that_ends_early():
+    """Before the task of the same number in the same stage."""
+    error = refusal(in_stages(tasks={"runtime_seconds": [5.0, 10.0, 20.5, 30.0, 10.0]}))
+    assert (error.value, error.expected) == ("after 20 s", "after 20.5 s, its runtime")
 
 
 def test_series_that_end_early():
@@ -171,4 +256,4 @@ def test_rows_of_jobs_that_are_not_there_do_not_count():
     usage = made().usage
     further = usage.with_columns(pl.lit("other").alias("job_id"))
     workload = Workload(made().jobs, made().meta, usage=pl.concat([usage, further]))
-    assert sorted(real_use(workload, MACHINES).bounds) == ["early", "late"]
+    assert {job_id for job_id, _ in real_use(workload, MACHINES).bounds} == {"early", "late"}

@@ -30,11 +30,15 @@ from slow_machines import SlowMachines, filled
 
 @dataclass(frozen=True)
 class Case:
-    """Machines (cpus, memory), and jobs: start, machine per task, request, series per task."""
+    """Machines (cpus, memory), and jobs: start, machine per task, request, series per task.
+
+    ``stages`` tells of which job and which stage of it each of these is; without, each is a job.
+    """
 
     machines: list
     jobs: list
     stops: list
+    stages: list | None = None
 
     @property
     def cluster(self):
@@ -45,23 +49,40 @@ class Case:
     def named(self):
         return [(f"m{i}", amounts) for i, amounts in enumerate(self.machines)]
 
+    @property
+    def units(self):
+        """Job and stage by the number of what starts."""
+        return self.stages or [(str(i), "") for i in range(len(self.jobs))]
+
+    def allocation(self, number, attempt):
+        job_id, stage = self.units[number]
+        tasks = tuple(range(len(self.jobs[number][1]))) if stage else ()
+        return Allocation(job_id, stage, tasks, attempt)
+
     def job(self, job_id):
-        _, machines, (cpus, memory), slo, _ = self.jobs[int(job_id)]
-        stage = Stage(len(machines), Resources(cpus, memory))
-        value = DeadlineValue(1e9) if slo else None
-        return Job(job_id, 0.0, (stage,), value=value)
+        stages = tuple(
+            Stage(len(on), Resources(*request), stage or "main")
+            for (each, stage), (_, on, request, *_) in zip(self.units, self.jobs, strict=True)
+            if each == job_id
+        )
+        value = DeadlineValue(1e9) if self.is_due(job_id) else None
+        return Job(job_id, 0.0, stages, value=value)
+
+    def is_due(self, job_id):
+        """As its first stage has it."""
+        return self.jobs[[each for each, _ in self.units].index(job_id)][3]
 
     def series(self):
-        return {str(i): series for i, (*_, series) in enumerate(self.jobs)}
+        return {unit: series for unit, (*_, series) in zip(self.units, self.jobs, strict=True)}
 
     def compiled(self, told, conditions=IDEAL, **options):
         segments, bounds = [], {}
-        for job_id, series in self.series().items():
+        for unit, series in self.series().items():
             ends = [len(segments)]
             for task in series:
                 segments += task
                 ends.append(len(segments))
-            bounds[job_id] = np.array(ends)
+            bounds[unit] = np.array(ends)
         use = RealUse(np.array(segments, np.float64).reshape(-1, 3), bounds)
         return SharedMachines(use, self.job, self.cluster, conditions, told=told, **options)
 
@@ -70,14 +91,15 @@ class Case:
             name: (cpus, memory * EVICTION_SHARE) for name, (cpus, memory) in self.named()
         }
         requests = {
-            str(i): (*request, int(slo)) for i, (_, _, request, slo, _) in enumerate(self.jobs)
+            unit: (*request, int(self.is_due(unit[0])))
+            for unit, (_, _, request, *_) in zip(self.units, self.jobs, strict=True)
         }
         return SlowMachines(capacities, self.series(), requests)
 
     def run(self, model):
         """Every job, and what is evicted again one second later; the ends that were reported."""
         cluster = SimulatedCluster(self.cluster, model, self.job)
-        todo = [(float(start), str(i), 1) for i, (start, *_) in enumerate(self.jobs)]
+        todo = [(float(start), i, 1) for i, (start, *_) in enumerate(self.jobs)]
         stops = sorted(self.stops)
         ends = []
         while True:
@@ -90,19 +112,19 @@ class Case:
                 outcome = event.outcome
                 ends.append((now, outcome.allocation, outcome.ended_because))
                 if outcome.ended_because in GOES_BACK and outcome.attempt < 4:
-                    todo.append((now + 1.0, outcome.job_id, outcome.attempt + 1))
-            for time, job_id in [each for each in stops if each[0] <= now]:
-                stops.remove((time, job_id))
+                    number = self.units.index((outcome.job_id, outcome.stage))
+                    todo.append((now + 1.0, number, outcome.attempt + 1))
+            for time, number in [each for each in stops if each[0] <= now]:
+                stops.remove((time, number))
                 for attempt in range(1, 5):
-                    cluster.stop(Allocation(job_id, attempt=attempt), now)
-            for time, job_id, attempt in sorted(each for each in todo if each[0] <= now):
-                todo.remove((time, job_id, attempt))
-                names = [
-                    f"m{(m + attempt) % len(self.machines)}" for m in self.jobs[int(job_id)][1]
-                ]
+                    cluster.stop(self.allocation(number, attempt), now)
+            for time, number, attempt in sorted(each for each in todo if each[0] <= now):
+                todo.remove((time, number, attempt))
+                names = [f"m{(m + attempt) % len(self.machines)}" for m in self.jobs[number][1]]
                 nodes = tuple((name, names.count(name)) for name in dict.fromkeys(names))
                 placement = Placement((("all", len(names)),), nodes)
-                cluster.carry_out(Start(job_id, placement, attempt), now)
+                job_id, stage, tasks, _ = self.allocation(number, attempt)
+                cluster.carry_out(Start(job_id, placement, attempt, stage, tasks), now)
 
 
 quarters = st.integers(1, 16).map(lambda n: n / 4)
@@ -123,8 +145,10 @@ def cases(draw):
         request = draw(st.tuples(quarters, st.integers(0, 40).map(float)))
         series = [draw(st.lists(segment, min_size=1, max_size=4)) for _ in on]
         jobs.append((draw(st.integers(0, 12)), on, request, draw(st.booleans()), series))
-    stops = st.tuples(st.integers(1, 30).map(float), st.integers(0, len(jobs) - 1).map(str))
-    return Case(machines, jobs, draw(st.lists(stops, max_size=2)))
+    stops = st.tuples(st.integers(1, 30).map(float), st.integers(0, len(jobs) - 1))
+    stages = [(str(draw(st.integers(0, i))), f"s{i}") for i in range(len(jobs))]
+    in_stages = st.sampled_from([None, stages])
+    return Case(machines, jobs, draw(st.lists(stops, max_size=2)), draw(in_stages))
 
 
 def told_by(case, conditions=IDEAL):
@@ -173,8 +197,8 @@ def test_capacity_and_work(case):
         if kind in ("completed", "evicted"):
             now.pop(task, None)
             if kind == "completed":
-                job, number = task[0].job_id, task[1]
-                whole = sum(seconds * cpus for seconds, cpus, _ in case.series()[job][number])
+                unit, number = (task[0].job_id, task[0].stage), task[1]
+                whole = sum(seconds * cpus for seconds, cpus, _ in case.series()[unit][number])
                 assert work.get(task, 0.0) == pytest.approx(whole, abs=1e-4)
         else:
             now[task] = (time, machine, allocated, memory)
@@ -282,3 +306,12 @@ def test_a_place_without_nodes_is_refused():
     model = alone((0, (1.0, 5.0), [(10, 2.0, 6)])).compiled(None)
     with pytest.raises(InputError, match="this scheduler names none"):
         model.started(Allocation("0"), Placement.whole("all", 1), 0.0)
+
+
+def test_stages_that_start_together_are_refused():
+    """Which of them runs when is not known of a scheduler that starts jobs whole."""
+    jobs = [(0, [0], (1.0, 5.0), False, [[(10, 2.0, 6)]])] * 2
+    model = Case([(4.0, 100.0)], jobs, [], [("a", "map"), ("a", "reduce")]).compiled(None)
+    with pytest.raises(InputError, match="job a has several stages") as caught:
+        model.started(Allocation("a"), Placement((("all", 2),), (("m0", 2),)), 0.0)
+    assert caught.value.value == "map, reduce"

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 
 from foresail.model.errors import UnknownNameError
 from foresail.traces import schema
-from foresail.traces.quantities import QUANTITIES, quantity
+from foresail.traces.measured import usage_table, with_use
+from foresail.traces.quantities import QUANTITIES, quantity, used_by_job
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
@@ -87,3 +88,16 @@ def test_unknown_quantity():
     """A misspelt name is refused with the nearest known."""
     with pytest.raises(UnknownNameError, match="memory_time"):
         quantity(_workload(), "memory-time")
+
+
+def test_tasks_of_the_same_number_in_different_stages_are_different_tasks():
+    """Two of job a: 0 of map and 0 of reduce; of c there is one, whatever its stage is called."""
+    stages = pl.Series("stage", ["map", "map", "reduce", None], dtype=pl.String)
+    usage = USAGE.with_columns(task=pl.lit(0, pl.Int64)).with_columns(stages)
+    for name in QUANTITIES:
+        assert_allclose(quantity(_workload(usage), name), FROM_USAGE[name])
+    two = used_by_job(_workload(USAGE), 2)
+    assert used_by_job(_workload(usage), 2) == two
+    assert usage_table(usage).columns == [*schema.USAGE, "stage"]
+    used = with_use(_workload().jobs, USAGE)["used_cpu_seconds"].to_list()
+    assert with_use(_workload().jobs, usage)["used_cpu_seconds"].to_list() == used

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from foresail.analysis.kernels.variation import window_variation
 from foresail.model.arrays import Floats
+from foresail.traces.measured import task_keys
 from foresail.traces.workload import Workload
 
 DAY_SECONDS: Final = 86400.0
@@ -70,7 +71,7 @@ def cpu_spread(workload: Workload) -> TaskSpread | None:
     per_task = (
         workload.usage.lazy()
         .filter(pl.col("average_cpus").is_not_null() & (seconds > 0))
-        .group_by("job_id", "task")
+        .group_by(task_keys(workload.usage))
         .agg(cpus=(pl.col("average_cpus") * seconds).sum() / seconds.sum())
     )
     return _spread(workload, per_task, "cpus")

@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.traces.workload import Workload
+from foresail.traces.measured import task_keys
+from foresail.traces.schema import STAGE
+from foresail.traces.workload import ONLY_STAGE, Workload
 
 SCHEDULING_CLASS: Final = "scheduling_class"
 
-_TASK: Final = ("job_id", "task")
 _ROUNDING: Final = 1e-9
 _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
@@ -52,20 +53,29 @@ class Filtered:
 def periods_of(workload: Workload) -> pl.DataFrame:
     """The usage table's periods with known average cpus; empty without a usage table.
 
-    Columns are ``job_id``, ``task``, ``start_seconds``, ``end_seconds``, ``seconds``, ``averaged``
-    and ``sampled`` (null where not sampled).
+    Columns are ``job_id``, ``stage`` if the table has it, ``task``, ``start_seconds``,
+    ``end_seconds``, ``seconds``, ``averaged`` and ``sampled`` (null where not sampled).
     """
     if workload.usage is None:
         return pl.DataFrame()
-    return workload.usage.select(
-        "job_id",
-        "task",
-        "start_seconds",
-        "end_seconds",
-        seconds=_SECONDS,
-        averaged="average_cpus",
-        sampled="sampled_cpus",
-    ).filter(pl.col("averaged").is_not_null() & (pl.col("seconds") > 0))
+    return (
+        _with_names(workload.usage)
+        .select(
+            *task_keys(workload.usage),
+            "start_seconds",
+            "end_seconds",
+            seconds=_SECONDS,
+            averaged="average_cpus",
+            sampled="sampled_cpus",
+        )
+        .filter(pl.col("averaged").is_not_null() & (pl.col("seconds") > 0))
+    )
+
+
+def _with_names(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same with a name for stages without one, where there is a column for it."""
+    named = [pl.col(STAGE).fill_null(ONLY_STAGE)] if STAGE in rows.columns else []
+    return rows.with_columns(named)
 
 
 def of_classes(
@@ -80,12 +90,13 @@ def of_classes(
 
 def covering(periods: pl.DataFrame, seconds: float) -> pl.DataFrame:
     """Periods of tasks that were measured during at least so many seconds."""
+    keys = task_keys(periods)
     long = (
-        periods.group_by(_TASK)
+        periods.group_by(keys)
         .agg(pl.col("seconds").sum())
         .filter(pl.col("seconds") >= seconds * (1.0 - _ROUNDING))
     )
-    return periods.join(long, on=list(_TASK), how="semi")
+    return periods.join(long, on=keys, how="semi")
 
 
 def measured(periods: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +132,7 @@ def _span(periods: pl.DataFrame) -> float:
 
 
 def _kept(name: str, periods: pl.DataFrame) -> Kept:
-    tasks = periods.select(_TASK).unique()
+    tasks = periods.select(task_keys(periods)).unique()
     return Kept(name, tasks["job_id"].n_unique(), tasks.height, periods.height)
 
 
@@ -137,14 +148,14 @@ def volatility_per_task(periods: pl.DataFrame) -> pl.DataFrame:
     return (
         periods.lazy()
         .with_columns(d=deviation())
-        .group_by(_TASK)
+        .group_by(task_keys(periods))
         .agg(
             *series,
             distance=pl.col("d").abs().mean(),
             averaged_mean=pl.col("averaged").mean(),
             sampled_mean=pl.col("sampled").mean(),
         )
-        .sort("job_id", "task")
+        .sort(task_keys(periods))
         .collect()
     )
 
@@ -173,14 +184,14 @@ def sampling_per_task(periods: pl.DataFrame) -> pl.DataFrame:
     """One row a task: means of both series, number of samples, and of those that are not 0."""
     return (
         periods.lazy()
-        .group_by(_TASK)
+        .group_by(task_keys(periods))
         .agg(
             averaged_mean=pl.col("averaged").mean(),
             sampled_mean=pl.col("sampled").mean(),
             samples=pl.col("sampled").count(),
             samples_not_zero=(pl.col("sampled") > 0).sum(),
         )
-        .sort("job_id", "task")
+        .sort(task_keys(periods))
         .collect()
     )
 
@@ -209,10 +220,13 @@ def partly_sampled_jobs(per_task: pl.DataFrame) -> pl.DataFrame:
 def with_requests(periods: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     """The periods with ``request``: the cpus each task asked for; null where unknown or 0."""
     if workload.tasks is not None:
-        per_task = workload.tasks.select("job_id", "task", request="cpus").unique(
-            ["job_id", "task"], keep="first", maintain_order=True
+        keys = task_keys(periods)
+        per_task = (
+            _with_names(workload.tasks)
+            .select(*keys, request="cpus")
+            .unique(keys, keep="first", maintain_order=True)
         )
-        periods = periods.join(per_task, on=list(_TASK), how="left")
+        periods = periods.join(per_task, on=keys, how="left")
     else:
         per_job = workload.jobs.select("job_id", request="cpus_per_task")
         periods = periods.join(per_job, on="job_id", how="left")

@@ -13,6 +13,7 @@ from foresail.analysis.prediction_errors import ErrorShares, error_histogram, er
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.model.errors import InputError
 from foresail.model.short_form import PlugIn
+from foresail.traces.measured import task_keys
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
@@ -92,7 +93,7 @@ def _initial_cpus(workload: Workload) -> NDArray[np.float64]:
         return np.full(len(workload), np.nan)
     first = (
         workload.usage.sort("start_seconds", maintain_order=True)
-        .group_by("job_id", "task")
+        .group_by(task_keys(workload.usage))
         .agg(pl.col("average_cpus").first())
         .group_by("job_id")
         .agg(value=pl.col("average_cpus").mean())

@@ -19,7 +19,7 @@ from foresail.model.registry import register
 from foresail.predictors.common_variance import CommonVariance
 from foresail.predictors.history_base import HistoryParameters
 from foresail.predictors.stepped import DAY_SECONDS, require
-from foresail.predictors.usage import UsagePredictor
+from foresail.predictors.usage import UsagePredictor, common_request
 from foresail.traces.use_by_age import BY_AGE, parts_of
 
 _LEAST_CPUS: Final = 1e-6
@@ -166,12 +166,20 @@ def _belief(
     by_age: Mapping[str, Sequence[Distribution]] = _NOT_BY_AGE,
 ) -> UsageBelief:
     """With the runtime that follows from work and cpus, or is asked for."""
-    if "cpu_time" not in beliefs or "cpu" not in beliefs:
+    cpus = beliefs["cpu"].mean() if "cpu" in beliefs else _mean_of_stages(job)
+    if "cpu_time" not in beliefs or cpus is None:
         requested = job.requested_seconds
-        runtime = Point(DAY_SECONDS if requested is None else requested)
-        return UsageBelief(runtime, beliefs, correlation, by_age)
-    cpus = max(beliefs["cpu"].mean(), _LEAST_CPUS)
-    return UsageBelief(beliefs["cpu_time"].scaled(1.0 / cpus), beliefs, correlation, by_age)
+        limit = Point(DAY_SECONDS if requested is None else requested)
+        return UsageBelief(limit, beliefs, correlation, by_age)
+    runtime = beliefs["cpu_time"].scaled(1.0 / max(cpus, _LEAST_CPUS))
+    return UsageBelief(runtime, beliefs, correlation, by_age)
+
+
+def _mean_of_stages(job: Job) -> float | None:
+    """Cpus that a task of a job asks for on average, where its stages ask for different amounts."""
+    if common_request(job) is not None:
+        return None
+    return math.fsum(each.total.cpus for each in job.stages) / job.tasks
 
 
 def _by_age(known: Mapping[str, Distribution], parts: int) -> Mapping[str, Sequence[Distribution]]:
@@ -183,7 +191,10 @@ def _by_age(known: Mapping[str, Distribution], parts: int) -> Mapping[str, Seque
 
 
 def _requested(job: Job) -> dict[str, Distribution]:
-    request = job.stages[0].request
+    """Of a job whose stages ask for different amounts nothing is told: each has its own request."""
+    request = common_request(job)
+    if request is None:
+        return {}
     return {"cpu": Point(request.cpus), "memory": Point(request.memory_bytes)}
 
 

@@ -11,6 +11,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.resources import Resources
 from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
 from foresail.traces.use_by_age import BY_AGE, parts_of
 
@@ -84,9 +85,17 @@ class UsagePredictor:
             history.learn(job, outcome, usage.get(name, math.nan))
 
 
-def _requested(job: Job, quantity: str) -> Point | None:
-    """What was asked for per task, if that says anything."""
+def common_request(job: Job) -> Resources | None:
+    """What every task asks for; None if those of its stages ask for different amounts."""
     request = job.stages[0].request
+    return request if all(each.request == request for each in job.stages[1:]) else None
+
+
+def _requested(job: Job, quantity: str) -> Point | None:
+    """What was asked for per task, if that says anything of all of them."""
+    request = common_request(job)
+    if request is None:
+        return None
     if quantity in _CPU and request.cpus > 0.0:
         return Point(request.cpus)
     if quantity in _MEMORY and request.memory_bytes > 0.0:

@@ -194,7 +194,7 @@ class DistSched:
         held = [
             [*each, placed.least]
             for each, placed in self._placed.items()
-            if placed.least != self._restarts.least_memory(each.job_id)
+            if placed.least != self._restarts.least_memory(each.job_id, each.stage)
         ]
         return {**memory, "held": held} if held else memory
 
@@ -328,8 +328,8 @@ class DistSched:
 
     def _place(self, allocation: Allocation, running: RunningJob) -> None:
         """Something has started since the last decision, or before a run was interrupted."""
-        job_id = allocation.job_id
-        least = self._least_at_start.pop(allocation, self._restarts.least_memory(job_id))
+        known = self._restarts.least_memory(allocation.job_id, allocation.stage)
+        least = self._least_at_start.pop(allocation, known)
         use = self._use_of_running(running, least)
         possible = self._possible(use)
         seen = self._observed.resume(
@@ -412,11 +412,11 @@ class DistSched:
                 continue
 
             def harm(each: Allocation, machine: int = machine) -> tuple[float, ...]:
-                used, job = use[each], running[each].job
+                used, held = use[each], running[each].held
                 at = self._placed[each].machines.index(machine)
                 believed = self._machines.use_of(machine, (each, at))
                 return (
-                    used.cpus - job.stages[0].request.cpus,
+                    used.cpus - held.stages[0].request.cpus,
                     used.cpus - float(believed.row[kernel.TASK_EXPECTED]),
                     contended[each.job_id],
                     used.cpus,
@@ -511,7 +511,7 @@ class DistSched:
         """A job, or a stage of one, as the kernel counts it: seconds from now."""
         parameters, job = self._parameters, unit.pending.job
         name = unit.stage.name if unit.pending.startable else ""
-        least = self._restarts.least_memory(job.job_id)
+        least = self._restarts.least_memory(job.job_id, name)
         use = self._use(job.job_id, name, unit.stage.request, unit.pending.prediction, least)
         work = self._work(unit)
         tasks = len(unit.tasks)

@@ -18,14 +18,17 @@ from foresail.simulator.kernels.shared_machines import (
     SEGMENT_MEMORY,
     SEGMENT_SECONDS,
 )
+from foresail.traces.schema import STAGE, TASKS
 from foresail.traces.use_by_age import BY_AGE, average_by_part, parts_of
-from foresail.traces.workload import Workload
+from foresail.traces.workload import ONLY_STAGE, Workload
 
 EVICTION_SHARE: Final = 0.95
 """Of a machine's memory: when so much is held, tasks are evicted (chosen; spec section 14)."""
 
 _ROUNDING_SECONDS: Final = 1e-6
 _ROW: Final = "row"
+_GIVEN: Final = "given"
+_TASK: Final = ("job_id", STAGE, "task")
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,19 @@ class RealUse:
     segments
         Seconds at full pace, cpus and bytes of memory; shape (segments, 3).
     bounds
-        Per job id, the first segment of each of its tasks and, at last, the end of the last task's;
-        shape (tasks + 1,).
+        Per job id and name of a stage (empty: the only one), the first segment of each of its tasks
+        and, at last, the end of the last task's; shape (tasks + 1,).
     parts
         In how many equal parts of tasks' lives what they use is told, if more than one.
     """
 
     segments: NDArray[np.float64]
-    bounds: Mapping[str, NDArray[np.int64]]
+    bounds: Mapping[tuple[str, str], NDArray[np.int64]]
     parts: int = 1
 
-    def of_tasks(self, job_id: str, tasks: Iterable[int]) -> dict[str, float]:
-        """What some tasks of a job use, as ``foresail.traces.quantities`` has it of whole jobs."""
-        bounds = self.bounds[job_id]
+    def of_tasks(self, job_id: str, stage: str, tasks: Iterable[int]) -> dict[str, float]:
+        """What some tasks of a stage use, as ``foresail.traces.quantities`` has it of a job."""
+        bounds = self.bounds[job_id, stage]
         parts = [self.segments[bounds[task] : bounds[task + 1]] for task in tasks]
         rows = np.concatenate(parts)
         seconds = rows[:, SEGMENT_SECONDS]
@@ -89,8 +92,8 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     ------
     InputError
         If there is no usage table, a number in it is none or negative, a task's periods are not one
-        after the other, end before the task does, or are missing, a job has several stages, or no
-        machine of the cluster can hold what a task asks for or uses.
+        after the other, end before the task does, or are missing, are of a stage that the job does
+        not have, or no machine of the cluster can hold what a task asks for or uses.
     """
     usage = workload.usage
     if usage is None or not usage.height:
@@ -100,26 +103,59 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
             expected="a workload folder with a usage table",
         )
     source = workload.meta.source
-    usage = usage.with_row_index(_ROW, offset=1)
+    stages = _stages(workload)
+    usage = _with_stages(usage.with_row_index(_ROW, offset=1), stages)
+    _refuse_stages(usage, stages, source)
     _refuse_periods(usage, source)
     usage = usage.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
-    _refuse_stages(workload)
-    _refuse_series(usage, workload)
+    _refuse_series(usage, stages, workload)
     _refuse_wide(usage, workload, cluster)
+    usage = usage.sort(*_TASK, maintain_order=True)
     segments = np.empty((usage.height, SEGMENT_COLUMNS))
     segments[:, SEGMENT_SECONDS] = (usage["end_seconds"] - usage["start_seconds"]).to_numpy()
     segments[:, SEGMENT_CPUS] = usage["average_cpus"].to_numpy()
     segments[:, SEGMENT_MEMORY] = usage["average_memory_bytes"].to_numpy()
-    tasks = usage.group_by("job_id", "task", maintain_order=True).len()
+    tasks = usage.group_by(*_TASK, maintain_order=True).len()
     ends = np.cumsum(tasks["len"].to_numpy().astype(np.int64))
-    by_job = tasks.group_by("job_id", maintain_order=True).len()
-    last = np.cumsum(by_job["len"].to_numpy().astype(np.int64))
+    by_stage = tasks.group_by("job_id", STAGE, maintain_order=True).len()
+    last = np.cumsum(by_stage["len"].to_numpy().astype(np.int64))
     begins = np.concatenate(([0], ends))
     bounds = {
-        job_id: begins[end - count : end + 1]
-        for job_id, count, end in zip(by_job["job_id"], by_job["len"], last, strict=True)
+        (job_id, stage): begins[end - count : end + 1]
+        for (job_id, stage, count), end in zip(by_stage.iter_rows(), last, strict=True)
     }
+    only = stages.select("job_id", "only").drop_nulls().iter_rows()
+    bounds |= {(job_id, ""): bounds[job_id, stage] for job_id, stage in only}
     return RealUse(segments, bounds, parts)
+
+
+def _stages(workload: Workload) -> pl.DataFrame:
+    """The stages of every job and how many tasks they have, as the job's specification has them.
+
+    ``only`` is a stage's name where it is its job's only one.
+    """
+    jobs = workload.jobs.select("job_id", "tasks", "runtime_seconds")
+    known = _tasks(workload).group_by("job_id", STAGE, maintain_order=True).agg(known=pl.len())
+    stages = jobs.join(known, on="job_id", how="left", maintain_order="left").with_columns(
+        pl.col(STAGE).fill_null(ONLY_STAGE), tasks=pl.coalesce("known", "tasks")
+    )
+    alone = pl.len().over("job_id") == 1
+    return stages.with_columns(only=pl.when(alone).then(pl.col(STAGE)))
+
+
+def _tasks(workload: Workload) -> pl.DataFrame:
+    """The rows of the tasks table, every stage with its name; none without such a table."""
+    tasks = pl.DataFrame(schema=TASKS) if workload.tasks is None else workload.tasks
+    return tasks.with_columns(pl.col(STAGE).fill_null(ONLY_STAGE))
+
+
+def _with_stages(usage: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the stage of each, and as it was given."""
+    given = pl.col(STAGE) if STAGE in usage.columns else pl.lit(None, pl.String)
+    only = stages.select("job_id", "only").drop_nulls()
+    rows = usage.with_columns(given.alias(_GIVEN))
+    rows = rows.join(only, on="job_id", how="left", maintain_order="left")
+    return rows.with_columns(pl.coalesce(_GIVEN, "only", pl.lit(ONLY_STAGE)).alias(STAGE))
 
 
 def _refuse_periods(usage: pl.DataFrame, source: str) -> None:
@@ -131,52 +167,56 @@ def _refuse_periods(usage: pl.DataFrame, source: str) -> None:
     start, end = pl.col("start_seconds"), pl.col("end_seconds")
     never = start.is_null() | ~end.is_finite() | ~(end > start)
     _refuse_row(usage, never.fill_null(value=True), "end_seconds", "later than its start", source)
-    before = end.shift().over("job_id", "task")
+    before = end.shift().over(_TASK)
     apart = (start - before).abs() > _ROUNDING_SECONDS
     expected = "when the period before it ends"
     _refuse_row(usage, apart.fill_null(value=False), "start_seconds", expected, source)
 
 
-def _refuse_stages(workload: Workload) -> None:
-    """Jobs of several stages: the usage table counts a job's tasks, and not those of its stages."""
-    if workload.tasks is None:
-        return
-    tasks = workload.tasks.join(workload.jobs.select("job_id"), on="job_id", maintain_order="left")
-    later = tasks.filter(pl.col("stage").ne_missing(pl.col("stage").first().over("job_id")))
-    if later.height:
+def _refuse_stages(usage: pl.DataFrame, stages: pl.DataFrame, source: str) -> None:
+    """Rows of stages that their jobs do not have."""
+    of_jobs = usage.join(stages, on="job_id", how="semi", maintain_order="left")
+    unknown = of_jobs.join(stages, on=["job_id", STAGE], how="anti", maintain_order="left")
+    if unknown.height:
+        job_id, named, row = unknown.select("job_id", _GIVEN, _ROW).row(0)
+        problem = f"no stage {named!r} has job {job_id}, whose use is told"
+        if named is None:
+            problem = f"of which stage a task of job {job_id} is is not told"
         raise InputError(
-            f"job {later['job_id'][0]} has several stages: whose use is whose is not known",
-            source=workload.meta.source,
-            field="tasks.stage",
-            value=later["stage"][0],
-            expected="jobs of one stage where tasks share nodes",
+            problem,
+            source=source,
+            field=f"usage.{STAGE}, row {row}",
+            value=named,
+            expected=" or ".join(stages.filter(job_id=job_id)[STAGE]),
         )
 
 
-def _refuse_series(usage: pl.DataFrame, workload: Workload) -> None:
+def _refuse_series(usage: pl.DataFrame, stages: pl.DataFrame, workload: Workload) -> None:
     """Tasks without use, and use that ends before its task."""
     source = workload.meta.source
-    measured = usage.group_by("job_id", "task").agg(
+    measured = usage.group_by(*_TASK).agg(
         (pl.col("end_seconds").max() - pl.col("start_seconds").min()).alias("measured"),
         pl.col(_ROW).last(),
     )
-    by_job = measured.group_by("job_id").agg(pl.len(), pl.col("measured").max(), pl.col(_ROW).max())
-    jobs = workload.jobs.select("job_id", "tasks", "runtime_seconds")
-    jobs = jobs.join(by_job, on="job_id", how="left", maintain_order="left")
-    missing = jobs.filter((pl.col("len").fill_null(0) != pl.col("tasks")).fill_null(value=True))
+    by_stage = measured.group_by("job_id", STAGE).agg(
+        pl.len(), pl.col("measured").max(), pl.col(_ROW).max()
+    )
+    told = stages.join(by_stage, on=["job_id", STAGE], how="left", maintain_order="left")
+    missing = told.filter((pl.col("len").fill_null(0) != pl.col("tasks")).fill_null(value=True))
     if missing.height:
-        job_id, tasks, *_ = missing.row(0)
+        first = missing.row(0, named=True)
+        of = "" if first["only"] else f"stage {first[STAGE]} of "
         raise InputError(
-            f"the usage table has not as many tasks of job {job_id} as there are",
+            f"the usage table has not as many tasks of {of}job {first['job_id']} as there are",
             source=source,
             field="usage.task",
-            value=missing["len"][0] or 0,
-            expected=f"periods of {tasks} tasks",
+            value=first["len"] or 0,
+            expected=f"periods of {first['tasks']} tasks",
         )
-    real = jobs.rename({"runtime_seconds": "seconds"})
+    real = told.rename({"runtime_seconds": "seconds"})
     if workload.tasks is not None:
-        tasks_of = workload.tasks.select("job_id", "task", seconds="runtime_seconds")
-        real = measured.join(tasks_of, on=["job_id", "task"]).sort(_ROW)
+        tasks_of = _tasks(workload).select(*_TASK, seconds="runtime_seconds")
+        real = measured.join(tasks_of, on=_TASK).sort(_ROW)
     early = real.filter(pl.col("measured") < pl.col("seconds") - _ROUNDING_SECONDS)
     if early.height:
         raise InputError(

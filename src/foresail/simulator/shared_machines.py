@@ -14,7 +14,7 @@ from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
-from foresail.model.job import Job
+from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause
 from foresail.model.resources import Resources
 from foresail.simulator.conditions import ClusterConditions
@@ -43,7 +43,7 @@ class SharedMachines:
     Parameters
     ----------
     use
-        The truth, by job and task.
+        The truth, by job, stage and task.
     job_of
         The specification of the job with an id.
     cluster
@@ -107,10 +107,18 @@ class SharedMachines:
                 expected='a scheduler that does, such as "dist"',
             )
         job = self._job_of(allocation.job_id)
+        if not allocation.stage and len(job.stages) > 1:
+            raise InputError(
+                f"job {job.job_id} has several stages, and this scheduler starts them together",
+                field="share_nodes",
+                value=", ".join(each.name for each in job.stages),
+                expected='a scheduler that starts one after the other, such as "dist"',
+            )
         delay, stretch = self._conditions.delay_and_runtime(allocation, 1.0)
         held = self._held[allocation] = _Held()
         nodes = [node for node, count in placement.tasks_by_node for _ in range(count)]
-        for task, node in zip(allocation.tasks or range(job.tasks), nodes, strict=True):
+        tasks = allocation.tasks or range(_stage_of(job, allocation).tasks)
+        for task, node in zip(tasks, nodes, strict=True):
             held.slots.append(self._begin(allocation, task, node, job, now + delay, stretch))
         held.running = len(nodes)
         self._look_ahead()
@@ -126,7 +134,7 @@ class SharedMachines:
         held = self._held[allocation]
         if held.running == 0:
             numbers = (self.task_names[self._number(slot)][1] for slot in held.slots)
-            return self._use.of_tasks(allocation.job_id, numbers)
+            return self._use.of_tasks(allocation.job_id, allocation.stage, numbers)
         return {
             "cpu_time": max(self._work(slot, now) for slot in held.slots),
             "memory_max": float(self._tasks[held.slots, kernel.MEMORY].max()),
@@ -244,8 +252,8 @@ class SharedMachines:
         if not self._free:
             self._double()
         slot = self._free.pop()
-        first, end = self._use.bounds[allocation.job_id][task : task + 2]
-        request = job.stages[0].request
+        first, end = self._use.bounds[allocation.job_id, allocation.stage][task : task + 2]
+        request = _stage_of(job, allocation).request
         row, links = self._tasks[slot], self._task_links[slot]
         row[:] = 0.0
         row[kernel.CPU_REQUEST] = request.cpus
@@ -292,3 +300,8 @@ class SharedMachines:
             return work
         going = (now - row[kernel.SINCE]) * row[kernel.PACE]
         return work + float(min(going, row[kernel.REMAINING]) * row[kernel.DEMAND])
+
+
+def _stage_of(job: Job, allocation: Allocation) -> Stage:
+    """The stage that its tasks are of."""
+    return job.stage(allocation.stage) if allocation.stage else job.stages[0]

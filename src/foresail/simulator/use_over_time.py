@@ -58,9 +58,10 @@ def use_over_time(
         {
             "run": range(len(tasks)),
             "job_id": [allocation.job_id for allocation, _ in tasks],
+            "stage": [allocation.stage or None for allocation, _ in tasks],
             "task": [task for _, task in tasks],
         },
-        schema={"run": pl.Int64, "job_id": pl.String, "task": pl.Int64},
+        schema={"run": pl.Int64, "job_id": pl.String, "stage": pl.String, "task": pl.Int64},
     )
     every = pl.concat([told, left.select(told.columns)]).sort("seconds", maintain_order=True)
     return every.join(names, on="run", maintain_order="left").select(USE.names()).cast(USE)

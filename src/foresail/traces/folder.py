@@ -37,6 +37,9 @@ _FURTHER_TABLES: Final = (
     (TASKS_FILE, schema.TASKS),
     (USAGE_FILE, schema.USAGE),
 )
+_OPTIONAL: Final = {USAGE_FILE: {schema.STAGE: pl.String()}}
+"""Columns that files of these names may have, or not."""
+
 _ROWS_PER_GROUP: Final = 1 << 17
 _ROWS_SORTED_AT_ONCE: Final = 1 << 18
 _EVERY_HOW_MANY_FOR_SPLITS: Final = 500
@@ -149,7 +152,9 @@ def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
     """Raise ``InputError`` unless a Parquet file has these columns with these types."""
     with parquet_of(path):
         found = pl.read_parquet_schema(path)
-    for name, kind in columns.items():
+    optional = _OPTIONAL.get(path.name, {})
+    known = {name: kind for name, kind in optional.items() if name in found}
+    for name, kind in (columns | known).items():
         if found.get(name) != kind:
             value = found.get(name)
             raise InputError(

@@ -13,13 +13,28 @@ from foresail.traces import schema
 
 
 def tasks_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
-    """A tasks table, sorted by job and task; absent columns become null, further ones go."""
-    return _table(data, schema.TASKS).sort("job_id", "task")
+    """A tasks table, sorted by job and task; absent columns become null, further ones go.
+
+    Tasks of the same number stay in order, so that stages do not change places.
+    """
+    return _table(data, schema.TASKS).sort("job_id", "task", maintain_order=True)
 
 
 def usage_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
-    """A usage table, sorted by job, task and start; absent columns become null, others go."""
-    return _table(data, schema.USAGE).sort("job_id", "task", "start_seconds")
+    """A usage table, sorted by job, stage, task and start; absent columns become null, others go.
+
+    Stages are a further column, ``schema.STAGE``, where they are given.
+    """
+    columns = schema.USAGE
+    if schema.STAGE in pl.DataFrame(data).columns:
+        columns = {**columns, schema.STAGE: pl.String()}
+    table = _table(data, columns)
+    return table.sort(*task_keys(table), "start_seconds")
+
+
+def task_keys(usage: pl.DataFrame) -> tuple[str, ...]:
+    """The columns of a usage table that tell whether two rows are of one task."""
+    return ("job_id", schema.STAGE, "task") if schema.STAGE in usage.columns else ("job_id", "task")
 
 
 def _table(
@@ -46,7 +61,7 @@ def with_use(jobs: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     memory = np.bincount(row, seconds * _known(rows["average_memory_bytes"]), jobs.height)
     remembered = np.where(rows["average_memory_bytes"].is_not_null(), seconds, 0.0)
     memory_seconds = np.bincount(row, remembered, jobs.height)
-    tasks = np.bincount(rows.select("row", "task").unique()["row"], minlength=jobs.height)
+    tasks = np.bincount(rows.unique(["row", *task_keys(rows)])["row"], minlength=jobs.height)
     cpus = pl.col("cpus_per_task")
     used = pl.DataFrame({"cpu": cpu, "memory": memory, "seconds": memory_seconds, "tasks": tasks})
     found = used.select(

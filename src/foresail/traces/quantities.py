@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import UnknownNameError
+from foresail.traces.schema import STAGE
 from foresail.traces.use_by_age import BY_AGE, average_by_part, parts_of
 from foresail.traces.workload import Workload
 
@@ -56,7 +57,7 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
         found = workload.jobs.with_columns(_FROM_JOBS[name].cast(pl.Float64).alias(_VALUE))
         values = found[_VALUE]
     else:
-        rows = workload.usage
+        rows = _numbered_through(workload.usage)
         if name in _OF_TASKS:
             by_task = rows.group_by("job_id", "task", maintain_order=True)
             rows = by_task.agg(_average(_OF_TASKS[name]).alias(_VALUE))
@@ -79,9 +80,16 @@ def used_by_job(workload: Workload, parts: int = 1) -> dict[str, dict[str, float
         for job_id, *values in rows
     }
     if parts > 1 and workload.usage is not None:
-        for job_id, by_part in _by_part(workload.usage, parts):
+        for job_id, by_part in _by_part(_numbered_through(workload.usage), parts):
             used.get(job_id, {}).update(by_part)
     return used
+
+
+def _numbered_through(usage: pl.DataFrame) -> pl.DataFrame:
+    """The same with the tasks of a job numbered through all of its stages, where it names them."""
+    if STAGE not in usage.columns:
+        return usage
+    return usage.with_columns(task=pl.struct(STAGE, "task").rank("dense").over("job_id"))
 
 
 def _by_part(usage: pl.DataFrame, parts: int) -> Iterator[tuple[str, dict[str, float]]]:

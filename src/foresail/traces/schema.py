@@ -74,6 +74,10 @@ USAGE: Final[dict[str, pl.DataType]] = {
 in one second chosen at random within it. Where ``meta.header`` has ``memory_unit``, memory is in
 that unit instead of bytes."""
 
+STAGE: Final = "stage"
+"""A further column of usage, where jobs have several stages: of which of them the task is, which is
+numbered within it. Null, or no such column: of the only one, or of the one without a name."""
+
 NODES: Final[dict[str, pl.DataType]] = {
     "node": pl.String(),
     "partition": pl.String(),

@@ -16,6 +16,7 @@ USE: Final = pl.Schema(
         "what": pl.String,
         "node": pl.String,
         "job_id": pl.String,
+        "stage": pl.String,
         "task": pl.Int64,
         "run": pl.Int64,
         "cpus_needed": pl.Float64,
@@ -25,7 +26,8 @@ USE: Final = pl.Schema(
 )
 """A row a change, in order: a task has changed its use, was throttled or released, was evicted, has
 completed, or has left for another reason; from then on it needs and has so much, or nothing any
-more after the last three. ``run`` counts the tasks that have started anywhere."""
+more after the last three. ``task`` is its number within the stage, whose name is null where a job
+started as a whole. ``run`` counts the tasks that have started anywhere."""
 
 GONE: Final = ("completed", "evicted", "left")
 """After these a task uses nothing."""
@@ -53,6 +55,9 @@ def read_use(log: Path) -> pl.DataFrame:
         )
     with parquet_of(path):
         use = pl.read_parquet(path)
+    if "stage" not in use.columns:  # of an earlier version
+        at = use.columns.index("task") if "task" in use.columns else 0
+        use = use.insert_column(at, pl.lit(None, pl.String).alias("stage"))
     if use.schema != USE:
         raise InputError("not the columns of a record of use", source=path, value=use.columns)
     return use

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +12,9 @@ from numpy.testing import assert_allclose
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.analysis.studies.cpu_volatility import CpuVolatility, CpuVolatilityParameters
 from foresail.analysis.studies.usage_sampling import UsageSampling
+from foresail.analysis.variability import cpu_spread
 from foresail.analysis.volatility import (
+    covering,
     deviation,
     filtered,
     heat_cells,
@@ -236,3 +240,30 @@ def test_volatility_parameters_out_of_range():
         CpuVolatilityParameters(coverage=1.5)
     with pytest.raises(InputError, match="scheduling_classes"):
         CpuVolatilityParameters(scheduling_classes=())
+
+
+def test_tasks_of_the_same_number_in_different_stages_are_different_tasks():
+    """As if they had numbers of their own, in what they use and in what they asked for."""
+    series = {("g", task): ([0.2, 0.4, 0.1 * task], [0.1, 0.5, 0.1]) for task in (0, 1, 2)}
+    whole = _workload(series)
+    asked = {"job_id": ["g"] * 3, "task": [0, 1, 2], "cpus": [0.5, 1.0, 2.0]}
+    whole = replace(whole, tasks=tasks_table(asked))
+    stages = {"stage": [None, "reduce", "reduce"], "task": [0, 0, 1]}
+    staged = replace(
+        whole,
+        tasks=tasks_table({**asked, **stages}),
+        usage=whole.usage.with_columns(
+            pl.Series(name, np.repeat(np.array(values, object), 3).tolist())
+            for name, values in stages.items()
+        ),
+    )
+    of_whole, of_staged = periods_of(whole), periods_of(staged)
+    assert set(of_staged["stage"]) == {"main", "reduce"}
+    for measure in (volatility_per_task, sampling_per_task):
+        found = measure(of_staged).drop("stage", "task")
+        assert found.equals(measure(of_whole).drop("task"))
+    assert covering(of_staged, 900.0).height == 9
+    requests = with_requests(of_staged, staged)["request"]
+    assert requests.equals(with_requests(of_whole, whole)["request"])
+    assert cpu_spread(staged).mean == pytest.approx(cpu_spread(whole).mean)
+    assert cpu_spread(staged).tasks == [3.0]

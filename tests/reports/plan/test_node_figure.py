@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from foresail.model.cluster import Node
+from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plan.node_figure import node_figure, node_use, write_node
-from foresail.traces.use_file import USE
+from foresail.traces.use_file import USE, read_use, use_file
 
 GIB = 2.0**30
 NODE = Node("n0", Resources(4.0, 10 * GIB, 0), {})
@@ -18,10 +19,10 @@ NODE = Node("n0", Resources(4.0, 10 * GIB, 0), {})
 def use(*rows):
     """Rows (seconds, what, run, cpus needed, cpus given, GiB) of node n0, and one of another."""
     table = [
-        (seconds, what, "n0", "a", run, run, needed, given, memory * GIB)
+        (seconds, what, "n0", "a", None, run, run, needed, given, memory * GIB)
         for seconds, what, run, needed, given, memory in rows
     ]
-    elsewhere = (0.0, "changed", "n1", "a", 9, 9, 1.0, 1.0, GIB)
+    elsewhere = (0.0, "changed", "n1", "a", "main", 9, 9, 1.0, 1.0, GIB)
     return pl.DataFrame([elsewhere, *table], schema=USE, orient="row")
 
 
@@ -75,3 +76,13 @@ def test_a_long_record_is_drawn_by_its_peaks():
 def test_an_unused_node_is_said_to_be_one(rows):
     """There is nothing to draw, and the reader is told so."""
     assert isinstance(node_figure(use(*rows), NODE), MissingFigure)
+
+
+def test_use_that_was_kept_before_stages_were(tmp_path):
+    """A file without stages is read, one without tasks is not."""
+    log = tmp_path / "events"
+    SHORT.drop("stage").write_parquet(use_file(log))
+    assert read_use(log).equals(SHORT.with_columns(stage=pl.lit(None, pl.String)))
+    SHORT.drop("task").write_parquet(use_file(log))
+    with pytest.raises(InputError, match="not the columns"):
+        read_use(log)

@@ -18,15 +18,15 @@ class Restarts:
     Parameters
     ----------
     remembers
-        Whether to know all of that. Otherwise what tasks of a job held is known after three
-        evictions alone: tasks that evict each other for ever would never end.
+        Whether to know all of that. Otherwise what tasks of a stage held is known after three
+        evictions of its job alone: tasks that evict each other for ever would never end.
     """
 
     def __init__(self, *, remembers: bool) -> None:
         self._remembers = remembers
         self._done: dict[str, dict[tuple[str, int], float]] = {}
         self._evictions: dict[str, int] = {}
-        self._held: dict[str, float] = {}
+        self._held: dict[str, dict[str, float]] = {}
         self._evicted: dict[str, float] = {}
 
     def note(self, job: Job, outcome: Outcome) -> None:
@@ -35,8 +35,9 @@ class Restarts:
         if outcome.ended_because is EndedBecause.LOST:
             self._evicted[job_id] = outcome.end_seconds
             self._evictions[job_id] = 1 + self._evictions.get(job_id, 0)
-            held = outcome.used.get("memory_max", 0.0)
-            self._held[job_id] = max(self._held.get(job_id, 0.0), held)
+            held = self._held.setdefault(job_id, {})
+            most = outcome.used.get("memory_max", 0.0)
+            held[outcome.stage] = max(held.get(outcome.stage, 0.0), most)
         if not self._remembers:
             return
         done = self._done.setdefault(job_id, {})
@@ -51,10 +52,12 @@ class Restarts:
         """Whether that is just what happened to it: at once it might happen again, for ever."""
         return self._evicted.get(job_id) == now
 
-    def least_memory(self, job_id: str) -> float:
-        """What a task of the job has held when it was evicted, as far as that is to be known."""
+    def least_memory(self, job_id: str, stage: str) -> float:
+        """What a task of the stage has held when it was evicted, as far as that is to be known."""
         enough = 1 if self._remembers else _EVICTIONS_ENOUGH
-        return self._held[job_id] if self._evictions.get(job_id, 0) >= enough else 0.0
+        if self._evictions.get(job_id, 0) < enough:
+            return 0.0
+        return self._held[job_id].get(stage, 0.0)
 
     def work_done(self, job_id: str, stage: str, tasks: Iterable[int]) -> float:
         """The most that one of these tasks had done (cpu seconds)."""
