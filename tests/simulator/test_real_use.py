@@ -196,8 +196,8 @@ def test_a_stage_without_a_name_is_the_one_that_the_tasks_table_gives_none():
 @pytest.mark.parametrize(
     ("stage", "row", "problem"),
     [
-        ("sort", 6, "no stage 'sort' has job late"),
-        (None, 2, "of which stage a task of job late is"),
+        ("sort", 6, "job late is of a stage that the job does not have"),
+        (None, 2, "job late names no stage"),
     ],
 )
 def test_a_stage_that_the_job_does_not_have(stage, row, problem):

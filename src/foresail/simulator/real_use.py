@@ -179,9 +179,9 @@ def _refuse_stages(usage: pl.DataFrame, stages: pl.DataFrame, source: str) -> No
     unknown = of_jobs.join(stages, on=["job_id", STAGE], how="anti", maintain_order="left")
     if unknown.height:
         job_id, named, row = unknown.select("job_id", _GIVEN, _ROW).row(0)
-        problem = f"no stage {named!r} has job {job_id}, whose use is told"
+        problem = f"the use of a task of job {job_id} is of a stage that the job does not have"
         if named is None:
-            problem = f"of which stage a task of job {job_id} is is not told"
+            problem = f"the use of a task of job {job_id} names no stage, and the job has several"
         raise InputError(
             problem,
             source=source,
