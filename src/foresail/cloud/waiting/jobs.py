@@ -82,6 +82,11 @@ class TraceJobs:
     def __len__(self) -> int:
         return self.submit_seconds.size
 
+    @property
+    def span_seconds(self) -> float:
+        """From the first submission to the last."""
+        return float(self.submit_seconds[-1] - self.submit_seconds[0])
+
     @classmethod
     def of_workload(cls, workload: Workload) -> TraceJobs:
         """The jobs of a workload whose runtimes are known; cores are rounded up.
