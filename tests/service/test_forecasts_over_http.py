@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from foresail.service.cluster_use import use_over_time
-from foresail.service.store.store_records import JobSpan
+from foresail.service.store.protocol import JobSpan
 from live_service import live_service
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=2,nodes=1)"'

@@ -17,8 +17,8 @@ from foresail.model.outcome import Outcome
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest
 from foresail.service.job_records import records_of_job
+from foresail.service.store.protocol import WholeStep
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import WholeStep
 
 BEGIN = 1_780_000_000.0
 CLUSTER = Cluster.of_processors(4)

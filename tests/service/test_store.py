@@ -17,14 +17,14 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
 from foresail.service.store.migrating import LATEST, version_of
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import (
+from foresail.service.store.protocol import (
     ForecastRow,
     JobsWanted,
     KeyedCall,
     StoreUnavailable,
     WholeStep,
 )
+from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import METADATA
 
 

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 from foresail.model.errors import ForesailError
 from foresail.service.inbox import Inbox
 from foresail.service.requests import Request, Submit
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import Accepted, KeyedCall
+from foresail.service.store.protocol import Accepted, KeyedCall, Store
 
 Numbered: TypeAlias = Callable[[int], Sequence[Request]]
 """Makes a call's requests, given the number of the first job among them."""
@@ -47,7 +46,7 @@ class Acceptance:
         Where calls are durable, and where they go then.
     """
 
-    def __init__(self, store: SqlStore, inbox: Inbox) -> None:
+    def __init__(self, store: Store, inbox: Inbox) -> None:
         self._store = store
         self._inbox = inbox
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.service.store.store_records import JobSpan
+from foresail.service.store.protocol import JobSpan
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from foresail.model.event import (
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
-from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.protocol import Store
 
 KEPT: Final = 20_000
 """How many of the latest records are kept in memory for those who follow."""
@@ -127,7 +127,7 @@ class Feed:
         Where all records are.
     """
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._latest: deque[Told] = deque(maxlen=KEPT)
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -16,8 +16,7 @@ from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
 from foresail.service.picture import Gallery
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import ForecastRow
+from foresail.service.store.protocol import ForecastRow, Store
 
 _LOG: Final = logging.getLogger("foresail.service")
 
@@ -59,7 +58,7 @@ class QueueForecaster:
         Keeps the first forecast of each job, so that it can be judged.
     """
 
-    def __init__(self, gallery: Gallery, store: SqlStore) -> None:
+    def __init__(self, gallery: Gallery, store: Store) -> None:
         self._gallery = gallery
         self._store = store
         self._latest: Forecasts | None = None

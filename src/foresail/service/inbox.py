@@ -28,7 +28,7 @@ from foresail.service.requests import (
     NumberedRequest,
     Submit,
 )
-from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.protocol import Store
 
 _ONE: Final = (1).to_bytes(8, "little")
 _OF_JOB: Final[Mapping[JobWish, Callable[[float, str], Event]]] = {
@@ -49,7 +49,7 @@ class Inbox:
         Where they are durable.
     """
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.commands = CommandsById(store.commands())
         self.taken = store.taken()
         """Number of the last request that was given to the daemon."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.protocol import Store
 
 FRESH_SECONDS: Final = 2.0
 
@@ -21,7 +21,7 @@ class JobCounts:
         Counts them.
     """
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._by_state: Mapping[str, int] = {}

@@ -7,11 +7,10 @@ from itertools import chain
 
 from foresail.record.log_text import parse_record
 from foresail.record.records import EventTaken, Record
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import Row
+from foresail.service.store.protocol import Row, Store
 
 
-def records_of_job(store: SqlStore, job: Row) -> Iterator[Record]:
+def records_of_job(store: Store, job: Row) -> Iterator[Record]:
     """What was before a job, in a snapshot if it came after the latest one, and all since.
 
     Parameters
@@ -26,7 +25,7 @@ def records_of_job(store: SqlStore, job: Row) -> Iterator[Record]:
     return chain(before, since)
 
 
-def _before(store: SqlStore, submit_seconds: float) -> tuple[list[Record], int]:
+def _before(store: Store, submit_seconds: float) -> tuple[list[Record], int]:
     """The latest snapshot and the number it reaches to; nothing if the job may be in it."""
     kept = store.snapshot()
     if kept is None:

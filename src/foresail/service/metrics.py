@@ -13,7 +13,7 @@ from foresail.model.outcome import GOES_BACK
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.picture import Picture
-from foresail.service.store.store_records import Judged
+from foresail.service.store.protocol import Judged
 
 _STEPS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _WAITS: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 604800.0)

@@ -13,7 +13,7 @@ from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder
-from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.protocol import Store
 from foresail.service.tokens import AccessStore, Tokens
 
 
@@ -55,7 +55,7 @@ class ServiceParts:
 
     configuration: ServiceConfiguration
     folder: StateFolder
-    store: SqlStore
+    store: Store
     access: AccessStore
     tokens: Tokens
     acceptance: Acceptance

@@ -44,8 +44,8 @@ from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder, daemon_of, scenario_of_service
 from foresail.service.store.opening import opened_store
+from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_access import SqlAccess
-from foresail.service.store.store_records import StoreUnavailable
 from foresail.service.tokens import Role, Tokens
 
 _LOG: Final = logging.getLogger("foresail.service")

@@ -21,7 +21,7 @@ from foresail.service.configuration import ServiceConfiguration
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.protocol import Store
 from foresail.service.store_log import StoreLog, recovered
 
 
@@ -85,7 +85,7 @@ def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
 def daemon_of(
     configuration: ServiceConfiguration,
     folder: StateFolder,
-    store: SqlStore,
+    store: Store,
     inbox: Inbox,
     observer: Observer,
     feed: Feed,

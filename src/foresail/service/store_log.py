@@ -24,14 +24,13 @@ from foresail.record.run_fold import RunFold
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import WholeStep
+from foresail.service.store.protocol import Store, WholeStep
 
 _BEING_CANCELLED: Final = "cancelled by its user"
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
-def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> KnownRun:
+def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownRun:
     """What the store's event log leads to: its snapshot first, and what follows that.
 
     ``compares_with`` is what the scheduler that will go on compares with, if it does with anything.
@@ -74,7 +73,7 @@ class StoreLog:
 
     def __init__(
         self,
-        store: SqlStore,
+        store: Store,
         manifest: Manifest | None,
         known: KnownRun,
         inbox: Inbox,

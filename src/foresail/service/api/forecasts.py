@@ -33,7 +33,7 @@ from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
-from foresail.service.store.store_records import Judged, Row
+from foresail.service.store.protocol import Judged, Row
 
 router: Final = APIRouter(prefix="/v1", tags=["forecasts"])
 

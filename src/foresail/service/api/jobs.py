@@ -47,7 +47,7 @@ from foresail.service.job_records import records_of_job
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.requests import ForJob, JobWish, Submit
-from foresail.service.store.store_records import JobsWanted, Row
+from foresail.service.store.protocol import JobsWanted, Row
 
 router: Final = APIRouter(prefix="/v1", tags=["jobs"])
 

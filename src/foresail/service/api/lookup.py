@@ -9,7 +9,7 @@ from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import MOST_JOBS
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import FRESH_SECONDS, Picture
-from foresail.service.store.store_records import JobsWanted, Row
+from foresail.service.store.protocol import JobsWanted, Row
 
 
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:

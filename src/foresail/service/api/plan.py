@@ -21,7 +21,7 @@ from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
 from foresail.service.cluster_use import use_over_time
 from foresail.service.picture import Picture
-from foresail.service.store.store_records import JobsWanted
+from foresail.service.store.protocol import JobsWanted
 
 router: Final = APIRouter(prefix="/v1", tags=["plan"])
 

@@ -18,7 +18,7 @@ from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
 from foresail.service.acceptance import KeyUsedOtherwise
 from foresail.service.picture import DaemonBusy
-from foresail.service.store.store_records import StoreUnavailable
+from foresail.service.store.protocol import StoreUnavailable
 
 PROBLEM_TYPE: Final = "application/problem+json"
 

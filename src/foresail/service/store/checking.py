@@ -11,8 +11,8 @@ from foresail.model.errors import InputError
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_text import parse_record
 from foresail.record.state import ImpossibleTransition
+from foresail.service.store.protocol import JobsWanted
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.store_records import JobsWanted
 from foresail.service.store_log import recovered
 
 _PAGE = 1_000

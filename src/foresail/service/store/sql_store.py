@@ -1,4 +1,4 @@
-"""The store: a relational database, SQLite in a file or PostgreSQL; one process writes to it."""
+"""The store in a relational database: SQLite in a file, or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from foresail.service.requests import (
     Submit,
 )
 from foresail.service.store.migrating import bring_up_to_date
-from foresail.service.store.store_records import (
+from foresail.service.store.protocol import (
     Accepted,
     ForecastRow,
     JobSpan,
@@ -71,10 +71,7 @@ DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
 
 
 class SqlStore:
-    """The store behind SQLAlchemy.
-
-    Durable when a call returns; a call that raises has changed nothing. Calls come from several
-    threads.
+    """A store behind SQLAlchemy.
 
     Parameters
     ----------
@@ -148,15 +145,11 @@ class SqlStore:
         return self._engine
 
     def next_number(self) -> int:
-        """The number of the next job: one more than that of any job accepted."""
+        """As the protocol has it."""
         return self._last_job + 1
 
     def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
-        """Write down what several calls ask for, in one transaction.
-
-        Returns the answer to each call; to one that was asked before by the same user and client
-        key, also among these, the requests of that time.
-        """
+        """As the protocol has it."""
         now = time.time()
         answers: list[Accepted] = []
         rows: list[dict[str, Any]] = []
@@ -194,18 +187,18 @@ class SqlStore:
         return answers
 
     def requests_after(self, number: int) -> list[NumberedRequest]:
-        """The requests behind one, in order."""
+        """As the protocol has it."""
         wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
         with self._reading() as connection:
             return [_request_of(dict(row)) for row in connection.execute(wanted).mappings()]
 
     def taken(self) -> int:
-        """Number of the last request that the controller has been handed; 0 for none."""
+        """As the protocol has it."""
         with self._reading() as connection:
             return connection.scalar(select(PROGRESS.c.taken)) or 0
 
     def commit_step(self, step: WholeStep) -> int:
-        """Write down a step; returns the number of the log's last record."""
+        """As the protocol has it."""
         numbers = range(self._last_record + 1, self._last_record + 1 + len(step.lines))
         with self._writing() as connection:
             if step.lines:
@@ -225,7 +218,7 @@ class SqlStore:
         return self._last_record
 
     def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
-        """The event log behind a record: numbers (from 1) and lines."""
+        """As the protocol has it."""
         wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
         wanted = wanted.order_by(RECORDS.c.number)
         with self._reading() as connection:
@@ -234,36 +227,36 @@ class SqlStore:
                 yield from some
 
     def last_record(self) -> int:
-        """Number of the event log's last record; 0 where there is none."""
+        """As the protocol has it."""
         return self._last_record
 
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
-        """Keep the records that matter of the log up to number ``end``, instead of an older one."""
+        """As the protocol has it."""
         with self._writing() as connection:
             connection.execute(SNAPSHOTS.delete())
             row = {"one": 1, "end": end, "lines": "".join(lines)}
             connection.execute(insert(SNAPSHOTS), row)
 
     def snapshot(self) -> tuple[int, Sequence[str]] | None:
-        """The number up to which the last snapshot reaches, and its lines."""
+        """As the protocol has it."""
         with self._reading() as connection:
             row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
         return None if row is None else (row.end, row.lines.splitlines(keepends=True))
 
     def job(self, job_id: str) -> Row | None:
-        """A job as it stands."""
+        """As the protocol has it."""
         with self._reading() as connection:
             wanted = select(JOBS).where(JOBS.c.job_id == job_id)
             row = connection.execute(wanted).mappings().first()
         return None if row is None else dict(row)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
-        """Jobs as they stand."""
+        """As the protocol has it."""
         with self._reading() as connection:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
 
     def counts(self, user: str | None = None) -> dict[str, int]:
-        """How many jobs there are in each state; of one user, or of all."""
+        """As the protocol has it."""
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         if user is not None:
             wanted = wanted.where(JOBS.c.user == user)
@@ -271,18 +264,18 @@ class SqlStore:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def keep_samples(self, samples: Sequence[UseSample]) -> None:
-        """Keep what jobs were measured to use."""
+        """As the protocol has it."""
         with self._writing() as connection:
             connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
-        """What each job was measured to use, in order."""
+        """As the protocol has it."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
         with self._reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
     def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
-        """The latest jobs that had not ended by a time, at most so many."""
+        """As the protocol has it."""
         of = JOBS.c
         wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
             of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
@@ -292,7 +285,7 @@ class SqlStore:
             return [JobSpan(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
-        """Keep forecasts of starts; of a job that has one, the one before stays."""
+        """As the protocol has it."""
         ids = [each.job_id for each in rows]
         with self._writing() as connection:
             known = set(
@@ -303,7 +296,7 @@ class SqlStore:
                 connection.execute(insert(FORECASTS), fresh)
 
     def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
-        """The forecasts of the jobs that started last, with when they did, in that order."""
+        """As the protocol has it."""
         both = JOBS.join(FORECASTS, FORECASTS.c.job_id == JOBS.c.job_id)
         wanted = select(FORECASTS, JOBS.c.start_seconds).select_from(both)
         wanted = wanted.where(JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1))
@@ -313,7 +306,7 @@ class SqlStore:
         return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
 
     def judged_forecasts(self) -> Judged:
-        """How forecasts of starts compare with when jobs have started."""
+        """As the protocol has it."""
         told = FORECASTS.c
         return self._judged(
             JOBS.c.start_seconds,
@@ -324,7 +317,7 @@ class SqlStore:
         )
 
     def judged_runtimes(self) -> Judged:
-        """How what was believed of runtimes compares with those of jobs that have completed."""
+        """As the protocol has it."""
         return self._judged(
             JOBS.c.end_seconds - JOBS.c.start_seconds,
             JOBS.c.low_seconds,
@@ -351,19 +344,19 @@ class SqlStore:
         return Judged(row[0], row[1] or 0, row[2] or 0)
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
-        """Whose these jobs are, by id."""
+        """As the protocol has it."""
         wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def commands(self) -> Iterator[tuple[str, str]]:
-        """Ids and commands of the jobs that are not done with, as lines, in order."""
+        """As the protocol has it."""
         wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
         with self._reading() as connection:
             yield from connection.execute(wanted.order_by(JOBS.c.number))
 
     def close(self) -> None:
-        """Let go of it."""
+        """As the protocol has it."""
         if self._held is not None:
             self._held.close()
         self._engine.dispose()

@@ -1,0 +1,234 @@
+"""What the service needs of a store; one process writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from foresail.live.cluster_plugin import UseSample
+from foresail.model.errors import ForesailError
+from foresail.service.requests import NumberedRequest, Request
+
+Row: TypeAlias = Mapping[str, Any]
+"""Values by name of column."""
+
+
+class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is
+    """The store takes or tells nothing now: a full disk, no rights, no connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCall:
+    """What one call asks for, all of it or nothing.
+
+    Parameters
+    ----------
+    user
+        Who asks.
+    requests
+        In order; the ids of jobs among them are given already.
+    client_key
+        The caller's own name for this call: asked again, it is answered as it was the first time.
+    """
+
+    user: str
+    requests: tuple[Request, ...]
+    client_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The requests of a call as they are written down; not ``is_new`` if they had been before.
+
+    It ``conflicts`` if its key stands for something else that was asked before: that is what the
+    requests are, and nothing of the call is written down.
+    """
+
+    requests: tuple[NumberedRequest, ...]
+    is_new: bool = True
+    conflicts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WholeStep:
+    """What a step of the controller leaves, written at once or not at all.
+
+    Parameters
+    ----------
+    lines
+        The step's records, a line each.
+    taken
+        Number of the last request that has been handed to the controller.
+    jobs
+        What has changed of jobs, by id: values by column.
+    """
+
+    lines: Sequence[str]
+    taken: int
+    jobs: Mapping[str, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobsWanted:
+    """Which jobs are listed, newest first unless ``oldest_first``.
+
+    Parameters
+    ----------
+    users, states, names
+        One of these; empty for all.
+    before, after
+        Numbers of jobs between which they are (exclusive), for paging.
+    limit
+        At most so many.
+    """
+
+    users: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    before: int | None = None
+    after: int | None = None
+    limit: int = 100
+    oldest_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpan:
+    """When a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
+
+    cpus: int
+    submit_seconds: float
+    start_seconds: float | None
+    end_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastRow:
+    """When a job was told to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
+
+    ``drawn_low_seconds`` and ``drawn_high_seconds`` are the range before it was corrected.
+    """
+
+    job_id: str
+    made_seconds: float
+    low_seconds: float
+    median_seconds: float
+    high_seconds: float
+    drawn_low_seconds: float
+    drawn_high_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many things were told with a range of 80 %, and what became of them.
+
+    Parameters
+    ----------
+    told
+        How many have come about.
+    within, below
+        How many of these were in their range, and how many came before it began.
+    """
+
+    told: int
+    within: int
+    below: int
+
+
+class Store(Protocol):
+    """Durable when a call returns; a call that raises has changed nothing.
+
+    Calls come from several threads.
+    """
+
+    def next_number(self) -> int:
+        """The number of the next job: one more than that of any job accepted."""
+        ...
+
+    def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
+        """Write down what several calls ask for, in one transaction.
+
+        Returns the answer to each call; to one that was asked before by the same user and client
+        key, also among these, the requests of that time.
+        """
+        ...
+
+    def requests_after(self, number: int) -> list[NumberedRequest]:
+        """The requests behind one, in order."""
+        ...
+
+    def taken(self) -> int:
+        """Number of the last request that the controller has been handed; 0 for none."""
+        ...
+
+    def commit_step(self, step: WholeStep) -> int:
+        """Write down a step; returns the number of the log's last record."""
+        ...
+
+    def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
+        """The event log behind a record: numbers (from 1) and lines."""
+        ...
+
+    def last_record(self) -> int:
+        """Number of the event log's last record; 0 where there is none."""
+        ...
+
+    def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
+        """Keep the records that matter of the log up to number ``end``, instead of an older one."""
+        ...
+
+    def snapshot(self) -> tuple[int, Sequence[str]] | None:
+        """The number up to which the last snapshot reaches, and its lines."""
+        ...
+
+    def job(self, job_id: str) -> Row | None:
+        """A job as it stands."""
+        ...
+
+    def jobs(self, wanted: JobsWanted) -> list[Row]:
+        """Jobs as they stand."""
+        ...
+
+    def counts(self, user: str | None = None) -> Mapping[str, int]:
+        """How many jobs there are in each state; of one user, or of all."""
+        ...
+
+    def keep_samples(self, samples: Sequence[UseSample]) -> None:
+        """Keep what jobs were measured to use."""
+        ...
+
+    def samples(self) -> list[UseSample]:
+        """What each job was measured to use, in order."""
+        ...
+
+    def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
+        """The latest jobs that had not ended by a time, at most so many."""
+        ...
+
+    def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
+        """Keep forecasts of starts; of a job that has one, the one before stays."""
+        ...
+
+    def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
+        """The forecasts of the jobs that started last, with when they did, in that order."""
+        ...
+
+    def judged_forecasts(self) -> Judged:
+        """How forecasts of starts compare with when jobs have started."""
+        ...
+
+    def judged_runtimes(self) -> Judged:
+        """How what was believed of runtimes compares with those of jobs that have completed."""
+        ...
+
+    def owners(self, job_ids: Collection[str]) -> Mapping[str, str]:
+        """Whose these jobs are, by id."""
+        ...
+
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """Ids and commands of the jobs that are not done with, as lines, in order."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
