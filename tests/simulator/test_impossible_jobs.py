@@ -85,7 +85,7 @@ def test_what_is_no_value_is_refused(changes, field):
 def test_value_functions_fall():
     """One that rises, never reaches nothing, or is negative, is none."""
     for start, zero, value in ((10.0, 10.0, 1.0), (10.0, 5.0, 1.0), (0.0, 10.0, -1.0)):
-        with pytest.raises(InputError, match="not a value function"):
+        with pytest.raises(InputError, match="out of range"):
             DecayingValue(start, zero, value)
     with pytest.raises(InputError, match="deadline_seconds"):
         DeadlineValue(math.nan)

@@ -101,7 +101,7 @@ def schedules_of(
 
     asked = options.scenarios(policies, plugins)
     if folder is not None:
-        from foresail.reports.files import make_folder
+        from foresail.model.whole_files import make_folder
 
         make_folder(folder)
     with _compiling_beside(asked) as beside:

@@ -55,7 +55,7 @@ def analyse(
     """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
     from foresail.analysis.analysing import analyse, chosen
     from foresail.model.registry import load_plugin
-    from foresail.reports.files import make_folder
+    from foresail.model.whole_files import make_folder
 
     for plugin in plugins or []:
         load_plugin(plugin)

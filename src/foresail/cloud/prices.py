@@ -47,7 +47,7 @@ def checked_price(value: float, name: str, *, of: str | None = None) -> float:
     return value
 
 
-def checked_share(value: float, name: str, *, of: str | None = None) -> float:
+def checked_share(value: float, name: str) -> float:
     """The share, if it is within 0 and 1.
 
     Raises
@@ -56,7 +56,7 @@ def checked_share(value: float, name: str, *, of: str | None = None) -> float:
         If it is not.
     """
     if not 0.0 <= value <= 1.0:
-        raise InputError("not a share", source=of, field=name, value=value, expected="0 to 1")
+        raise InputError("not a share", field=name, value=value, expected="0 to 1")
     return value
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from foresail.corrections._steps import SteppedCorrection
 from foresail.corrections.kernels.correction import by_growing_steps
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 
 
@@ -27,12 +26,8 @@ class ExponentialIncrementParameters:
     growth: float = 2.0
 
     def __post_init__(self) -> None:
-        for name, least in (("cycle_seconds", 1e-3), ("growth", 1.0)):
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                raise InputError(
-                    "parameter out of range", field=name, value=value, expected=f"{least:g} or more"
-                )
+        require_at_least(self, 1e-3, "cycle_seconds")
+        require_at_least(self, 1, "growth")
 
 
 @register("correction", "exponential_increment", parameters=ExponentialIncrementParameters)

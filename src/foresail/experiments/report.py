@@ -7,7 +7,7 @@ from foresail.experiments.page import page
 from foresail.experiments.results import Results
 from foresail.experiments.selection import SelectionRule
 from foresail.reports.figure import Figure
-from foresail.reports.files import write_whole
+from foresail.reports.files import write_page
 
 
 def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
@@ -27,7 +27,5 @@ def write_report(results: Results, rule: SelectionRule, *, command: str | None =
     }
     if found.choices is not None:
         tables["choices"] = found.choices
-    for name, table in tables.items():
-        write_whole(results.folder / f"{name}.csv", table.write_csv().encode())
-    write_whole(results.folder / "report.html", page(found, command).encode())
+    write_page(results.folder / "report.html", page(found, command), tables)
     return found

@@ -21,7 +21,7 @@ from foresail.experiments.measuring import Measured
 from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.model.conventions import recorded_name
 from foresail.model.errors import InputError
-from foresail.reports.files import make_folder, write_whole
+from foresail.model.whole_files import make_folder, write_whole
 
 _PLAN_FILE: Final = "plan.json"
 _QUANTILES: Final = ("error_quantiles", "prediction_quantiles")

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import lru_cache
 
 import polars as pl
 
 from foresail.control.policy import parse_policy
+from foresail.experiments.generated import generated
 from foresail.experiments.trial import clocked
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.jobs import whole_jobs
 from foresail.model.outcome import EndedBecause
-from foresail.model.short_form import part_of
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.traces.generating import generate
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -54,7 +52,7 @@ class SharedTrial:
 
     def measure(self) -> dict[str, float]:
         """Deadlines, goodput in cpu hours that were used, contention, and latency of decisions."""
-        workload = _on_machines(_generated(self.workload, self.seed), self.machines)
+        workload = _on_machines(generated(self.workload, self.seed), self.machines)
         scenario = Scenario(
             workload,
             parse_policy(self.policy),
@@ -62,7 +60,7 @@ class SharedTrial:
             conditions=ClusterConditions(
                 cycle_seconds=self.cycle_seconds, share_nodes=True, seed=self.seed
             ),
-            learned_before=HistoryWorkload(_generated(self.history, self.seed)),
+            learned_before=HistoryWorkload(generated(self.history, self.seed)),
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)
@@ -128,9 +126,3 @@ def _on_machines(workload: Workload, machines: int) -> Workload:
     processors = round(machines * nodes["cpus"][0])
     meta = dataclasses.replace(workload.meta, processors=processors)
     return dataclasses.replace(workload, nodes=nodes, meta=meta)
-
-
-@lru_cache(maxsize=4)
-def _generated(text: str, seed: int) -> Workload:
-    part = part_of("generator", text)
-    return generate(part.entry.name, part.parameters, seed)

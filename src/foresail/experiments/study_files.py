@@ -6,7 +6,8 @@ from pathlib import Path
 
 from foresail.experiments.study_page import study_page
 from foresail.experiments.study_report import StudyReport, as_json, as_markdown
-from foresail.reports.files import make_folder, write_whole
+from foresail.model.whole_files import write_whole
+from foresail.reports.files import write_page
 
 
 def write_study_report(report: StudyReport, folder: Path) -> None:
@@ -17,11 +18,8 @@ def write_study_report(report: StudyReport, folder: Path) -> None:
     InputError
         If the folder cannot be written to.
     """
-    make_folder(folder)
-    for figure in report.figures:
-        write_whole(folder / f"{figure.name}.csv", figure.table.write_csv().encode())
-    write_whole(folder / "summary.csv", report.summary.write_csv().encode())
-    write_whole(folder / "runs.csv", report.runs.write_csv().encode())
+    tables = {figure.name: figure.table for figure in report.figures}
+    tables |= {"summary": report.summary, "runs": report.runs}
+    write_page(folder / "report.html", study_page(report), tables)
     write_whole(folder / "summary.json", as_json(report).encode())
     write_whole(folder / f"{report.name}.md", as_markdown(report).encode())
-    write_whole(folder / "report.html", study_page(report).encode())

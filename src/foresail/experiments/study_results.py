@@ -19,7 +19,7 @@ import polars as pl
 from foresail import __version__
 from foresail.experiments.study import GridPoint, Study, Task
 from foresail.model.errors import InputError
-from foresail.reports.files import make_folder, write_whole
+from foresail.model.whole_files import make_folder, write_whole
 
 _DIGITS = 32
 

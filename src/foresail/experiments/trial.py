@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from foresail.control.policy import Policy, parse_policy
+from foresail.experiments.generated import generated
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
@@ -23,7 +24,6 @@ from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.traces.generating import generate
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -73,7 +73,7 @@ class Trial:
         (the published runs end about then, while a simulation goes on until all is done); and
         latencies of decisions and predictions.
         """
-        workload = _workload(self.workload, self.seed)
+        workload = generated(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
         before = None if self.history is None else _LearnedHistory(self.history, self.seed)
@@ -115,13 +115,13 @@ class _LearnedHistory:
         if isinstance(predictor, SteppedPredictor):
             predictor.restore(_learned(self.generator, self.seed, policy.predictor.text))
         else:
-            train(_workload(self.generator, self.seed), predictor)
+            train(generated(self.generator, self.seed), predictor)
 
 
 @lru_cache(maxsize=3)
 def _learned(generator: str, seed: int, predictor: str) -> PredictorSnapshot:
     learner: SteppedPredictor = part_of("predictor", predictor).build()
-    train(_workload(generator, seed), learner)
+    train(generated(generator, seed), learner)
     return learner.snapshot()
 
 
@@ -164,12 +164,6 @@ def _prediction_cost(workload: Workload, predictor: Predictor) -> dict[str, floa
 
 def _flat(schedule: Schedule) -> dict[str, float]:
     return dataclasses.asdict(deadline_metrics(schedule))
-
-
-@lru_cache(maxsize=4)
-def _workload(text: str, seed: int) -> Workload:
-    part = part_of("generator", text)
-    return generate(part.entry.name, part.parameters, seed)
 
 
 @dataclass(slots=True)

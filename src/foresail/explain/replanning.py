@@ -21,7 +21,7 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.outcome import EndedBecause
-from foresail.model.words import duration
+from foresail.model.words import duration, listed
 from foresail.record.plan_fold import PlanFold
 from foresail.record.records import Decided
 
@@ -138,8 +138,7 @@ class PlanTeller:
         ]
         if not parts:
             return "; nothing but time has passed."
-        listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-        return f"; meanwhile {listed}."
+        return f"; meanwhile {listed(parts)}."
 
     def _happenings(self, kind: str, one: str, many: str) -> str:
         amount = self._meanwhile[kind]

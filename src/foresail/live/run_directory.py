@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from foresail.live.command_job import CommandJob
-from foresail.live.durable_file import write_durably
 from foresail.model.errors import InputError
+from foresail.model.whole_files import write_durably
 
 
 @dataclass(frozen=True, slots=True)

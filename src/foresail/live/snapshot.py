@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from foresail.live.durable_file import write_durably
+from foresail.model.whole_files import write_durably
 
 _VERSION: Final = 1
 _TAIL_BYTES: Final = 65_536

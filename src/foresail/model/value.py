@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least
 
 
 @runtime_checkable
@@ -32,8 +32,9 @@ class DeadlineValue:
     value: float = 1.0
 
     def __post_init__(self) -> None:
-        _require(not math.isnan(self.deadline_seconds), "deadline_seconds", self.deadline_seconds)
-        _require(0.0 <= self.value < math.inf, "value", self.value)
+        sound = not math.isnan(self.deadline_seconds)
+        require(sound, self, "deadline_seconds", "seconds from the workload's origin")
+        require_at_least(self, 0, "value")
 
     def at(self, completion_seconds: float) -> float:
         """Value of completing at this time (seconds from the workload's origin)."""
@@ -56,25 +57,11 @@ class DecayingValue:
 
     def __post_init__(self) -> None:
         falls = -math.inf < self.start_seconds < self.zero_seconds < math.inf
-        _require(falls, "zero_seconds", self.zero_seconds)
-        _require(0.0 <= self.value < math.inf, "value", self.value)
+        require(falls, self, "zero_seconds", "a finite time after start_seconds")
+        require_at_least(self, 0, "value")
 
     def at(self, completion_seconds: float) -> float:
         """Value of completing at this time (seconds from the workload's origin)."""
         span = self.zero_seconds - self.start_seconds
         left = (self.zero_seconds - completion_seconds) / span
         return self.value * min(1.0, max(0.0, left))
-
-
-_EXPECTED = {
-    "deadline_seconds": "seconds from the workload's origin",
-    "zero_seconds": "a finite time after start_seconds",
-    "value": "a finite number, 0 or above",
-}
-
-
-def _require(holds: bool, field: str, value: float) -> None:
-    if not holds:
-        raise InputError(
-            "not a value function", field=field, value=value, expected=_EXPECTED[field]
-        )

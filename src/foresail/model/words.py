@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86400.0
 _UNREADABLE = 1e15
+_COARSE = 10
 
 
 def duration(seconds: float | None) -> str:
@@ -32,8 +34,8 @@ def duration(seconds: float | None) -> str:
     if round(seconds / _MINUTE) < 60:
         return f"{round(seconds / _MINUTE)} min"
     if round(seconds / _MINUTE) < 2 * _DAY / _MINUTE:
-        return _two_units(round(seconds / _MINUTE), 60, "h", "min", coarse_from=10)
-    return _two_units(round(seconds / _HOUR), 24, "d", "h", coarse_from=10)
+        return _two_units(round(seconds / _MINUTE), 60, "h", "min")
+    return _two_units(round(seconds / _HOUR), 24, "d", "h")
 
 
 def number(value: float | None) -> str:
@@ -76,6 +78,11 @@ def count(amount: float, singular: str, plural: str | None = None) -> str:
     return f"{number(amount)} {noun}"
 
 
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """Parts one after the other, with a word before the last: ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
 def is_or_are(amount: float) -> str:
     """The verb that so many of something have."""
     return "is" if amount == 1 else "are"
@@ -112,9 +119,9 @@ def _short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _two_units(smalls: int, per_large: int, large: str, small: str, coarse_from: int) -> str:
+def _two_units(smalls: int, per_large: int, large: str, small: str) -> str:
     """Larger and smaller unit together; the larger alone where the rest says nothing."""
     wholes, rest = divmod(smalls, per_large)
-    if wholes >= coarse_from:
+    if wholes >= _COARSE:
         return f"{round(smalls / per_large)} {large}"
     return f"{wholes} {large} {rest} {small}" if rest else f"{wholes} {large}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +9,11 @@ import numpy as np
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.limits import require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import calibrated as steps
 from foresail.predictors.kernels import members
-from foresail.predictors.stepped import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,7 @@ class CalibratedParameters:
     smallest_step: float = 0.005
 
     def __post_init__(self) -> None:
-        for name in ("first_step", "smallest_step"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, name, value, "a number above 0")
+        require_positive(self, "first_step", "smallest_step")
 
 
 @register("predictor", "calibrated", parameters=CalibratedParameters)

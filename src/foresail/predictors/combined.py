@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.limits import require, require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import combined as steps
 from foresail.predictors.kernels import members
-from foresail.predictors.stepped import require
 
 _POINTS: Final = (
     "jvu(features=[user,executable,cpus,queue,user+executable,user+cpus,"
@@ -46,10 +45,8 @@ class CombinedParameters:
     def __post_init__(self) -> None:
         names = self.members
         different = len(names) > 1 and len(set(names)) == len(names)
-        require(different, "members", names, "two or more different predictors")
-        for name in ("eagerness", "patience"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, name, value, "a number above 0")
+        require(different, self, "members", "two or more different predictors")
+        require_positive(self, "eagerness", "patience")
 
 
 @register("predictor", "combined", parameters=CombinedParameters)

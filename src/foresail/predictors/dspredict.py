@@ -14,11 +14,12 @@ from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.limits import require
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
 from foresail.predictors.common_variance import CommonVariance
 from foresail.predictors.history_base import HistoryParameters
-from foresail.predictors.stepped import DAY_SECONDS, require
+from foresail.predictors.stepped import DAY_SECONDS
 from foresail.predictors.usage import UsagePredictor, common_request
 from foresail.traces.use_by_age import BY_AGE, parts_of
 
@@ -58,15 +59,11 @@ class UsageHistoryParameters(HistoryParameters):
 
     def __post_init__(self) -> None:
         HistoryParameters.__post_init__(self)
-        require(
-            1 <= self.age_parts <= _MOST_PARTS,
-            "age_parts",
-            self.age_parts,
-            f"from 1 to {_MOST_PARTS}",
-        )
+        sound = 1 <= self.age_parts <= _MOST_PARTS
+        require(sound, self, "age_parts", f"from 1 to {_MOST_PARTS}")
         averages = self.of == "average" and self.resources == "predicted"
         expected = "1 where maxima or requests are told"
-        require(self.age_parts == 1 or averages, "age_parts", self.age_parts, expected)
+        require(self.age_parts == 1 or averages, self, "age_parts", expected)
 
 
 @register("predictor", "usage", parameters=UsageHistoryParameters)

@@ -21,6 +21,7 @@ from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
+from foresail.model.limits import require, require_at_least, require_positive
 from foresail.predictors.kernels import experience, experts
 from foresail.predictors.kernels.cut_histogram import REMOVED, cut_histogram
 from foresail.predictors.kernels.feature_values import (
@@ -39,7 +40,7 @@ from foresail.predictors.kernels.history_table import (
     table_model,
 )
 from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 ALL_JOBS: Final = "all"
 """The feature without attributes, of which every job has the same value."""
@@ -105,37 +106,21 @@ class HistoryParameters:
             sound = all(names) and len(set(names)) == len(names) <= MOST_ATTRIBUTES
             require(
                 sound and feature != ALL_JOBS,
+                self,
                 "features",
-                feature,
                 f"one to {MOST_ATTRIBUTES} different attributes joined by +, such as user+cpus",
             )
         different = len(set(self.features)) == len(self.features)
-        require(different, "features", self.features, "different ones")
-        require(self.bins >= 2, "bins", self.bins, "2 or more")
-        require(self.median_of >= 1, "median_of", self.median_of, "1 or more")
-        require(1 <= self.few <= self.median_of, "few", self.few, "from 1 to median_of")
-        require(0.0 < self.alpha <= 1.0, "alpha", self.alpha, "above 0 and at most 1")
-        for name in ("window_days", "half_life_days"):
-            value = getattr(self, name)
-            require(value is None or 0.0 < value < math.inf, name, value, "days above 0")
-        require(
-            self.window_days is None or self.half_life_days is None,
-            "half_life_days",
-            self.half_life_days,
-            "a window or a half-life, not both",
-        )
-        alarms = self.false_alarm_jobs
-        require(
-            alarms is None or 10.0 <= alarms < math.inf, "false_alarm_jobs", alarms, "10 or more"
-        )
-        values = self.feature_values
-        require(1 <= values <= _MOST_VALUES, "feature_values", values, "from 1 to 2^24")
-        require(
-            0.0 < self.unknown_seconds < math.inf,
-            "unknown_seconds",
-            self.unknown_seconds,
-            "seconds above 0",
-        )
+        require(different, self, "features", "different ones")
+        require_at_least(self, 2, "bins")
+        require_at_least(self, 1, "median_of", "feature_values")
+        require(1 <= self.few <= self.median_of, self, "few", "from 1 to median_of")
+        require(0.0 < self.alpha <= 1.0, self, "alpha", "above 0 and at most 1")
+        require_positive(self, "window_days", "half_life_days", "unknown_seconds")
+        one = self.window_days is None or self.half_life_days is None
+        require(one, self, "half_life_days", "a window or a half-life, not both")
+        require_at_least(self, 10, "false_alarm_jobs")
+        require(self.feature_values <= _MOST_VALUES, self, "feature_values", "from 1 to 2^24")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.model.limits import require, require_at_least
 from foresail.model.outcome import Outcome
 from foresail.model.registry import register
-from foresail.predictors.stepped import require
 from foresail.traces.perturbation import perturbed
 
 _SHORTEST_SECONDS = 1e-3
@@ -44,12 +44,8 @@ class PerturbedParameters:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require(math.isfinite(self.shift_percent), "shift_percent", self.shift_percent, "a number")
-        spread = self.spread_percent
-        require(0.0 <= spread < math.inf, "spread_percent", spread, "a number not below 0")
-        own = self.deviation_percent
-        require(0.0 <= own < math.inf, "deviation_percent", own, "a number not below 0")
-        require(self.seed >= 0, "seed", self.seed, "0 or more")
+        require(math.isfinite(self.shift_percent), self, "shift_percent", "a number")
+        require_at_least(self, 0, "spread_percent", "deviation_percent", "seed")
 
 
 @register("predictor", "perturbed", parameters=PerturbedParameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,10 +12,11 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import QUANTILE_LEVELS
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
+from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import history
 from foresail.predictors.kernels import quantile_regression as steps
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 _FRAME: Final = 2
 
@@ -54,18 +54,10 @@ class QuantileRegressionParameters:
     def __post_init__(self) -> None:
         inside = all(0.0 < level < 1.0 for level in self.levels)
         ascending = all(a < b for a, b in zip(self.levels, self.levels[1:], strict=False))
-        require(
-            bool(self.levels) and inside and ascending,
-            "levels",
-            self.levels,
-            "ascending numbers between 0 and 1",
-        )
-        for name in ("eta", "unknown_seconds"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, name, value, "a number above 0")
-        for name in ("l2", "warmup_requested"):
-            value = getattr(self, name)
-            require(0.0 <= value < math.inf, name, value, "a number not below 0")
+        sound = bool(self.levels) and inside and ascending
+        require(sound, self, "levels", "ascending numbers between 0 and 1")
+        require_positive(self, "eta", "unknown_seconds")
+        require_at_least(self, 0, "l2", "warmup_requested")
 
 
 @register("predictor", "quantile_regression", parameters=QuantileRegressionParameters)

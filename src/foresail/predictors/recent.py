@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.kernels.signatures import PredictorSteps
+from foresail.model.limits import require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import recent
 from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,8 @@ class RecentParameters:
     unknown_seconds: float = DAY_SECONDS
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, "k", self.k, "1 or more")
-        require(
-            self.unknown_seconds > 0.0, "unknown_seconds", self.unknown_seconds, "seconds above 0"
-        )
+        require_at_least(self, 1, "k")
+        require_positive(self, "unknown_seconds")
 
 
 @register("predictor", "recent", parameters=RecentParameters)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.signatures import PredictorSteps
+from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import history, regression
 from foresail.predictors.kernels.loss import SHAPES, WEIGHTS
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 _PUBLISHED_L2: Final = 4e9
 
@@ -75,15 +76,9 @@ class RegressionParameters:
     unknown_seconds: float = DAY_SECONDS
 
     def __post_init__(self) -> None:
-        for name in ("over_scale", "under_scale", "eta", "unknown_seconds"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, name, value, "a number above 0")
-        require(
-            self.smallest_weight < math.inf, "smallest_weight", self.smallest_weight, "a number"
-        )
-        for name in ("l2", "warmup_requested"):
-            value = getattr(self, name)
-            require(value is None or 0.0 <= value < math.inf, name, value, "a number not below 0")
+        require_positive(self, "over_scale", "under_scale", "eta", "unknown_seconds")
+        require(self.smallest_weight < math.inf, self, "smallest_weight", "a number")
+        require_at_least(self, 0, "l2", "warmup_requested")
 
     @property
     def pull(self) -> float:

@@ -12,10 +12,11 @@ from foresail.kernels.columns import USER
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.limits import require_positive
 from foresail.model.outcome import Outcome
 from foresail.model.registry import register
 from foresail.predictors.kernels import request
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor, require
+from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,7 @@ class RequestedParameters:
     unknown_seconds: float = DAY_SECONDS
 
     def __post_init__(self) -> None:
-        require(
-            self.unknown_seconds > 0.0, "unknown_seconds", self.unknown_seconds, "seconds above 0"
-        )
+        require_positive(self, "unknown_seconds")
 
 
 @register("predictor", "requested", parameters=RequestedParameters)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import USER
 from foresail.model.errors import InputError
+from foresail.model.whole_files import write_whole
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 
 FORMAT: Final = "foresail learned state"
@@ -89,7 +89,7 @@ def save_state(path: Path, predictor: object, header: StateHeader) -> None:
             numbers, blocks = _used_blocks(getattr(known, name))
             archive.writestr(f"{name}.blocks", packer.compress(numbers.tobytes()))
             archive.writestr(f"{name}.values", packer.compress(blocks.tobytes()))
-    _replace(path, content.getvalue())
+    write_whole(path, content.getvalue())
 
 
 def read_header(path: Path) -> StateHeader:
@@ -240,17 +240,3 @@ def _demand_ours(plain: dict[str, Any], path: Path) -> None:
             value=plain["version"],
             expected=f"version {VERSION} of the format at most",
         )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: on disk when this returns."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror}", source=path) from error

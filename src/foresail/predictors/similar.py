@@ -14,10 +14,11 @@ from foresail.distributions.point import Point
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.limits import require, require_each_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import similar
 from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import Layout, SteppedPredictor, require
+from foresail.predictors.stepped import Layout, SteppedPredictor
 
 _NO_USER_COLUMNS: Final = 0
 _WIDEST: Final = 10.0
@@ -61,19 +62,14 @@ class SimilarParameters:
 
     def __post_init__(self) -> None:
         for name in ("decays", "strengths"):
-            value = getattr(self, name)
-            require(len(value) == similar.LEVELS, name, value, f"{similar.LEVELS} numbers")
-        decays, strengths = self.decays, self.strengths
-        inside = all(0.0 <= decay <= 1.0 for decay in decays)
-        require(inside, "decays", decays, "numbers from 0 to 1")
-        counts = all(0.0 <= strength < math.inf for strength in strengths)
-        require(counts, "strengths", strengths, "numbers not below 0")
-        for name in ("shortest_seconds", "unknown_seconds"):
-            value = getattr(self, name)
-            require(0.0 < value < math.inf, name, value, "a number above 0")
-        spread = self.unknown_spread
-        require(0.0 < spread <= _WIDEST, "unknown_spread", spread, "above 0 and at most 10")
-        require(1 <= self.classes < _MOST_CLASSES, "classes", self.classes, "from 1 to 2^31")
+            complete = len(getattr(self, name)) == similar.LEVELS
+            require(complete, self, name, f"{similar.LEVELS} numbers")
+        require_each_at_least(self, 0, "decays", "strengths")
+        require(max(self.decays) <= 1.0, self, "decays", "numbers from 0 to 1")
+        require_positive(self, "shortest_seconds", "unknown_seconds")
+        narrow = 0.0 < self.unknown_spread <= _WIDEST
+        require(narrow, self, "unknown_spread", "above 0 and at most 10")
+        require(1 <= self.classes < _MOST_CLASSES, self, "classes", "from 1 to 2^31")
 
 
 @register("predictor", "similar", parameters=SimilarParameters)

@@ -48,7 +48,6 @@ from foresail.kernels.columns import (
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.predictors._blocks import lengthened, selected
@@ -63,18 +62,6 @@ _TEACHES_NOTHING: Final = frozenset(
 _FIRST_ROWS: Final = 64
 _SPECIFIED: Final = Struct(f"={SPEC_COLUMNS}d")
 """The columns of a specification row, written at once."""
-
-
-def require(holds: bool, field: str, value: object, expected: str) -> None:
-    """Refuse a parameter's value.
-
-    Raises
-    ------
-    InputError
-        Unless ``holds``.
-    """
-    if not holds:
-        raise InputError("parameter out of range", field=field, value=value, expected=expected)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import polars as pl
 from foresail.model.arrays import Floats
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plot_axes import AxisScale
-from foresail.reports.style import PolicyStyle, layout, literal
+from foresail.reports.style import DOTTED, PolicyStyle, layout, level_at, literal
 
 _HEIGHT: Final = 340
 _FAINT: Final = 0.16
@@ -78,25 +78,15 @@ def curve_figure(
     traces: list[dict[str, Any]] = []
     for position, curve in enumerate(curves):
         if curve.low is not None and curve.high is not None:
-            traces.append(_band(curve, curve.low, curve.high, across, up))
+            x, low, high = across.drawn(curve.x), up.drawn(curve.low), up.drawn(curve.high)
+            traces.append(band_between(curve.style.colour, x, low, high))
         traces.append(_line(curve, across, up))
         if curve.marked:
             traces.append(_marks(curve, across, up, _SIDES[position % len(_SIDES)]))
     drawing = layout(_HEIGHT, xaxis=across.axis, yaxis=up.axis, hovermode="closest")
     if level is not None:
         at = float(up.drawn(np.array([level[0]]))[0])
-        drawing["shapes"] = [
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": at,
-                "y1": at,
-                "line": {"color": "@muted", "width": 1, "dash": "dot"},
-                "layer": "below",
-            }
-        ]
+        drawing["shapes"] = [level_at(at, line=DOTTED, layer="below")]
         drawing["annotations"] = [
             {
                 "text": literal(level[1]),
@@ -150,18 +140,16 @@ def _marks(curve: Curve, across: AxisScale, up: AxisScale, side: str) -> dict[st
     }
 
 
-def _band(
-    curve: Curve, low: Floats, high: Floats, across: AxisScale, up: AxisScale
-) -> dict[str, Any]:
-    x = across.drawn(curve.x)
+def band_between(colour: str, x: Floats, low: Floats, high: Floats) -> dict[str, Any]:
+    """A faint area between two lines, which is not named in the key."""
     return {
         "type": "scatter",
         "mode": "lines",
         "x": packed(np.concatenate((x, x[::-1]))),
-        "y": packed(np.concatenate((up.drawn(high), up.drawn(low)[::-1]))),
+        "y": packed(np.concatenate((high, low[::-1]))),
         "fill": "toself",
-        "fillcolor": curve.style.colour,
-        "line": {"color": curve.style.colour, "dash": "solid", "width": 0},
+        "fillcolor": colour,
+        "line": {"color": colour, "dash": "solid", "width": 0},
         "opacity": _FAINT,
         "hoverinfo": "skip",
         "showlegend": False,

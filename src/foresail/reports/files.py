@@ -1,47 +1,33 @@
-"""Files of a report, whole or not at all."""
+"""A page and the tables behind it, on disk."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from foresail.model.errors import InputError
+import polars as pl
+
+from foresail.model.whole_files import make_folder, write_whole
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder unless it is there.
+def write_page(path: Path, page: str, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write a page and, beside it, the tables behind it; its folder is made unless it is there.
 
-    Raises
-    ------
-    InputError
-        If it cannot be created.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be made: {error.strerror}",
-            source=folder,
-            expected="a folder that may be written to",
-        ) from error
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, then rename, so that nobody ever sees half of it.
+    Parameters
+    ----------
+    path
+        Of the page.
+    page
+        Its text.
+    tables
+        By the stem of their CSV files.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the folder cannot be written to.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot be written: {error.strerror}",
-            source=path,
-            expected="a folder that may be written to",
-        ) from error
+    make_folder(path.parent)
+    for name, table in tables.items():
+        write_whole(path.with_name(f"{name}.csv"), table.write_csv().encode())
+    write_whole(path, page.encode())

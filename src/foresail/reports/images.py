@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from foresail.model.errors import ForesailError
+from foresail.model.whole_files import make_folder, write_whole
 from foresail.reports.figure import Figure
-from foresail.reports.files import make_folder, write_whole
 from foresail.reports.style import LIGHT, themed
 
 _WIDTH: Final = 1000

@@ -270,6 +270,35 @@ def mark_at(place: float, colour: str = "@muted", width: int = 1) -> dict[str, A
     }
 
 
+DOTTED: Final[Mapping[str, Any]] = {"color": "@muted", "width": 1, "dash": "dot"}
+
+
+def level_at(height: float, width: float = 1, **more: Any) -> dict[str, Any]:
+    """A horizontal line from end to end; all else is as Plotly takes it."""
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
+        "line": {"color": "@muted", "width": width},
+        **more,
+    }
+
+
+def rows_axis(names: Sequence[str]) -> dict[str, Any]:
+    """An axis that names what lies in rows, from the top downwards."""
+    return axis(
+        "",
+        tickvals=list(range(len(names))),
+        ticktext=list(names),
+        range=[len(names) - 0.4, -0.6],
+        showgrid=False,
+        fixedrange=True,
+    )
+
+
 def layout(height: int, **settings: Any) -> dict[str, Any]:
     """A Plotly layout in the report's manner."""
     return {

@@ -26,6 +26,7 @@ from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.late_tuple import FloatColumn, LateTuple
+from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
@@ -60,13 +61,7 @@ class Orders:
                     value=text,
                     expected="an expression without now, wait and probe",
                 )
-        if not self.age_limit_seconds > 0:
-            raise InputError(
-                "parameter out of range",
-                field="age_limit_seconds",
-                value=self.age_limit_seconds,
-                expected="seconds above 0",
-            )
+        require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")
 
 
 class QueueScheduler:

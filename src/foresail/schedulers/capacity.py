@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
-from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.model.limits import require_positive
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.reservation import Rejection, Reservation
@@ -43,13 +43,7 @@ class CapacityParameters:
     cycle_seconds: float = 4.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.cycle_seconds < float("inf"):
-            raise InputError(
-                "parameter out of range",
-                field="cycle_seconds",
-                value=self.cycle_seconds,
-                expected="above 0",
-            )
+        require_positive(self, "cycle_seconds")
 
 
 @register("scheduler", "capacity", parameters=CapacityParameters)

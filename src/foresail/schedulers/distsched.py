@@ -20,8 +20,8 @@ from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.distribution import Distribution
-from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
+from foresail.model.limits import require, require_at_least, require_positive, require_share
 from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
@@ -110,22 +110,17 @@ class DistSchedParameters:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("cpu_risk", "memory_risk"):
-            _require(0.0 <= getattr(self, name) <= 1.0, name, getattr(self, name), "from 0 to 1")
-        for name in ("slo_value", "best_effort_value", "best_effort_horizon_seconds"):
-            value = getattr(self, name)
-            _require(0.0 < value < float("inf"), name, value, "above 0")
-        _require(
-            self.patience_seconds >= 0.0, "patience_seconds", self.patience_seconds, "0 or above"
-        )
-        _require(2 <= self.bins <= 4096, "bins", self.bins, "from 2 to 4096")
-        _require(self.seed >= 0, "seed", self.seed, "0 or above")
+        require_share(self, "cpu_risk", "memory_risk")
+        require_positive(self, "slo_value", "best_effort_value", "best_effort_horizon_seconds")
+        require(self.patience_seconds >= 0.0, self, "patience_seconds", "0 or more")
+        require(2 <= self.bins <= 4096, self, "bins", "from 2 to 4096")
+        require_at_least(self, 0, "seed")
         ahead = self.ahead_seconds
         ascends = all(one < other < math.inf for one, other in pairwise(ahead))
-        _require(
+        require(
             1 <= len(ahead) <= _MOST_INSTANTS and ahead[0] == 0.0 and ascends,
+            self,
             "ahead_seconds",
-            ahead,
             f"0 and up to {_MOST_INSTANTS - 1} later instants, in ascending order",
         )
         moved = self.observed_use == "update"
@@ -133,12 +128,8 @@ class DistSchedParameters:
             ("correlation", self.correlation == "common_factor"),
             ("observed_use", moved),
         ):
-            _require(
-                not (is_other and self.use == "by_age"),
-                name,
-                getattr(self, name),
-                "another one where use is by_age",
-            )
+            fits = not (is_other and self.use == "by_age")
+            require(fits, self, name, "another one where use is by_age")
 
 
 @register("scheduler", "distsched", parameters=DistSchedParameters)
@@ -613,8 +604,3 @@ def _nodes(placement: Placement) -> Iterator[str]:
     for name, count in placement.tasks_by_node or placement.tasks_by_partition:
         for _ in range(count):
             yield name
-
-
-def _require(holds: bool, field: str, value: object, expected: str) -> None:
-    if not holds:
-        raise InputError("out of range", field=field, value=value, expected=expected)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
 from foresail.schedulers.kernels.easy import easy_pass
@@ -47,13 +47,7 @@ class Easy(QueueScheduler):
     """Starts in order; later jobs may overtake if they do not delay the first that waits."""
 
     def __init__(self, parameters: EasyParameters) -> None:
-        if parameters.reservations < 0:
-            raise InputError(
-                "parameter out of range",
-                field="reservations",
-                value=parameters.reservations,
-                expected="0 or more",
-            )
+        require_at_least(parameters, 0, "reservations")
         one_pass = easy_pass if parameters.reservations == 1 else reserving_pass
         orders = Orders(
             queue=parameters.queue,

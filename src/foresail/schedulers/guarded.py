@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster
-from foresail.model.errors import InputError
+from foresail.model.limits import require
 from foresail.model.registry import register
 from foresail.schedulers._queueing import Orders, QueueScheduler
 from foresail.schedulers._reference import EasyReference
@@ -54,11 +54,7 @@ class Guarded(QueueScheduler):
 
     def __init__(self, parameters: GuardedParameters) -> None:
         for name in ("patience", "bound"):
-            share = getattr(parameters, name)
-            if not share >= 0:
-                raise InputError(
-                    "parameter out of range", field=name, value=share, expected="0 or more"
-                )
+            require(getattr(parameters, name) >= 0, parameters, name, "0 or more")
         orders = Orders(queue=parameters.queue, plan=parameters.plan, likely=parameters.likely)
         shares = Shares(parameters.patience, parameters.bound)
         super().__init__(guarded_pass, orders, most_reserved=1, shares=shares)

@@ -14,13 +14,8 @@ import numpy as np
 from foresail.model.allocation import Allocation
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
-from foresail.model.errors import InputError
 from foresail.model.event import NodeChange
-
-
-def _require(holds: bool, field: str, value: object) -> None:
-    if not holds:
-        raise InputError("out of range", field=field, value=value, expected="see ClusterConditions")
+from foresail.model.limits import require, require_at_least, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +66,14 @@ class ClusterConditions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.cycle_seconds is not None:
-            _require(0.0 < self.cycle_seconds < math.inf, "cycle_seconds", self.cycle_seconds)
-        for name in ("start_delay_seconds", "runtime_noise"):
-            value = getattr(self, name)
-            _require(0.0 <= value < math.inf, name, value)
-        _require(self.seed >= 0, "seed", self.seed)
-        for change in self.node_changes:
-            _require(0.0 <= change.time < math.inf, "node_changes", change)
+        require_positive(self, "cycle_seconds")
+        require_at_least(self, 0, "start_delay_seconds", "runtime_noise", "seed")
+        timely = all(0.0 <= change.time < math.inf for change in self.node_changes)
+        require(timely, self, "node_changes", "times finite and 0 or more")
         for outage in self.outages:
-            lasts = 0.0 <= outage.down_seconds < outage.up_seconds
-            _require(lasts, "outages", outage)
+            require_at_least(outage, 0, "down_seconds")
+            lasts = outage.down_seconds < outage.up_seconds
+            require(lasts, outage, "up_seconds", "later than down_seconds")
 
     def delay_and_runtime(
         self, allocation: Allocation, runtime_seconds: float

@@ -131,13 +131,9 @@ def _starts(leaves: Sequence[Leaf]) -> str:
         value = worth[0] if len(set(worth)) == 1 else f"{worth[0]} at first, {worth[-1]} at last"
         return f"{among}: worth {value}{share}"
     if len(set(worth)) == 1:
-        return f"from {_or(starts)}: worth {worth[0]}{share}"
+        return f"from {words.listed(starts, 'or')}: worth {worth[0]}{share}"
     each = [f"{start} (worth {value})" for start, value in zip(starts, worth, strict=True)]
-    return f"from {_or(each)}{share}"
-
-
-def _or(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return f"from {words.listed(each, 'or')}{share}"
 
 
 def _line(text: str, level: int) -> list[str]:

@@ -431,7 +431,7 @@ def test_a_market_tells_price_and_lifetimes():
     assert terms.price == pytest.approx(0.15)
     assert terms.revocation.revoked(np.array([0.5, 2.1])).tolist() == [0.25, 1.0]
     with pytest.raises(InputError, match="no market was up"):
-        observed_transient([market], bid_per_hour=0.05)
+        observed_transient([replace(market, on_demand_per_hour=0.05)])
 
 
 def test_a_commitment_that_has_ended_covers_nothing():

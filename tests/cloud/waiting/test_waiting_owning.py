@@ -68,7 +68,7 @@ def test_best_by_value(some, value):
 @given(points)
 def test_pareto(some):
     """Kept is what no other is cheaper and no slower than; the rest is beaten or equalled."""
-    kept = pareto(some)
+    kept = pareto(some, lambda each: (each.mean_wait_seconds, each.cost))
     for each in kept:
         assert not any(
             other.cost < each.cost and other.mean_wait_seconds <= each.mean_wait_seconds

@@ -96,5 +96,5 @@ def test_the_year_has_the_published_moments():
 def test_a_folder_that_cannot_be_made_is_said_before_anything_is_simulated(inputs, tmp_path):
     """A file where results should go: an error that names it, not a damaged result."""
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file: the folder for results cannot be made"):
+    with pytest.raises(InputError, match="file: the folder cannot be made"):
         next(try_settings(inputs, SETTINGS[:1], kept=tmp_path / "file"))

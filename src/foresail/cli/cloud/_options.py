@@ -50,7 +50,7 @@ class AnswerOptions:
     def make_folder(self) -> None:
         """The folder for results, before anything long begins."""
         if self.output is not None:
-            from foresail.reports.files import make_folder
+            from foresail.model.whole_files import make_folder
 
             make_folder(self.output)
 

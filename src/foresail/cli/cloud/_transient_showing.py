@@ -68,7 +68,7 @@ def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
 
 def _write(page: CloudPage, planned: CapacityPlan | TieredPlan, answering: AnswerOptions) -> None:
     """The page, its numbers, and the plan for a machine to apply."""
-    from foresail.reports.files import write_whole
+    from foresail.model.whole_files import write_whole
 
     assert answering.output is not None
     content = json.dumps(planned.to_record(), indent=2, allow_nan=False)

@@ -250,7 +250,7 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
 
 
 def _write(advice: Advice, around: PricesTold, answering: PicturedAnswerOptions) -> None:
-    from foresail.reports.files import write_whole
+    from foresail.model.whole_files import write_whole
     from foresail.reports.renting.advice_page import advice_page, record
 
     assert answering.output is not None

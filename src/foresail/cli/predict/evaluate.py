@@ -150,7 +150,7 @@ def _parts(
 
 def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
     """A folder for the results of each log, made now."""
-    from foresail.reports.files import make_folder
+    from foresail.model.whole_files import make_folder
 
     if output is None:
         return [None] * len(logs)

@@ -300,9 +300,8 @@ def _countable(workload: Workload) -> _Counted:
 
 def _span(jobs: TraceJobs) -> float:
     """From the first submission to the last; to the last end where that is less than a day."""
-    span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
-    if span >= 86_400.0:
-        return span
+    if jobs.span_seconds >= 86_400.0:
+        return jobs.span_seconds
     return float((jobs.submit_seconds + jobs.runtime_seconds).max() - jobs.submit_seconds[0])
 
 

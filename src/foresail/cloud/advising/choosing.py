@@ -11,11 +11,11 @@ import numpy as np
 from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
 from foresail.cloud.advising.trying import Demand, RuleResult
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.waiting.blocks import block_draws
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
-HOURS_PER_MONTH: Final = 730.0
 _INTERVAL: Final = (0.05, 0.95)
 _SLACK: Final = 1e-9
 _LAST_PART: Final = 0.9

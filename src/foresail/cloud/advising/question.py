@@ -154,7 +154,3 @@ class AdviceQuestion:
             for short in self.short_seconds:
                 for waiting in self.waiting_seconds:
                     yield WaitingRule(name, waiting, short, self.queue)
-
-
-def _at_least(value: float | None, least: float) -> bool:
-    return value is None or (math.isfinite(value) and value >= least)

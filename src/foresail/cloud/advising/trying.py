@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.policies import Beliefs, Foresight
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -223,13 +223,6 @@ def rented_altogether(demand: Demand) -> RuleResult:
     )
 
 
-class _Ran(NamedTuple):
-    """What became of the jobs: see ``Simulated``."""
-
-    start_seconds: Floats
-    place: NDArray[np.int8]
-
-
 def try_rule(
     demand: Demand, market: Market, nodes: int, rule: WaitingRule, *, foreseen: bool = False
 ) -> RuleResult:
@@ -281,13 +274,12 @@ def _ran(
     lost: Floats | None,
     *,
     foreseen: bool,
-) -> _Ran:
+) -> Simulated:
     """The simulation; with learned waits only once they can have been learned."""
     jobs, fixed = demand.jobs, market.fixed(nodes)
 
-    def simulated(beliefs: Beliefs) -> _Ran:
-        found = simulate(jobs, fixed, market.family, rule.policy, beliefs, lost_seconds=lost)
-        return _Ran(found.start_seconds, found.place)
+    def simulated(beliefs: Beliefs) -> Simulated:
+        return simulate(jobs, fixed, market.family, rule.policy, beliefs, lost_seconds=lost)
 
     if foreseen:
         return simulated(Beliefs.true_runtimes(jobs, Foresight()))
@@ -301,9 +293,10 @@ def _ran(
         return untold
     told = simulated(Beliefs(demand.believed_seconds, learned.model))
     after = np.arange(len(jobs)) >= learned.first_job
-    return _Ran(
-        np.where(after, told.start_seconds, untold.start_seconds),
-        np.where(after, told.place, untold.place),
+    return replace(
+        told,
+        start_seconds=np.where(after, told.start_seconds, untold.start_seconds),
+        place=np.where(after, told.place, untold.place),
     )
 
 

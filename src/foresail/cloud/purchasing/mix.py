@@ -20,7 +20,6 @@ from foresail.cloud.purchasing.owned import hours_left, running_commitments
 from foresail.cloud.purchasing.practice import practise
 from foresail.cloud.purchasing.resources import Resource, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices, sold_by, terms_of
-from foresail.model.arrays import Floats
 from foresail.traces.workload import Workload
 
 
@@ -28,7 +27,6 @@ def mix(
     workload: Workload,
     catalogue: PriceCatalogue,
     request: MixRequest = DEFAULT_REQUEST,
-    predicted_hours: Floats | None = None,
 ) -> MixReport:
     """The mix of purchasing options for jobs that never wait (paper 003 chapter 5; spec section 4).
 
@@ -40,9 +38,6 @@ def mix(
         Prices of one region; with the buyer's discounts and commitments.
     request
         What is asked.
-    predicted_hours
-        Runtimes as they were believed at submission, by row of the jobs table, for the practical
-        policy; by default its own regression is trained on the training period.
 
     Raises
     ------
@@ -86,7 +81,7 @@ def mix(
         )
     online = None
     if request.training_hours is not None:
-        online = practise(workload, jobs, catalogue, terms, request, predicted_hours)
+        online = practise(workload, jobs, catalogue, terms, request)
     return MixReport(
         provider=request.provider,
         terms=terms,

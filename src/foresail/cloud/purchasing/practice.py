@@ -17,7 +17,6 @@ from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
 from foresail.cloud.purchasing.serving import OnlineOutcome, serve
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.cloud.purchasing.training import OnlinePolicy, train
-from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
@@ -50,9 +49,10 @@ def practise(
     catalogue: PriceCatalogue,
     terms: PurchaseTerms,
     request: MixRequest,
-    predicted_hours: Floats | None,
 ) -> OnlineReport:
     """Let the policy learn from the log's beginning, and serve the rest (spec section 4.2).
+
+    It goes by what its own regression of runtimes, trained on the same period, believes.
 
     Parameters
     ----------
@@ -62,9 +62,6 @@ def practise(
         What is on sale.
     request
         What is asked; with a training period.
-    predicted_hours
-        Runtimes as they were believed at submission, by row of the jobs table; None: those of the
-        policy's own regression.
 
     Raises
     ------
@@ -83,12 +80,9 @@ def practise(
         )
     policy = train(jobs.between(0.0, request.training_hours), catalogue, terms, request.settings)
     evaluated = jobs.between(request.training_hours, np.inf)
-    if predicted_hours is not None:
-        mean = believed = predicted_hours[evaluated.row]
-    else:
-        beliefs = ridge_beliefs(workload, jobs, before)
-        mean = beliefs.mean_hours[~before]
-        believed = beliefs.hours[~before] if request.decide_by == "distribution" else mean
+    beliefs = ridge_beliefs(workload, jobs, before)
+    mean = beliefs.mean_hours[~before]
+    believed = beliefs.hours[~before] if request.decide_by == "distribution" else mean
     return OnlineReport(
         outcome=serve(policy, evaluated, believed, request.training_hours),
         optimum_cost=_optimum_cost(evaluated, catalogue, terms, request.settings),

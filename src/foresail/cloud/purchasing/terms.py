@@ -180,17 +180,13 @@ def capped(terms: TransientTerms, cap_hours: float) -> TransientTerms:
     return replace(terms, revocation=CappedRevocation(terms.revocation, cap_hours))
 
 
-def observed_transient(
-    histories: Iterable[MarketHistory], bid_per_hour: float | None = None
-) -> TransientTerms:
+def observed_transient(histories: Iterable[MarketHistory]) -> TransientTerms:
     """Transient capacity as markets had it: the median of their prices while up, and all lives.
 
     Parameters
     ----------
     histories
-        Markets with prices, and the price on demand.
-    bid_per_hour
-        As for ``MarketHistory.up``.
+        Markets with prices, and the price on demand, up to which they are up.
 
     Raises
     ------
@@ -199,10 +195,10 @@ def observed_transient(
     """
     prices, lives = [], []
     for market in histories:
-        price = mean_price_while_up(market, bid_per_hour)
+        price = mean_price_while_up(market)
         if math.isfinite(price) and market.on_demand_per_hour is not None:
             prices.append(price / market.on_demand_per_hour)
-            lives.append(lifetimes(market, bid_per_hour))
+            lives.append(lifetimes(market))
     if not prices:
         raise InputError("no market was up", expected="market histories with prices")
     together = Lifetimes(

@@ -10,6 +10,7 @@ import numpy as np
 from foresail.cloud.synchronization.amounts import amount
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.limits import require_at_least
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
 
@@ -93,10 +94,7 @@ class Staleness:
     intervals: int = 10
 
     def __post_init__(self) -> None:
-        if self.intervals < 1:
-            raise InputError(
-                "no staleness", field="intervals", value=self.intervals, expected="1 or more"
-            )
+        require_at_least(self, 1, "intervals")
 
     def rules(self, workers: Integers) -> BarrierRules:
         """What it prescribes at each number of workers."""

@@ -8,8 +8,7 @@ cordoned and out of the balancer by then; only what arrives between these two st
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.transient.machines import TransientMachines
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least
 
 _FAR: Final = 60.0
 """Mean durations that no request takes."""
@@ -39,7 +38,7 @@ class Traffic:
     mean_request_seconds: float = 0.013
 
     def __post_init__(self) -> None:
-        _check(self)
+        require_at_least(self, 0, "requests_per_second", "mean_request_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Unprotected:
     detection_seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        require_at_least(self, 0, "detection_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,8 @@ class Cordoned:
     replacement_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
+        require_at_least(self, 0, "warning_seconds", "poll_seconds", "handover_seconds")
+        require_at_least(self, 0, "detection_seconds", "replacement_seconds")
 
 
 Protection = Unprotected | Cordoned
@@ -209,10 +209,3 @@ def _sent(
         refused |= mine & late & (arrived < away.left[outage])
         lost |= mine & ~late & (ended > away.gone[outage])
     return np.array([many, int((lost & ~refused).sum()), int(refused.sum()), 0])
-
-
-def _check(record: Traffic | Protection) -> None:
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if value is not None and not 0.0 <= value < math.inf:
-            raise InputError("cannot be", field=each.name, value=value, expected="0 or more")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from foresail.model.errors import InputError
+
+Point = TypeVar("Point")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +103,14 @@ def best_by_value(points: Sequence[FrontierPoint]) -> list[BestFor]:
     return found[::-1]
 
 
-def pareto(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    """The points than which none is both cheaper and quicker, by rising wait."""
-    kept: list[FrontierPoint] = []
-    for point in sorted(points, key=lambda point: (point.mean_wait_seconds, point.cost)):
-        if not kept or point.cost < kept[-1].cost:
+def pareto(points: Sequence[Point], place: Callable[[Point], tuple[float, float]]) -> list[Point]:
+    """The points than which none is both quicker and cheaper, by rising wait.
+
+    ``place`` is a point's wait and its cost.
+    """
+    kept: list[Point] = []
+    for point in sorted(points, key=place):
+        if not kept or place(point)[1] < place(kept[-1])[1]:
             kept.append(point)
     return kept
 

@@ -82,6 +82,11 @@ class TraceJobs:
     def __len__(self) -> int:
         return self.submit_seconds.size
 
+    @property
+    def span_seconds(self) -> float:
+        """From the first submission to the last."""
+        return float(self.submit_seconds[-1] - self.submit_seconds[0])
+
     @classmethod
     def of_workload(cls, workload: Workload) -> TraceJobs:
         """The jobs of a workload whose runtimes are known; cores are rounded up.
@@ -161,15 +166,11 @@ def writable(column: ArrayLike) -> Floats:
     return np.require(column, np.float64, ["C", "W"])
 
 
-def proportional_family(
-    price_per_core_hour: float = 0.0481,
-    memory_bytes_per_core: float = 4.0 * GIB,
-    cores: Sequence[int] = (1, 2, 4, 8, 16, 32, 64),
-) -> tuple[RentedType, ...]:
-    """Machines whose memory and price grow with their cores, as published families do."""
+def proportional_family(price_per_core_hour: float = 0.0481) -> tuple[RentedType, ...]:
+    """Machines of 1 to 64 cores with 4 GiB each, whose price grows with them, as published."""
     return tuple(
-        RentedType(f"{n}-core", n, n * memory_bytes_per_core, n * price_per_core_hour)
-        for n in cores
+        RentedType(f"{n}-core", n, n * 4.0 * GIB, n * price_per_core_hour)
+        for n in (1, 2, 4, 8, 16, 32, 64)
     )
 
 

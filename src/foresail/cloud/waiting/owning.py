@@ -78,7 +78,7 @@ def _of_simulations(
         setting: _point(setting, results[setting].metrics, draws.get(setting), own_mean)
         for setting in sorted(results, key=lambda each: each.place)
     }
-    span, jobs = inputs.span_seconds, len(inputs.jobs)
+    span, jobs = inputs.jobs.span_seconds, len(inputs.jobs)
     answer = answered(points, sweep, worth, span, jobs, inputs.mean_machines, inputs.told_truths)
     length = block_seconds(inputs.jobs.submit_seconds)
     if length is None:

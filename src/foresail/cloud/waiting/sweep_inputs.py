@@ -184,14 +184,9 @@ class SweepInputs:
         return simulated, fixed, policy
 
     @property
-    def span_seconds(self) -> float:
-        """From the first submission to the last."""
-        return float(self.jobs.submit_seconds[-1] - self.jobs.submit_seconds[0])
-
-    @property
     def mean_machines(self) -> float:
         """Machines that the work would keep busy throughout."""
-        return self.machine.kept_busy(self.jobs) / self.span_seconds
+        return self.machine.kept_busy(self.jobs) / self.jobs.span_seconds
 
     @cached_property
     def digest(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     Executor,
@@ -32,6 +31,7 @@ from foresail.cloud.waiting.settings import GO_BY_WAITS, LEARN_WAITS, WaitingSet
 from foresail.cloud.waiting.simulating import Simulated
 from foresail.cloud.waiting.sweep_inputs import Ranking, SweepInputs
 from foresail.model.errors import InputError
+from foresail.model.whole_files import make_folder, write_whole
 from foresail.model.words import count, duration
 
 _DIGITS: Final = 32
@@ -76,7 +76,7 @@ def try_settings(
     """
     _require_lessons(inputs, settings)
     if kept is not None:
-        _make_folder(kept)
+        make_folder(kept)  # what cannot be kept would be lost
     left = []
     for setting in dict.fromkeys(settings):
         found = None if kept is None else _read(_path(kept, inputs, setting))
@@ -189,18 +189,6 @@ def _simulated(inputs: SweepInputs, models: _WaitModels, setting: WaitingSetting
     return TrialResult(measured(simulated, fixed, policy), sums)
 
 
-def _make_folder(kept: Path) -> None:
-    """Before anything is simulated: what cannot be kept would be lost."""
-    try:
-        kept.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the folder for results cannot be made: {error.strerror}",
-            source=kept,
-            expected="a folder that may be written to",
-        ) from error
-
-
 def _path(kept: Path, inputs: SweepInputs, setting: WaitingSetting) -> Path:
     value = inputs.hour_value if setting.policy == "weighing" else None
     told = json.dumps([inputs.digest, astuple(setting), value])
@@ -230,9 +218,4 @@ def _keep(path: Path, result: TrialResult) -> None:
         if sums is None
         else {each.name: getattr(sums, each.name).tolist() for each in fields(sums)},
     }
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_text(json.dumps(content))
-        unfinished.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=path) from error
+    write_whole(path, json.dumps(content).encode())

@@ -43,7 +43,6 @@ def standard_variants(
     baseline: WaitingPolicy,
     wait_models: Mapping[str, WaitModel],
     runtime_estimates: Mapping[str, Floats],
-    spot_price: float = SPOT_PRICE,
     seed: int = 0,
 ) -> list[Variant]:
     """The published variants of a compound policy, and those of the models that are given.
@@ -59,8 +58,6 @@ def standard_variants(
     runtime_estimates
         Estimates by job, by name of the model: once with waits still foreseen, and once with
         waits that are forecast from the same estimates, as published.
-    spot_price
-        Of machines that may be taken back, relative to the on-demand price.
     seed
         Of errors and revocations.
     """
@@ -76,7 +73,7 @@ def standard_variants(
         Variant("runtimes 10 % off", baseline, Beliefs(close, Foresight())),
         Variant("runtimes and waits 10 % off", baseline, Beliefs(close, Forecast())),
         Variant("speculative", tried, foreseen),
-        Variant("speculative, spot", tried, foreseen, lost, spot_price),
+        Variant("speculative, spot", tried, foreseen, lost, SPOT_PRICE),
     ]
     for name, estimates in runtime_estimates.items():
         variants += [

@@ -9,21 +9,19 @@ from typing import ClassVar, Final
 import polars as pl
 
 from foresail.control.policy import parse_policy
+from foresail.experiments.generated import generated
 from foresail.experiments.study import GridPoint, Measure, StudyParameters
 from foresail.experiments.trial import clocked, metrics_of
 from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
-from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.traces.generating import generate
 from foresail.traces.generators.flooded import FLOODING_USER
 from foresail.traces.schedule import Schedule
-from foresail.traces.workload import Workload
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
 LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
@@ -138,11 +136,11 @@ class WatchedTrial:
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
         scenario = Scenario(
-            self._generated(self.workload),
+            generated(self.workload, self.seed),
             parse_policy(self.policy),
             place="nodes",
             conditions=ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed),
-            learned_before=HistoryWorkload(self._generated(self.history)),
+            learned_before=HistoryWorkload(generated(self.history, self.seed)),
         )
         controller = controller_of(scenario)
         clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
@@ -153,10 +151,6 @@ class WatchedTrial:
             KEPT.name: plans.kept(schedule, self.cycle_seconds),
             **_waits(schedule),
         }
-
-    def _generated(self, text: str) -> Workload:
-        part = part_of("generator", text)
-        return generate(part.entry.name, part.parameters, self.seed)
 
 
 @dataclass(slots=True)

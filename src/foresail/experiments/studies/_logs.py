@@ -6,10 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from foresail.model.short_form import part_of
+from foresail.experiments.generated import generated
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload
-from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
 
 _FILTERS: Final = ("fill_processors", "drop_no_runtime")
@@ -27,6 +26,5 @@ def log_of(text: str, seed: int) -> Workload:
         If there is no such generator.
     """
     if not Path(text).exists():
-        part = part_of("generator", text)
-        return generate(part.entry.name, part.parameters, seed)
+        return generated(text, seed)
     return apply_filters(load_workload(Path(text)), choices_of(_FILTERS))

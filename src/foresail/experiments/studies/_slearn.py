@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
+from foresail.experiments.generated import generated
 from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters
 from foresail.metrics.task_jobs import (
     normalised_waiting,
@@ -20,10 +21,7 @@ from foresail.metrics.task_jobs import (
     size_queues,
     speedup,
 )
-from foresail.model.short_form import part_of
 from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
-from foresail.traces.generating import generate
-from foresail.traces.workload import Workload
 
 SOURCE: Final = "SLearn (A. Jajoo et al., The case for task sampling based learning)"
 FASTER: Final = Measure("speedup", "speed-up (ratio of mean completion times)")
@@ -271,13 +269,6 @@ def replayed(workload: str, history: str, seed: int, policy: str) -> TasksReplay
     return replay_task_arrays(
         generated(workload, seed), parse_policy(policy), generated(history, seed)
     )
-
-
-@lru_cache(maxsize=4)
-def generated(text: str, seed: int) -> Workload:
-    """A generator's workload; kept for other cases."""
-    part = part_of("generator", text)
-    return generate(part.entry.name, part.parameters, seed)
 
 
 def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.control.policy import dropping
-from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study, StudyParameters
+from foresail.experiments.studies import _trial_grid as grid
+from foresail.experiments.studies._trial_grid import (
+    TrialParameters,
+    TrialSetting,
+    beginning_of,
+    cases_of,
+    named,
+)
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 
 ALL: Final = Measure("slo_attainment", "deadlines met", "share")
 ACCEPTED: Final = Measure("accepted_slo_attainment", "deadlines met, accepted jobs", "share")
 REJECTED: Final = Measure("unreserved_slo_attainment", "deadlines met, rejected jobs", "share")
-LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
-BEST_EFFORT_JOBS: Final = Measure(
-    "best_effort_completed_by_the_end", "best-effort jobs done by the last submission"
-)
 ACCEPTED_JOBS: Final = Measure("accepted_slo_jobs", "accepted jobs")
-PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
-CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
-SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
 
 MEASURES: Final = (
-    *(ALL, ACCEPTED, REJECTED, LATENCY, BEST_EFFORT_JOBS, ACCEPTED_JOBS, PREEMPTIONS),
-    *(CYCLE, SLOW_CYCLE),
+    *(ALL, ACCEPTED, REJECTED, grid.LATENCY, grid.BEST_EFFORT_JOBS, ACCEPTED_JOBS),
+    *(grid.PREEMPTIONS, grid.CYCLE, grid.SLOW_CYCLE),
 )
-DRAWN: Final = (ALL.name, ACCEPTED.name, REJECTED.name, LATENCY.name)
+DRAWN: Final = (ALL.name, ACCEPTED.name, REJECTED.name, grid.LATENCY.name)
 
 SOURCE: Final = "TetriSched (Tumanov and others, EuroSys 2016)"
 ERROR_AXIS: Final = "estimate error (%)"
@@ -42,31 +42,23 @@ QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
 
 
 @dataclass(frozen=True, slots=True)
-class TetriSchedStudyParameters(StudyParameters):
+class TetriSchedStudyParameters(TrialParameters):
     """What the studies of TetriSched have in common.
 
     Parameters
     ----------
-    hours
-        Length of the run.
-    discarded_hours
-        Jobs submitted in so many first hours of it, when the machine fills, are not measured.
     load
         Offered load: work where it runs best over what the nodes can do.
-    cycle_seconds
-        How often the scheduler is asked.
     slack_percents
         Slacks of the deadlines, each as likely.
     slowdown
         How many times longer a job runs on nodes that it does not prefer.
     """
 
-    POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "load", "cycle_seconds")
+    POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "load")
 
-    hours: float = 5.0
-    discarded_hours: float = 1.0
-    load: float = 1.0
     cycle_seconds: float = 4.0
+    load: float = 1.0
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
     slowdown: float = 1.5
 

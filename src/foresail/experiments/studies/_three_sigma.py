@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from foresail.experiments.studies._trial_grid import beginning_of
-from foresail.experiments.study import Measure, StudyParameters
-from foresail.model.errors import InputError
+from foresail.experiments.studies import _trial_grid as grid
+from foresail.experiments.studies._trial_grid import TrialParameters, beginning_of
+from foresail.experiments.study import Measure
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
 GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
@@ -15,19 +15,12 @@ SLO_GOODPUT: Final = Measure("slo_on_time_goodput_hours", "goodput of deadlines 
 BEST_EFFORT: Final = Measure(
     "best_effort_goodput_hours_by_the_end", "best-effort goodput (node hours)"
 )
-LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
-BEST_EFFORT_JOBS: Final = Measure(
-    "best_effort_completed_by_the_end", "best-effort jobs done by the last submission"
-)
-PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
-CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
-SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
 
 MEASURES: Final = (
-    *(MISSES, GOODPUT, SLO_GOODPUT, BEST_EFFORT, LATENCY, BEST_EFFORT_JOBS, PREEMPTIONS),
-    *(CYCLE, SLOW_CYCLE),
+    *(MISSES, GOODPUT, SLO_GOODPUT, BEST_EFFORT),
+    *(grid.LATENCY, grid.BEST_EFFORT_JOBS, grid.PREEMPTIONS, grid.CYCLE, grid.SLOW_CYCLE),
 )
-DRAWN: Final = (MISSES.name, GOODPUT.name, BEST_EFFORT.name, LATENCY.name)
+DRAWN: Final = (MISSES.name, GOODPUT.name, BEST_EFFORT.name, grid.LATENCY.name)
 
 SIGMA: Final = "3sigma-published"
 PERFECT: Final = "point-perfect-published"
@@ -60,37 +53,18 @@ _JOB_NODE_HOURS: Final = 1.19
 
 
 @dataclass(frozen=True, slots=True)
-class ThreeSigmaParameters(StudyParameters):
+class ThreeSigmaParameters(TrialParameters):
     """What the studies of 3Sigma have in common.
 
     Parameters
     ----------
-    hours
-        Length of the run.
-    discarded_hours
-        Jobs submitted in so many first hours of it, when the machine fills, are not measured.
     nodes
         The machine.
-    cycle_seconds
-        How often the scheduler is asked.
     """
 
-    POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "nodes", "cycle_seconds")
+    POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "nodes")
 
-    hours: float = 5.0
-    discarded_hours: float = 1.0
     nodes: int = 256
-    cycle_seconds: float = 2.0
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        if not 0.0 <= self.discarded_hours < self.hours:
-            raise InputError(
-                "nothing would be measured",
-                field="discarded_hours",
-                value=self.discarded_hours,
-                expected=f"from 0 to less than {self.hours:g}, the hours of the run",
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Final
 
-from foresail.experiments.study import GridPoint
+from foresail.experiments.study import GridPoint, Measure, StudyParameters
 from foresail.experiments.trial import Trial
+from foresail.model.errors import InputError
+
+LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
+BEST_EFFORT_JOBS: Final = Measure(
+    "best_effort_completed_by_the_end", "best-effort jobs done by the last submission"
+)
+PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
+CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
+SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
 
 
-class TrialParameters(Protocol):
-    """What the grid asks of a study's parameters."""
+@dataclass(frozen=True, slots=True)
+class TrialParameters(StudyParameters):
+    """What the studies of trials have in common.
 
-    @property
-    def seeds(self) -> int:
-        """How many seeds, counted from 0."""
-        ...
+    Parameters
+    ----------
+    hours
+        Length of the run.
+    discarded_hours
+        Jobs submitted in so many first hours of it, when the machine fills, are not measured.
+    cycle_seconds
+        How often the scheduler is asked.
+    """
 
-    @property
-    def cycle_seconds(self) -> float:
-        """How often the scheduler is asked."""
-        ...
+    POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "cycle_seconds")
 
-    @property
-    def discarded_hours(self) -> float:
-        """For how long at the beginning jobs are run and not measured."""
-        ...
+    hours: float = 5.0
+    discarded_hours: float = 1.0
+    cycle_seconds: float = 2.0
 
-    @property
-    def hours(self) -> float:
-        """Length of a run."""
-        ...
+    def __post_init__(self) -> None:
+        StudyParameters.__post_init__(self)
+        if not 0.0 <= self.discarded_hours < self.hours:
+            raise InputError(
+                "nothing would be measured",
+                field="discarded_hours",
+                value=self.discarded_hours,
+                expected=f"from 0 to less than {self.hours:g}, the hours of the run",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,7 @@ class Trace:
 
 def machines_for(jobs: TraceJobs, percent: float, machine_cores: int = 0) -> FixedMachines:
     """Fixed machines for a percentage of jobs' mean load; without cores, all of it is one pool."""
-    span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
-    cores = percent / 100.0 * jobs.core_seconds / span
+    cores = percent / 100.0 * jobs.core_seconds / jobs.span_seconds
     each = machine_cores or max(1, round(cores))
     price = _FIXED_PRICE * each * CORE_HOUR
     return FixedMachines(round(cores / each), each, price_per_hour=price)

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
@@ -35,7 +36,7 @@ class DeadlineTrial:
     def measure(self) -> Mapping[str, float]:
         """Share of the deadlines that are met, and the mean completion time of all jobs."""
         found = slearn.replayed(self.workload, self.history, self.seed, self.policy)
-        jobs = slearn.generated(self.workload, self.seed).jobs
+        jobs = generated(self.workload, self.seed).jobs
         deadline = jobs["deadline_seconds"].fill_null(np.nan).to_numpy()
         has_one = ~np.isnan(deadline)
         return {

@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
 from foresail.model.arrays import Floats, Integers
@@ -35,7 +36,7 @@ class LoadTrial:
     def measure(self) -> Mapping[str, float]:
         """Its seconds over those of all slots."""
         found = slearn.replayed(self.workload, self.history, self.seed, slearn.SLEARN)
-        slots = slearn.generated(self.workload, self.seed).processors
+        slots = generated(self.workload, self.seed).processors
         reach = float(found.submit[-1] - found.submit[0])
         within = _windows(found.submit) == self.window
         work = float(found.stages.job_seconds[within].sum())

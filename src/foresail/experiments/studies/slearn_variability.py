@@ -11,6 +11,7 @@ from foresail.analysis.studies.task_variability import (
     TaskVariability,
     TaskVariabilityParameters,
 )
+from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
@@ -55,7 +56,7 @@ class VariabilityTrial:
         analysis = TaskVariability(
             TaskVariabilityParameters(window_days=(3.0, 7.0), similar_jobs=similar)
         )
-        found = analysis.examine(slearn.generated(self.history, self.seed))
+        found = analysis.examine(generated(self.history, self.seed))
         if not isinstance(found, Finding):
             return {}
         name = _SCALARS[self.where]

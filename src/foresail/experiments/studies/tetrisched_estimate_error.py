@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
+from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.study import Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
@@ -82,7 +83,7 @@ def _claims(generator: str, errors: tuple[float, ...]) -> tuple[PublishedClaim, 
         return common
 
     def latency(system: str, x: float) -> Mean:
-        return Mean(tetrisched.LATENCY.name, system, group, (x,))
+        return Mean(grid.LATENCY.name, system, group, (x,))
 
     return (
         *common,

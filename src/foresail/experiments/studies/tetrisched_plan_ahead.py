@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
+from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import cases_of
 from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
 from foresail.model.registry import register
@@ -70,14 +71,14 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
     most = max(parameters.window_seconds)
 
     def cost(system: str, *x: float) -> Mean:
-        return Mean(tetrisched.CYCLE.name, system, x=x)
+        return Mean(grid.CYCLE.name, system, x=x)
 
     return Study(
         title="What does planning ahead cost?",
         source=f"{tetrisched.SOURCE}, figure 12",
         axis="plan-ahead (s)",
-        measures=(tetrisched.CYCLE, tetrisched.SLOW_CYCLE, tetrisched.ALL, tetrisched.LATENCY),
-        drawn=(tetrisched.CYCLE.name, tetrisched.SLOW_CYCLE.name),
+        measures=(grid.CYCLE, grid.SLOW_CYCLE, tetrisched.ALL, grid.LATENCY),
+        drawn=(grid.CYCLE.name, grid.SLOW_CYCLE.name),
         cases=_cases(parameters),
         claims=(
             PublishedClaim(
@@ -97,7 +98,7 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
             ),
             PublishedClaim(
                 "Cycles of global placing stay below the cycle's length of 4 s (99 % of them).",
-                Mean(tetrisched.SLOW_CYCLE.name, tetrisched.GLOBAL, x=(most,)),
+                Mean(grid.SLOW_CYCLE.name, tetrisched.GLOBAL, x=(most,)),
                 1000.0 * parameters.cycle_seconds,
             ),
         ),

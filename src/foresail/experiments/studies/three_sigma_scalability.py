@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
+from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
 from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
@@ -57,16 +58,16 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
         source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.12",
         axis="jobs per hour",
         measures=(
-            *(three_sigma.CYCLE, three_sigma.SLOW_CYCLE, _SLOWEST, _PREDICTION),
+            *(grid.CYCLE, grid.SLOW_CYCLE, _SLOWEST, _PREDICTION),
             *(three_sigma.MISSES, three_sigma.GOODPUT),
         ),
-        drawn=(three_sigma.CYCLE.name, three_sigma.SLOW_CYCLE.name),
+        drawn=(grid.CYCLE.name, grid.SLOW_CYCLE.name),
         cases=tuple(cases),
         claims=(
             PublishedClaim(
                 "Distributions make cycles only moderately slower than points (taken as: 99 % of "
                 "them within twice as long).",
-                *Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA).against(three_sigma.POINTS),
+                *Mean(grid.SLOW_CYCLE.name, three_sigma.SIGMA).against(three_sigma.POINTS),
                 factor=2.0,
             ),
             PublishedClaim(
@@ -76,7 +77,7 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
             ),
             PublishedClaim(
                 "At the highest rate a cycle takes less than the cycle's length.",
-                Mean(three_sigma.SLOW_CYCLE.name, three_sigma.SIGMA, x=(most,)),
+                Mean(grid.SLOW_CYCLE.name, three_sigma.SIGMA, x=(most,)),
                 1000.0 * parameters.cycle_seconds,
             ),
         ),

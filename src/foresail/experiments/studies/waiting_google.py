@@ -56,8 +56,8 @@ class Week:
     def machines(self, percent: float) -> FixedMachines:
         """The published machines, for a percentage of the mean load."""
         jobs = self.read()
-        span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
-        count = round(percent / 100.0 * jobs.core_seconds / span / MACHINE_CORES)
+        cores = percent / 100.0 * jobs.core_seconds / jobs.span_seconds
+        count = round(cores / MACHINE_CORES)
         return FixedMachines(
             max(count, 1),
             MACHINE_CORES,

@@ -73,9 +73,8 @@ class Means:
     def measure(self) -> Mapping[str, float]:
         """Both."""
         jobs = self.trace.read()
-        span = float(jobs.submit_seconds[-1] - jobs.submit_seconds[0])
         return {
-            "per_second": len(jobs) / span,
+            "per_second": len(jobs) / jobs.span_seconds,
             "mean_runtime_seconds": float(jobs.runtime_seconds.mean()),
         }
 

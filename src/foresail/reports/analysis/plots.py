@@ -12,13 +12,13 @@ import polars as pl
 from foresail.analysis.finding import Finding, Plot
 from foresail.model.arrays import Floats
 from foresail.reports.analysis.log_style import DASHES, LogStyle, series_colour
+from foresail.reports.curve_figure import band_between
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plot_axes import AxisScale, scale_of
 from foresail.reports.style import caption, layout, literal
 
 _HEIGHT: Final = 300
 _HEAT_HEIGHT: Final = 170
-_FAINT: Final = 0.16
 _PALE: Final = 0.5
 _BOX: Final = ("lower_whisker", "quartile_1", "median", "quartile_3", "upper_whisker")
 
@@ -161,7 +161,9 @@ def _traces(
             yield _bars(part.plot, shown, look, across, up)
             continue
         if part.plot.kind == "band":
-            yield _band(part.plot, shown, look, across, up)
+            x = across.drawn(_numbers(shown, part.plot.x))
+            low, high = (up.drawn(_numbers(shown, column)) for column in ("low", "high"))
+            yield band_between(look.colour, x, low, high)
         yield _line(part.plot, shown, look, across, up)
 
 
@@ -191,25 +193,6 @@ def _line(
     width = 1.6 if table.height > 200 and plot.kind == "line" else 2.2
     line = {"color": look.colour, "dash": look.dash, "width": width, "shape": shape}
     return trace | {"mode": "lines+markers" if few else "lines", "line": line, "marker": marker}
-
-
-def _band(
-    plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
-) -> dict[str, Any]:
-    x = across.drawn(_numbers(table, plot.x))
-    low, high = (up.drawn(_numbers(table, column)) for column in ("low", "high"))
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": packed(np.concatenate((x, x[::-1]))),
-        "y": packed(np.concatenate((high, low[::-1]))),
-        "fill": "toself",
-        "fillcolor": look.colour,
-        "line": {"color": look.colour, "dash": "solid", "width": 0},
-        "opacity": _FAINT,
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
 
 
 def _bars(

@@ -16,7 +16,7 @@ from foresail.reports.analysis.log_style import LogStyle, log_styles
 from foresail.reports.analysis.page import analysis_page
 from foresail.reports.analysis.plots import LogPlot, drawn, most_rows
 from foresail.reports.figure import Figure
-from foresail.reports.files import make_folder, write_whole
+from foresail.reports.files import write_page
 
 _MOST_MARKS: Final = 10_000
 
@@ -62,17 +62,14 @@ def write_analysis(logs: Sequence[Analysed], folder: Path, command: str | None =
     InputError
         If the folder cannot be written to.
     """
-    make_folder(folder)
     figures = analysis_figures(logs)
     tables = {figure.name: figure.table for figure in figures}
     for name, parts in _tables(logs).items():
         tables.setdefault(name, _stacked(parts))
     tables |= {"scalars": scalars_table(logs), "characteristics": characteristics_table(logs)}
-    for name, table in tables.items():
-        write_whole(folder / f"{name}.csv", table.write_csv().encode())
     styles = log_styles([log.log for log in logs])
     page = analysis_page(logs, styles, figures, command)
-    write_whole(folder / "report.html", page.encode())
+    write_page(folder / "report.html", page, tables)
 
 
 def scalars_table(logs: Sequence[Analysed]) -> pl.DataFrame:

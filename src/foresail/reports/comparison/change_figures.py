@@ -13,7 +13,7 @@ from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, 
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, caption, end_note, layout, mark_at, ratio_axis
+from foresail.reports.style import axis, caption, end_note, layout, mark_at, ratio_axis, rows_axis
 
 METRIC_WORDS: Final[dict[Metric, str]] = {
     "average_bounded_slowdown": "average bounded slowdown",
@@ -115,14 +115,7 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
     drawing = layout(
         118 + (34 + 14 * others) * len(metrics),
         xaxis=ratio_axis("relative to the baseline (log scale)", min(ends), max(ends)),
-        yaxis=axis(
-            "",
-            tickvals=list(range(len(metrics))),
-            ticktext=labels,
-            range=[len(metrics) - 0.4, -0.6],
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=rows_axis(labels),
         shapes=[mark_at(1, "@policy0", 2)],
         annotations=[end_note("← better", "left"), end_note("worse →", "right")],
     )

@@ -11,7 +11,7 @@ from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure
-from foresail.reports.style import PolicyStyle, axis, layout
+from foresail.reports.style import PolicyStyle, axis, layout, rows_axis
 
 _PARTS: Final = (
     ("slo_on_time_goodput_hours", "on time", 1.0),
@@ -35,7 +35,6 @@ def deadlines_and_goodput(view: ReportView) -> Figure:
     traces: list[dict[str, Any]] = []
     for position, (style, row) in enumerate(zip(view.styles, rows, strict=True)):
         traces += _bars(position, style, row)
-    positions = list(range(len(rows)))
     worst = max(row["slo_miss_rate"] or 0.0 for row in rows)
     most = max(row["goodput_hours"] for row in rows)
     drawing = layout(
@@ -48,14 +47,7 @@ def deadlines_and_goodput(view: ReportView) -> Figure:
         xaxis2=axis(
             "goodput (cpu hours)", domain=[0.44, 1.0], range=[0, most * 1.02 or 1.0], anchor="y"
         ),
-        yaxis=axis(
-            "",
-            tickvals=positions,
-            ticktext=[style.drawn for style in view.styles],
-            range=[len(rows) - 0.4, -0.6],
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=rows_axis([style.drawn for style in view.styles]),
     )
     return Figure(
         name="deadlines",

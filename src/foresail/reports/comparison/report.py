@@ -25,7 +25,7 @@ from foresail.reports.comparison.table import as_table
 from foresail.reports.comparison.time_figures import use_over_time
 from foresail.reports.comparison.view import ReportView, view_of
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import make_folder, write_whole
+from foresail.reports.files import write_page
 from foresail.reports.plan.page import RunCourse
 from foresail.traces.schedule import Schedule
 
@@ -98,7 +98,6 @@ def write_report(
         As ``report_of``, or if the folder cannot be written to.
     """
     report = report_of(schedules, course)
-    make_folder(folder)
     tables = {figure.name: figure.table for figure in report.figures}
     if course is not None:
         tables |= course.plan.tables
@@ -109,7 +108,6 @@ def write_report(
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)
         tables[f"by-size{number}"] = by_size(jobs)
-    for name, table in tables.items():
-        write_whole(folder / f"{name}.csv", table.write_csv().encode())
-    write_whole(folder / "report.html", page(report.view, report.parts, command, course).encode())
+    text = page(report.view, report.parts, command, course)
+    write_page(folder / "report.html", text, tables)
     return report

@@ -12,7 +12,7 @@ from foresail.reports.document import as_html
 from foresail.reports.evaluation.view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.html_parts import note, numbers_section, row, table, user_name
-from foresail.reports.style import PolicyStyle, axis, layout, line_of
+from foresail.reports.style import PolicyStyle, axis, layout, level_at, line_of
 
 _FEWEST_STRETCHES: Final = 3
 _MOST_MARKERS: Final = 80
@@ -45,20 +45,7 @@ def coverage_over_time_figure(view: EvaluationView) -> Figure | MissingFigure:
             range=[0, 1.02],
             domain=[max(top - height + _GAP, 0.0), top],
         )
-        share = stated / 100.0
-        lines.append(
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": share,
-                "y1": share,
-                "yref": name,
-                "line": {"color": "@muted", "width": 1},
-                "layer": "below",
-            }
-        )
+        lines.append(level_at(stated / 100.0, yref=name, layer="below"))
         column = f"covered_{stated}"
         hover = f"%{{y:.1%}} of %{{customdata:,}} jobs in the {stated} % range"
         traces += [

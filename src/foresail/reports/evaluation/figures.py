@@ -14,6 +14,7 @@ from foresail.reports.evaluation.coverage_figures import (
     line_over_time,
     without_ranges,
 )
+from foresail.reports.evaluation.table import words_of
 from foresail.reports.evaluation.view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import PolicyStyle, axis, end_note, layout, line_of, literal
@@ -150,7 +151,7 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     drawing = layout(
         380,
         xaxis=axis(
-            f"estimate against the real {_words(view.first.quantity)}",
+            f"estimate against the real {words_of(view.first.quantity)}",
             tickvals=[-100, -50, 0, 50, TAIL],
             ticktext=["−100 %", "−50 %", "exact", "+50 %", "tail:<br>over +95 %"],
             range=[-107, 107],
@@ -397,7 +398,3 @@ def _bucket(bucket: int) -> str:
 
 def _expert(name: str | None) -> str:
     return "no expert" if name is None else name
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -15,7 +15,7 @@ from foresail.reports.evaluation.figures import figures
 from foresail.reports.evaluation.page import page
 from foresail.reports.evaluation.view import EvaluationView, evaluation_view
 from foresail.reports.figure import Figure
-from foresail.reports.files import make_folder, write_whole
+from foresail.reports.files import write_page
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
@@ -49,7 +49,6 @@ def write_report(
     view = evaluation_view(evaluations)
     parts = figures(view)
     derived = _derived(workload, evaluations)
-    make_folder(folder)
     tables = {part.name: part.table for part in parts if isinstance(part, Figure)}
     tables["scores"] = as_table(view.told)
     tables["worst-users"] = view.stacked("worst_users")
@@ -58,9 +57,7 @@ def write_report(
         tables["coverage-by-user"] = users
     if derived:
         tables["derived"] = _derived_table(derived)
-    for name, table in tables.items():
-        write_whole(folder / f"{name}.csv", table.write_csv().encode())
-    write_whole(folder / "report.html", page(view, parts, derived, command).encode())
+    write_page(folder / "report.html", page(view, parts, derived, command), tables)
     return view
 
 

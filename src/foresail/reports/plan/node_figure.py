@@ -12,8 +12,8 @@ from foresail.model.cluster import Node
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import as_html, document, section
 from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.files import make_folder, write_whole
-from foresail.reports.style import axis, caption, layout, time_unit
+from foresail.reports.files import write_page
+from foresail.reports.style import DOTTED, axis, caption, layout, level_at, time_unit
 from foresail.simulator.real_use import EVICTION_SHARE
 from foresail.traces.use_file import GONE
 
@@ -101,19 +101,7 @@ def node_figure(use: pl.DataFrame, node: Node) -> Figure | MissingFigure:
             caption("cpus: given, and on top of it what was needed more", 1 - 30 / inner, "@ink"),
             caption("GiB of memory held; × tasks evicted", half, "@ink"),
         ],
-        shapes=[
-            {
-                "type": "line",
-                "xref": "paper",
-                "yref": name,
-                "x0": 0,
-                "x1": 1,
-                "y0": top,
-                "y1": top,
-                "line": {"color": "@muted", "width": 1, "dash": "dot"},
-            }
-            for name, top in tops.items()
-        ],
+        shapes=[level_at(top, line=DOTTED, yref=name) for name, top in tops.items()],
     )
     left_out = (
         f" {steps.height:,} instants are drawn as {shown.height:,}, in each the one when most "
@@ -141,15 +129,14 @@ def write_node(figure: Figure, node: str, folder: Path, run: str, command: str) 
     InputError
         If the folder cannot be written to.
     """
-    make_folder(folder)
-    write_whole(folder / f"{figure.name}.csv", figure.table.write_csv().encode())
     title = f"{run}: {node} over time"
     body = (
         f"<header><h1>{as_html(title)}</h1></header>"
         f"<main id='numbers'>{section(figure, '', command)}</main>"
         "<p id='keys' hidden>Keys: plus and minus zoom, arrows move, 0 shows all, s saves.</p>"
     )
-    write_whole(folder / "node.html", document(title, body, [figure]).encode())
+    page = document(title, body, [figure])
+    write_page(folder / "node.html", page, {figure.name: figure.table})
 
 
 def _binned(steps: pl.DataFrame) -> pl.DataFrame:

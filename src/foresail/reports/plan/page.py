@@ -12,7 +12,7 @@ from foresail.explain.run_snapshot import RunSnapshot
 from foresail.model.words import duration
 from foresail.reports.document import as_html, document, section
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import make_folder, write_whole
+from foresail.reports.files import write_page
 from foresail.reports.plan.part import moment_sections, plan_key, waiting_table
 from foresail.reports.plan.plan_figure import plan_figure
 from foresail.reports.plan.view import PlanView
@@ -91,7 +91,4 @@ def write_plan(part: PlanPart, folder: Path, run: str, command: str | None = Non
     InputError
         If the folder cannot be written to.
     """
-    make_folder(folder)
-    for name, table in part.tables.items():
-        write_whole(folder / f"{name}.csv", table.write_csv().encode())
-    write_whole(folder / "plan.html", plan_page(part, run, command).encode())
+    write_page(folder / "plan.html", plan_page(part, run, command), part.tables)

@@ -18,7 +18,7 @@ from foresail.reports.plan.bands import BandUse, band_uses, bands_of, is_too_den
 from foresail.reports.plan.lanes import Band
 from foresail.reports.plan.view import Bar, PlanView, plan_view
 from foresail.reports.plan.words import chance_words, findings_of
-from foresail.reports.style import axis, layout, literal, time_unit
+from foresail.reports.style import axis, layout, level_at, literal, time_unit
 
 _COLUMNS: Final = 300
 _MOST_ROWS: Final = 400
@@ -443,8 +443,7 @@ def _layout(canvas: _Canvas, bands: Sequence[Band]) -> dict[str, Any]:
     view = canvas.view
     borders = [band.first for band in view.lanes.partitions[1:]]
     shapes = [
-        _line(0.0, 1.0, border, border, "@muted", 0.8)
-        for border in (borders if len(borders) < 60 else [])
+        level_at(border, width=0.8, yref="y") for border in (borders if len(borders) < 60 else [])
     ]
     shapes.append(
         {
@@ -491,19 +490,6 @@ def _layout(canvas: _Canvas, bands: Sequence[Band]) -> dict[str, Any]:
             showgrid=False,
         ),
     )
-
-
-def _line(x0: float, x1: float, y0: float, y1: float, colour: str, width: float) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "xref": "paper",
-        "yref": "y",
-        "x0": x0,
-        "x1": x1,
-        "y0": y0,
-        "y1": y1,
-        "line": {"color": colour, "width": width},
-    }
 
 
 def _named_bands(view: PlanView) -> list[Band]:

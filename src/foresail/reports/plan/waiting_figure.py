@@ -10,7 +10,7 @@ from foresail.explain.reason_words import REASONS
 from foresail.explain.waits import ReasonShare
 from foresail.model.words import count, duration, percent
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, layout
+from foresail.reports.style import axis, layout, rows_axis
 
 _TITLE = "Why did jobs wait?"
 
@@ -43,14 +43,7 @@ def waiting_by_reason(shares: tuple[ReasonShare, ...]) -> Figure | MissingFigure
     drawing = layout(
         90 + 34 * len(shares),
         xaxis=axis("share of all waiting time (%)", range=[0, 130 * max(portions)], nticks=6),
-        yaxis=axis(
-            "",
-            tickvals=list(range(len(shares))),
-            ticktext=names,
-            range=[len(shares) - 0.4, -0.6],
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=rows_axis(names),
     )
     return Figure(
         name="waiting-by-reason",

@@ -12,12 +12,13 @@ import polars as pl
 from foresail.cloud.advising.advice import Advice
 from foresail.cloud.advising.choosing import ExpectedMonth, certainty
 from foresail.cloud.advising.trying import RuleResult
+from foresail.cloud.waiting.frontier import pareto
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.plot_axes import scale_of
-from foresail.reports.renting.advice_words import RULE_NAMES, PricesTold, money
-from foresail.reports.style import PolicyStyle, axis, layout, named_styles
+from foresail.reports.renting.advice_words import COMPARED_NAMES, RULE_NAMES, PricesTold, money
+from foresail.reports.style import PolicyStyle, axis, layout, named_styles, rows_axis
 
 _POINT: Final = "solid", "star"
 _PARTS: Final = (
@@ -111,11 +112,7 @@ def _undominated(advice: Advice, name: str) -> list[RuleResult]:
         if each.rule.name == name and each.is_lasting and (each.nodes or name == "no-jobs-wait")
     ]
     expected = {each: advice.weights.expected(each) for each in named}
-    kept: list[RuleResult] = []
-    for each in sorted(named, key=lambda e: (expected[e].mean_wait_seconds, expected[e].cost)):
-        if not kept or expected[each].cost < expected[kept[-1]].cost:
-            kept.append(each)
-    return kept
+    return pareto(named, lambda each: (expected[each].mean_wait_seconds, expected[each].cost))
 
 
 def _curve(
@@ -224,14 +221,7 @@ def mix_figure(advice: Advice, prices: PricesTold) -> Figure:
             nticks=6,
             tickformat=",~r",
         ),
-        yaxis=axis(
-            "",
-            tickvals=list(range(len(rows))),
-            ticktext=names,
-            range=[len(rows) - 0.4, -0.6],
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=rows_axis(names),
         annotations=[
             {
                 "x": total,
@@ -273,10 +263,8 @@ def mix_rows(advice: Advice) -> list[tuple[str, tuple[float, float, float]]]:
     rows = []
     for each in advice.compared:
         used = min(each.tried.utilisation, 1.0)
-        nodes = each.expected.nodes_cost
-        rows.append(
-            (_NAMES[each.name], (nodes * used, nodes * (1.0 - used), each.expected.rented_cost))
-        )
+        nodes, rented = each.expected.nodes_cost, each.expected.rented_cost
+        rows.append((COMPARED_NAMES[each.name], (nodes * used, nodes * (1.0 - used), rented)))
     options = advice.unwaited.options.to_dicts()
     scale = advice.on_demand.expected.cost / float(
         advice.unwaited.costs.row(by_predicate=pl.col("policy") == "all on demand", named=True)[
@@ -291,13 +279,5 @@ def mix_rows(advice: Advice) -> list[tuple[str, tuple[float, float, float]]]:
             idle += option["cost"] * option["idle_hours"] / hours
         else:
             rented += option["cost"]
-    rows.append((_NAMES["hindsight"], (in_use * scale, idle * scale, rented * scale)))
+    rows.append(("no job waits, in hindsight", (in_use * scale, idle * scale, rented * scale)))
     return rows
-
-
-_NAMES: Final = {
-    "advised": "advised",
-    "today": "today",
-    "on demand": "all on demand",
-    "hindsight": "no job waits, in hindsight",
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.renting.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.renting.advice_words import (
+    COMPARED_NAMES,
     RULE_NAMES,
     UNWAITED_COUNTS,
     PricesTold,
@@ -28,8 +29,6 @@ from foresail.reports.renting.advice_words import (
 )
 from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import CloudPage, NumbersTable
-
-_NAMES: Final = {"advised": "advised", "today": "today", "on demand": "all on demand"}
 
 
 def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
@@ -95,7 +94,7 @@ def _row(each: Compared, advice: Advice) -> tuple[str, ...]:
     interval = "–" if not advice.futures.informative else f"{_whole(low)}–{_whole(high)}"
     lasting = each.tried.is_lasting
     return (
-        _NAMES[each.name],
+        COMPARED_NAMES[each.name],
         f"{each.tried.nodes:,}",
         _whole(each.expected.cost),
         interval,
@@ -110,7 +109,7 @@ def _numbers(each: Compared, advice: Advice) -> dict[str, Any]:
     briefest, longest = each.certainty.mean_wait_seconds
     told = advice.futures.informative
     return {
-        "what": _NAMES[each.name],
+        "what": COMPARED_NAMES[each.name],
         "nodes": float(each.tried.nodes),
         "rule": each.tried.rule.name,
         "waiting_seconds": each.tried.rule.waiting_seconds,

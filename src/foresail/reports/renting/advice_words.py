@@ -25,6 +25,7 @@ RULE_NAMES: Final = {
     "compound": "only long jobs wait",
     "speculative": "tried on rented ones first",
 }
+COMPARED_NAMES: Final = {"advised": "advised", "today": "today", "on demand": "all on demand"}
 UNWAITED_COUNTS: Final = (
     "Both rows of no waiting are counted otherwise than the advice, and may lie on either side of "
     "it: cores, memory and gpus are bought apart and in any amounts, not as whole nodes that jobs "
@@ -319,7 +320,8 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
         + (f", with a mean wait of {duration(brief)} to {duration(long)}" if long else "")
         + ". Waiting counted, the advice is better than "
         + " and ".join(
-            f"{_called(each)} in {percent(each.worse_than_advised)}" for each in advice.compared[1:]
+            f"{COMPARED_NAMES[each.name]} in {percent(each.worse_than_advised)}"
+            for each in advice.compared[1:]
         )
         + " of them."
     ]
@@ -372,10 +374,6 @@ def _forced(advice: Advice, prices: PricesTold) -> list[str]:
         f"{money(expected.cost, prices)} a month with a mean wait of "
         f"{duration(expected.mean_wait_seconds)}."
     ]
-
-
-def _called(each: Compared) -> str:
-    return "today" if each.name == "today" else "all on demand"
 
 
 def _as_called(each: Compared) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenPoint
-from foresail.model.words import duration, percent
-from foresail.reports.renting.green_words import GreenCircumstances, kilograms
+from foresail.model.words import duration, number, percent
+from foresail.reports.renting.green_words import GreenCircumstances
 from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import NumbersTable
 
@@ -26,8 +26,8 @@ def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTa
         believed, known = point.believed, point.known
         row = [
             duration(point.patience_seconds),
-            kilograms(believed.grams / 1000.0),
-            kilograms(point.kilograms_saved),
+            number(believed.grams / 1000.0),
+            number(point.kilograms_saved),
             percent(believed.saved),
             *([_saved_range(point)] if sure else []),
             duration(believed.mean_wait_seconds),

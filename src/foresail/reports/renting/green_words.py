@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenPoint
-from foresail.model.words import count, duration, number, percent
+from foresail.model.words import count, duration, listed, number, percent
 
 _LITTLE: Final = 0.001
 _DAY: Final = 86_400.0
@@ -48,14 +48,14 @@ def sentences(answer: GreenAnswer, asked: GreenCircumstances) -> list[str]:
     if abs(most.believed.saved) < _LITTLE:
         said = [
             f"Waiting for green hours saves nothing worth its name: {percent(most.believed.saved)} "
-            f"of {kilograms(at_once)} kg CO2, if jobs wait up to {patience}."
+            f"of {number(at_once)} kg CO2, if jobs wait up to {patience}."
         ]
     else:
         verb = "saves" if most.kilograms_saved > 0.0 else "costs another"
         said = [
             f"If every job starts within {patience} of its submission when it emits least"
             f"{_priced(answer)}, that {verb} {percent(abs(most.believed.saved))} of the CO2 "
-            f"({kilograms(abs(most.kilograms_saved))} of {kilograms(at_once)} kg); jobs start "
+            f"({number(abs(most.kilograms_saved))} of {number(at_once)} kg); jobs start "
             f"{duration(most.believed.mean_wait_seconds)} later on average."
         ]
     said += _less_patience(answer)
@@ -91,8 +91,7 @@ def _less_patience(answer: GreenAnswer) -> list[str]:
         f"({duration(point.believed.mean_wait_seconds)} later on average)"
         for point in inner
     ]
-    joined = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
-    return [f"Less patience saves less: {joined}."]
+    return [f"Less patience saves less: {listed(each)}."]
 
 
 def _certain(answer: GreenAnswer) -> list[str]:
@@ -147,8 +146,3 @@ def watts(answer: GreenAnswer) -> str:
     gpu = f", {number(1000.0 * answer.kilowatts_per_gpu)} W for a busy gpu"
     core = f"{number(1000.0 * answer.kilowatts_per_core)} W for a busy core"
     return core + (gpu if answer.gpu_hours else "")
-
-
-def kilograms(value: float) -> str:
-    """Kilograms, to three digits at least."""
-    return number(round(value)) if abs(value) >= 1000.0 else number(value)

@@ -10,7 +10,7 @@ import polars as pl
 
 from foresail.reports.document import as_html, document, section
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import make_folder, write_whole
+from foresail.reports.files import write_page
 from foresail.reports.html_parts import (
     footer,
     key_of,
@@ -97,12 +97,9 @@ def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = Non
     InputError
         If the folder cannot be written to.
     """
-    make_folder(folder)
-    for part in page.parts:
-        if not isinstance(part, MissingFigure):
-            write_whole(folder / f"{part.name}.csv", part.table.write_csv().encode())
+    tables = {part.name: part.table for part in page.parts if not isinstance(part, MissingFigure)}
     path = folder / "report.html"
-    write_whole(path, as_document(page, command).encode())
+    write_page(path, as_document(page, command), tables)
     return path
 
 

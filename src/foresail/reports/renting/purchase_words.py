@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
@@ -14,7 +13,7 @@ from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.mix_report import MixReport
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.cloud.purchasing.practice import OnlineReport
-from foresail.model.words import count, duration, number, percent
+from foresail.model.words import count, duration, listed, number, percent
 from foresail.reports.renting.purchase_answer import PurchaseAnswer
 
 _LONGER: Final = 1.01
@@ -27,10 +26,12 @@ def sentences(answer: PurchaseAnswer) -> list[str]:
     report, plan = answer.report, answer.plan
     said = [_advice(answer, plan)]
     optimum = report.share("optimum")
+    on_demand = report.costs.filter(pl.col("policy") == "all on demand")["cost"][0]
+    yearly = on_demand / (report.hours / HOURS_PER_YEAR)
     rest = f"In hindsight nothing could cost less than {percent(optimum)}"
     if "all reserved" in report.costs["policy"]:
         rest += f"; reserving for the busiest hour {percent(report.share('all reserved'))}"
-    said.append(f"{rest}, relative to all on demand ({_yearly(report, 'all on demand')} a year).")
+    said.append(f"{rest}, relative to all on demand ({money(yearly, report)} a year).")
     if report.online is not None:
         said.append(_policy(report.online))
     said.append(_sensitivity(report))
@@ -76,7 +77,7 @@ def _owned(report: MixReport) -> str:
         + ("for good" if each.until is None else f"until {each.until}")
         for each in report.commitments
     ]
-    return f"You have {_together(parts)}. "
+    return f"You have {listed(parts)}. "
 
 
 def _to_reserve(answer: PurchaseAnswer) -> str:
@@ -93,18 +94,13 @@ def _to_reserve(answer: PurchaseAnswer) -> str:
     parts = [
         f"{each.count:,} {each.instance.name} {_term(each.option)}" for each in answer.machines
     ]
-    return f"{verb} {_together(parts)}, and rent the rest"
+    return f"{verb} {listed(parts)}, and rent the rest"
 
 
 def _term(option: str) -> str:
     """The term of a reservation in words, from its name."""
     years = int(option.removeprefix("reserved-").removesuffix("y"))
     return f"for {count(years, 'year')}"
-
-
-def _yearly(report: MixReport, policy: str) -> str:
-    cost = report.costs.filter(pl.col("policy") == policy)["cost"][0]
-    return money(cost / (report.hours / HOURS_PER_YEAR), report)
 
 
 def _policy(online: OnlineReport) -> str:
@@ -152,7 +148,7 @@ def _exact(report: MixReport, exact: ExactComparison) -> str:
         *(["sustained use"] if report.terms.sustained_tiers else []),
         *(["what is committed"] if report.commitments else []),
     ]
-    without = f" without {_together(left_out)}," if left_out else ""
+    without = f" without {listed(left_out)}," if left_out else ""
     return (
         f"How far is that optimum from the exact one, which is too large to compute? Of demand "
         f"averaged over {period(exact.slot_hours)}, which is smoother and cheaper,{without} "
@@ -190,8 +186,7 @@ def notes(answer: PurchaseAnswer) -> list[str]:
 
 def money(amount: float, report: MixReport) -> str:
     """An amount with its currency, to three digits at least."""
-    said = number(round(amount)) if amount >= 1000.0 else number(amount)
-    return f"{said} {report.prices.currency}"
+    return f"{number(amount)} {report.prices.currency}"
 
 
 def period(hours: float) -> str:
@@ -209,7 +204,3 @@ def counted_unit(report: MixReport) -> str:
 def of_counted(report: MixReport) -> str:
     """Which resource a figure is of, where there are several."""
     return f", of {report.counted}" if len(report.plans) > 1 else ""
-
-
-def _together(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

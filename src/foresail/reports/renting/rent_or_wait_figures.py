@@ -29,9 +29,8 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
     curves = []
     for style, name in zip(named_styles(names), names, strict=True):
         # Owning nothing is the level; a line to it would cross what nothing was tried for.
-        points = pareto(
-            [each for each in answer.of(name) if each.machines or name == "no-jobs-wait"]
-        )
+        own = [each for each in answer.of(name) if each.machines or name == "no-jobs-wait"]
+        points = pareto(own, lambda each: (each.mean_wait_seconds, each.cost))
         marked = [at for at, point in enumerate(points) if point is answer.advised]
         words = [f"advised: {answer.advised.machines:,}"] * len(marked)
         curves.append(_curve(style, points, [p.mean_wait_seconds for p in points], marked, words))

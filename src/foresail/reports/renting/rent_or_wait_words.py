@@ -134,5 +134,4 @@ def block_name(seconds: float) -> str:
 
 def money(amount: float, asked: Circumstances) -> str:
     """An amount with its currency."""
-    said = number(round(amount)) if amount >= 1000.0 else number(amount)
-    return f"{said} {asked.currency}"
+    return f"{number(amount)} {asked.currency}"

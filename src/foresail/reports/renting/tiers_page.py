@@ -18,7 +18,12 @@ from foresail.reports.renting.transient_figures import (
     frontier_figure,
     frontier_table,
 )
-from foresail.reports.renting.transient_page import plan_table, said_often
+from foresail.reports.renting.transient_page import (
+    against_on_demand,
+    how_types_fail,
+    plan_table,
+    said_often,
+)
 
 _YEAR: Final = 365.25 * 86_400.0
 
@@ -70,10 +75,7 @@ def tiers_page(answer: TieredAnswer) -> CloudPage:
             f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
             "they independent, all would be up as often as is asked. A type's machines are taken "
             "to be up or down together, in all tiers that have some.",
-            "Types are taken to fail independently of each other."
-            if answer.offers.shocks is None
-            else "Types fail together as fitted: independently only within each of "
-            f"{count(answer.offers.weights.size, 'state')} of the markets.",
+            how_types_fail(answer.offers),
             f"Chosen by {planned.plans[0].method}.",
         ],
     )
@@ -89,10 +91,7 @@ def tier_sentences(answer: TieredAnswer) -> list[str]:
         f"tiers are up {said_availability(short)} of the time, and one or another is short "
         f"{duration(short * _YEAR)} a year."
     ]
-    share = planned.on_demand_share
-    if share is not None:
-        words = f"That is {percent(share)} of what it costs on demand"
-        said.append(f"{words}." if share < 1.0 else f"{words}: rent it on demand instead.")
+    said += against_on_demand(planned.on_demand_share)
     said.append(
         "Tiers with machines of one type lose them together. Were their machines independent of "
         "each other, all tiers would be up "

@@ -122,12 +122,7 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
         parts=parts,
         notes=[
             "A type's machines are taken to be up or down together. "
-            + (
-                "Types are taken to fail independently of each other."
-                if answer.offers.shocks is None
-                else "Types fail together as fitted: independently only within each of "
-                f"{count(answer.offers.weights.size, 'state')} of the markets."
-            ),
+            + how_types_fail(answer.offers),
             f"Chosen by {planned.method}. "
             + (
                 "Prices and availabilities are as they were given."
@@ -148,10 +143,7 @@ def sentences(answer: TransientAnswer) -> list[str]:
         f"{number(planned.price_per_hour)} an hour: the capacity is there "
         f"{said_availability(short)} of the time, missing {duration(short * _YEAR)} a year."
     ]
-    share = planned.on_demand_share
-    if share is not None:
-        words = f"That is {percent(share)} of what it costs on demand"
-        said.append(f"{words}." if planned.is_worth_it else f"{words}: rent it on demand instead.")
+    said += against_on_demand(planned.on_demand_share)
     said.append(
         f"With all machines up there is {number(planned.total_capacity)}: "
         f"{percent(planned.surplus_share)} more than the service needs, for batch work at no "
@@ -165,6 +157,24 @@ def sentences(answer: TransientAnswer) -> list[str]:
         )
         said += _in_use(answer.held)
     return said
+
+
+def how_types_fail(offers: Offers) -> str:
+    """Whether types are taken to fail together, in words."""
+    if offers.shocks is None:
+        return "Types are taken to fail independently of each other."
+    return (
+        "Types fail together as fitted: independently only within each of "
+        f"{count(offers.weights.size, 'state')} of the markets."
+    )
+
+
+def against_on_demand(share: float | None) -> list[str]:
+    """What the price is of that on demand, in words, where that is known."""
+    if share is None:
+        return []
+    words = f"That is {percent(share)} of what it costs on demand"
+    return [f"{words}." if share < 1.0 else f"{words}: rent it on demand instead."]
 
 
 def said_often(availability: float) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least, require_positive
 
 OverEstimates = Literal["off", "on", "adaptive"]
 HopelessJobs = Literal["run_on_leftovers", "drop"]
@@ -114,33 +115,15 @@ class PlanAheadParameters:
     share_half_life_seconds: float = 86_400.0
 
     def __post_init__(self) -> None:
-        self._require(1 <= self.window_slots <= 1000, "window_slots", "from 1 to 1000")
-        for name in (
-            "slot_seconds",
-            "slo_value",
-            "unreserved_value",
-            "best_effort_value",
-            "best_effort_horizon_seconds",
-            "cycle_seconds",
-            "share_half_life_seconds",
-        ):
-            self._require(0.0 < getattr(self, name) < math.inf, name, "above 0")
-        for name in (
-            "hopeless_below",
-            "preemption_cost",
-            "relative_gap",
-            "fair_share",
-        ):
-            self._require(0.0 <= getattr(self, name) < math.inf, name, "0 or above")
-        self._require(0.0 < self.solver_share <= 1.0, "solver_share", "above 0, at most 1")
-        self._require(self.most_options >= 0, "most_options", "0 or above")
-        risk = self.overflow_risk
-        self._require(risk is None or 0.0 < risk <= 0.5, "overflow_risk", "above 0, at most 0.5")
-        self._require(0 <= self.scenarios <= 10_000, "scenarios", "from 0 to 10,000")
-        budget = self.budget_cpu_hours
-        self._require(
-            budget is None or 0.0 < budget < math.inf, "budget_cpu_hours", "above 0, or none"
-        )
+        require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")
+        require_positive(self, "slot_seconds", "cycle_seconds", "share_half_life_seconds")
+        require_positive(self, "slo_value", "unreserved_value", "best_effort_value")
+        require_positive(self, "best_effort_horizon_seconds", "budget_cpu_hours", "overflow_risk")
+        require_at_least(self, 0, "hopeless_below", "preemption_cost", "relative_gap")
+        require_at_least(self, 0, "fair_share", "most_options")
+        require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
+        require((self.overflow_risk or 0.0) <= 0.5, self, "overflow_risk", "above 0, at most 0.5")
+        require(0 <= self.scenarios <= 10_000, self, "scenarios", "from 0 to 10,000")
         shares_by_name(self.shares)
 
     @property
@@ -152,15 +135,6 @@ class PlanAheadParameters:
     def keeps_accounts(self) -> bool:
         """Whether what users have had counts."""
         return self.fair_share > 0.0 or self.budget_cpu_hours is not None
-
-    def _require(self, holds: bool, field: str, expected: str) -> None:
-        if not holds:
-            raise InputError(
-                "parameter out of range",
-                field=field,
-                value=getattr(self, field),
-                expected=expected,
-            )
 
 
 def shares_by_name(texts: Sequence[str]) -> dict[str, float]:

@@ -893,5 +893,4 @@ def plan(
             changed[machine] = started
 
 
-_WAITS: Final = 0
 _GONE: Final = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
 from foresail.schedulers.kernels.task_jobs import PREDICTION
 from foresail.schedulers.of_tasks.queueing import (
     QueueParameters,
-    require,
     without_pilots,
 )
 from foresail.schedulers.of_tasks.scheduler import TaskScheduler
@@ -28,7 +28,7 @@ class PredictedQueuesParameters(QueueParameters):
 
     def __post_init__(self) -> None:
         QueueParameters.__post_init__(self)
-        require(self.thin_below >= 0, "thin_below", self.thin_below, "0 or more")
+        require_at_least(self, 0, "thin_below")
 
 
 @register("task_scheduler", "predicted_queues", parameters=PredictedQueuesParameters)

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least, require_positive
 from foresail.schedulers.kernels import narrow_jobs, pilots, proved_history, task_queues
 from foresail.schedulers.kernels.task_jobs import (
     ARRIVAL_ORDER,
@@ -25,18 +25,6 @@ Floats = NDArray[np.float64]
 RESAMPLES: Final = 200
 """Room that a bootstrap takes (``pilots.task_seconds``)."""
 _MOST_QUEUES: Final = 100
-
-
-def require(holds: bool, field: str, value: object, expected: str) -> None:
-    """Refuse a parameter's value.
-
-    Raises
-    ------
-    InputError
-        Unless ``holds``.
-    """
-    if not holds:
-        raise InputError("parameter out of range", field=field, value=value, expected=expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +55,10 @@ class QueueParameters:
     within: Literal["entering", "arrival"] = "entering"
 
     def __post_init__(self) -> None:
-        require(1 <= self.queues <= _MOST_QUEUES, "queues", self.queues, "from 1 to 100")
-        first = self.first_threshold_seconds
-        require(0.0 < first < math.inf, "first_threshold_seconds", first, "seconds above 0")
-        require(1.0 < self.growth < math.inf, "growth", self.growth, "more than 1")
-        require(1.0 <= self.weight_ratio < math.inf, "weight_ratio", self.weight_ratio, "1 or more")
+        require(1 <= self.queues <= _MOST_QUEUES, self, "queues", "from 1 to 100")
+        require_positive(self, "first_threshold_seconds")
+        require(1.0 < self.growth < math.inf, self, "growth", "more than 1")
+        require_at_least(self, 1, "weight_ratio")
 
     def rules(self) -> Floats:
         """The rules for ``kernels.task_queues``."""

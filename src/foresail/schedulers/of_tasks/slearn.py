@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
+from foresail.model.limits import require, require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.schedulers.kernels import pilots, task_queues
 from foresail.schedulers.kernels.task_jobs import SAMPLING
 from foresail.schedulers.of_tasks.queueing import (
     CompiledTaskScheduler,
     QueueParameters,
-    require,
     way,
 )
 from foresail.schedulers.of_tasks.scheduler import TaskScheduler
@@ -114,21 +113,13 @@ class SLearnParameters(QueueParameters):
 
     def __post_init__(self) -> None:
         QueueParameters.__post_init__(self)
-        percent, level = self.pilot_percent, self.bootstrap_level
-        require(self.queues >= 2, "queues", self.queues, "2 or more, for one has the pilots")
-        require(
-            percent is None or 0.0 < percent <= 100.0, "pilot_percent", percent, "above 0, to 100"
-        )
-        spreads = self.likely_spreads
-        require(0.0 < spreads < math.inf, "likely_spreads", spreads, "above 0")
-        odds = self.hopeless_below
-        require(0.0 < odds <= 1.0, "hopeless_below", odds, "above 0, to 1")
-        room = self.room_spreads
-        require(0.0 < room < math.inf, "room_spreads", room, "above 0")
-        require(0.0 <= level <= 1.0, "bootstrap_level", level, "from 0 to 1")
-        require(self.thin_below >= 1, "thin_below", self.thin_below, "1 or more")
-        require(self.trials >= 1, "trials", self.trials, "1 or more")
-        require(0 <= self.seed < 2**32, "seed", self.seed, "from 0 to 2^32 - 1")
+        require(self.queues >= 2, self, "queues", "2 or more, for one has the pilots")
+        require((self.pilot_percent or 0.0) <= 100.0, self, "pilot_percent", "above 0, to 100")
+        require_positive(self, "pilot_percent", "likely_spreads", "room_spreads")
+        require(0.0 < self.hopeless_below <= 1.0, self, "hopeless_below", "above 0, to 1")
+        require_share(self, "bootstrap_level")
+        require_at_least(self, 1, "thin_below", "trials")
+        require(0 <= self.seed < 2**32, self, "seed", "from 0 to 2^32 - 1")
 
 
 _SAMPLING_QUEUE: Final = 1

@@ -197,8 +197,8 @@ class Store(Protocol):
         """Keep what jobs were measured to use."""
         ...
 
-    def samples(self, job_id: str | None = None) -> list[UseSample]:
-        """What a job, or each of all, was measured to use, in order."""
+    def samples(self) -> list[UseSample]:
+        """What each job was measured to use, in order."""
         ...
 
     def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:

@@ -268,11 +268,9 @@ class SqlStore:
         with self._writing() as connection:
             connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
 
-    def samples(self, job_id: str | None = None) -> list[UseSample]:
+    def samples(self) -> list[UseSample]:
         """As the protocol has it."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
-        if job_id is not None:
-            wanted = wanted.where(SAMPLES.c.job_id == job_id)
         with self._reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 

@@ -10,8 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats, Integers
-from foresail.model.errors import InputError
-from foresail.model.limits import require_share
+from foresail.model.limits import require_at_least, require_share
 from foresail.model.registry import register
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._usage_series import (
@@ -119,11 +118,7 @@ class UsageParameters:
             "second_scatter": 0.0,
         }
         for name, lowest in least.items():
-            value = getattr(self, name)
-            if not lowest <= value < float("inf"):
-                raise InputError(
-                    "out of range", field=name, value=value, expected=f"{lowest:g} or more"
-                )
+            require_at_least(self, lowest, name)
         require_share(
             self,
             *("service_share", "single_task_share", "unsuccessful_share", "corrupt_share"),

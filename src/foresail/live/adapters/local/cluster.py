@@ -16,6 +16,7 @@ from foresail.live.cluster_plugin import RunContext
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
+from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
 from foresail.model.resources import Resources
 
@@ -45,17 +46,8 @@ class LocalParameters:
     cgroups: bool = True
 
     def __post_init__(self) -> None:
-        if self.nodes < 0:
-            raise InputError(
-                "parameter out of range", field="nodes", value=self.nodes, expected="0 or more"
-            )
-        if not self.sample_seconds > 0:
-            raise InputError(
-                "parameter out of range",
-                field="sample_seconds",
-                value=self.sample_seconds,
-                expected="seconds above 0",
-            )
+        require_at_least(self, 0, "nodes")
+        require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
 
 
 @register("cluster", "local", parameters=LocalParameters)
