@@ -41,7 +41,7 @@ def advice_on(path: Path) -> Advice:
 
 def by_thumb(advice: Advice, half: int) -> RuleResult:
     """So many nodes as mean demand of the first half fills, and a fifth more."""
-    demand, market = advice.stakes.demand, advice.market
+    demand, market = advice.weights.demand, advice.market
     early = demand.block < half
     work = float((demand.jobs.runtime_seconds * demand.jobs.cores)[early].sum())
     seconds = float(demand.block_hours[:half].sum()) * 3600.0
@@ -51,9 +51,9 @@ def by_thumb(advice: Advice, half: int) -> RuleResult:
 
 def losses(advice: Advice) -> list[float]:
     """By least expected worth, at a stated risk, by thumb: share above the best in hindsight."""
-    half = advice.stakes.demand.block_hours.size // 2
-    first, second = slice(half), slice(half, advice.stakes.demand.block_hours.size)
-    before, after = advice.stakes.within(first), advice.stakes.within(second)
+    half = advice.weights.demand.block_hours.size // 2
+    first, second = slice(half), slice(half, advice.weights.demand.block_hours.size)
+    before, after = advice.weights.within(first), advice.weights.within(second)
     futures = futures_of(before.demand, advice.question)
     halves = [each.within(first) for each in advice.tried]
     chosen = []

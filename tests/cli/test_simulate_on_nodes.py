@@ -14,9 +14,11 @@ from foresail.cli.simulate import app as simulate
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
+from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
 from foresail.traces.schedule_file import read_schedule
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from reading_pages import page_faults
 
 
@@ -127,6 +129,34 @@ def test_nodes_come_and_go(workload, tmp_path):
     assert "that work is lost" in call(explain, events, lost["job_id"][0])
     cpus = sum(row["count"] * row["cpus"] for row in racks[1:].to_dicts()) + 20 * 4
     assert f" of {cpus:g} cpus" in call(explain, events, "--at", "210s", "--output", folder)
+
+
+def test_jobs_that_never_start_are_told(tmp_path):
+    """How many, under which policy, printed, on the page and in JSON; nothing where all start."""
+    jobs = jobs_table(
+        {
+            "job_id": ["plain", "wants a gpu"],
+            "submit_seconds": [0.0, 1.0],
+            "runtime_seconds": [10.0, 10.0],
+            "requested_seconds": [10.0, 10.0],
+            "tasks": [1, 1],
+            "cpus_per_task": [1.0, 1.0],
+            "gpus_per_task": [0.0, 1.0],
+        }
+    )
+    row = {"count": 2, "cpus": 4.0, "memory_bytes": None, "model": None}
+    without = row | {"node": "n", "partition": None, "gpus": 0.0}
+    apart = row | {"node": "g", "partition": "apart", "gpus": 1.0}
+    nodes = pl.DataFrame([without, apart], schema=schema.NODES)
+    write_folder(Workload(jobs, WorkloadMeta("made", "made", 16), nodes), tmp_path / "log")
+    policies = ("--on-nodes", "--with", "prio", "--with", "easy")
+    folder = tmp_path / "result"
+    words = "Never started, and in no figure of waits or use: 1 job under easy."
+    assert words in " ".join(call(compare, tmp_path / "log", *policies, "--output", folder).split())
+    assert words in (folder / "report.html").read_text()
+    told = json.loads(call(compare, tmp_path / "log", *policies, "--format", "json"))
+    assert [each["never_started"] for each in told] == [0, 1]
+    assert "Never started" not in call(compare, tmp_path / "log", *policies[:3])
 
 
 def test_a_log_without_nodes(tmp_path):

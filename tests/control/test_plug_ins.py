@@ -79,3 +79,14 @@ def test_a_plug_in_that_does_not_decide_is_named(plug_in, how, words):
         simulate(
             Workload(jobs, WorkloadMeta("made", "made", 4)), parse_policy(f"bad-{how},requested")
         )
+
+
+def test_a_plug_in_that_takes_no_parameters_is_refused(tmp_path):
+    """When its file is loaded, with what would be taken."""
+    path = tmp_path / "bare.py"
+    path.write_text(
+        "from foresail.model.registry import register\n\n"
+        '@register("scheduler", "bare")\nclass Bare:\n    """Has no constructor."""\n'
+    )
+    with pytest.raises(InputError, match=r"bare.py.*scheduler 'bare'.*one argument, the record"):
+        load_plugin(path)

@@ -40,7 +40,10 @@ def made(gpus=None, memory=None, cpus=1.0, nodes=True) -> Workload:
     ("workload", "words"),
     [
         (made(gpus=2.0), r"4 of 4 jobs ask for gpus.*--on-nodes.*dominant_resource.*drop_gpus"),
-        (made(gpus=2.0, nodes=False), r"4 of 4 jobs ask for gpus.*expected a filter.*drop_gpus"),
+        (
+            made(gpus=2.0, nodes=False),
+            r"4 of 4 jobs ask for gpus.*expected a filter.*replayable.*drop_gpus",
+        ),
         (made(memory=12 * GIB), r"4 of 4 jobs ask for more memory than processors.*--on-nodes"),
     ],
     ids=["gpus", "gpus without nodes", "memory"],

@@ -47,6 +47,18 @@ def test_a_ragged_table_is_refused(tmp_path):
         read(log(tmp_path, 1, "2,3", "3,4,5,6"))
 
 
+def test_what_a_quote_that_is_not_closed_swallows_is_counted_by_lines(tmp_path):
+    """Leniently read, all lines after it are lost, not one record; validation ends with 2."""
+    open_quote = log(tmp_path, 10, '"7,1.5,4', *["8,1.5,4"] * 20)
+    found = read(open_quote, strict=False)
+    assert len(found) == 10
+    assert found.meta.lost == (
+        LostRows("dropped_malformed_line", 21, "3 fields", "line 12: '1 fields in 21 lines'"),
+    )
+    result = CliRunner().invoke(app, ["validate", str(open_quote)])
+    assert (result.exit_code, "dropped_malformed_line: 21 " in result.stdout) == (2, True)
+
+
 def test_validation_and_conversion_say_each_cause(tmp_path):
     """A finding a cause, with its example and a remedy; a folder remembers it."""
     ragged = log(tmp_path, 10, "x,1.5,4", "y,1.5,4", "7,8")

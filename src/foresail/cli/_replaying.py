@@ -170,7 +170,12 @@ def show(
     """
     from foresail.metrics.summary import summaries
     from foresail.reports.comparison.recorded_words import how_near
-    from foresail.reports.comparison.table import as_csv, as_json, terminal_tables
+    from foresail.reports.comparison.table import (
+        as_csv,
+        as_json,
+        never_started_words,
+        terminal_tables,
+    )
 
     if folder is not None:
         with doing("writing the report"):
@@ -188,8 +193,9 @@ def show(
         console = Console(width=width, highlight=False)
         for table in terminal_tables(every):
             console.print(table)
-        if near := how_near(every):
-            console.print(near)
+        for words in (never_started_words(every), how_near(every)):
+            if words:
+                console.print(words)
     if folder is not None:
         typer.echo(f"report: {folder / 'report.html'}", err=True)
 

@@ -34,6 +34,7 @@ class Summary:
     engine: str | None
     processors: float
     jobs: int
+    never_started: int
     average_bounded_slowdown: float
     median_bounded_slowdown: float
     p90_bounded_slowdown: float
@@ -108,6 +109,7 @@ def summary(schedule: Schedule) -> Summary:
         engine=schedule.meta.engine,
         processors=schedule.meta.processors,
         jobs=jobs.height,
+        never_started=int(schedule.jobs["start_seconds"].is_null().sum()),
         average_bounded_slowdown=slowdown.mean,
         median_bounded_slowdown=slowdown.median,
         p90_bounded_slowdown=slowdown.p90,

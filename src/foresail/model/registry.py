@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import re
 import sys
@@ -147,7 +148,7 @@ def load_plugin(path: Path) -> None:
     Raises
     ------
     InputError
-        If the file cannot be imported.
+        If the file cannot be imported, or registers what takes no record of parameters.
     """
     spec = importlib.util.spec_from_file_location(f"foresail_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -159,6 +160,20 @@ def load_plugin(path: Path) -> None:
     except Exception as error:
         del sys.modules[spec.name]
         raise InputError(f"the plug-in fails on import: {error}", source=path) from error
+    for entry in _ENTRIES.values():
+        if entry.build.__module__ == spec.name:
+            _require_takes_parameters(entry, path)
+
+
+def _require_takes_parameters(entry: Entry, path: Path) -> None:
+    try:
+        inspect.signature(entry.build).bind(entry.parameters)
+    except TypeError as error:
+        raise InputError(
+            f"the {entry.family} {entry.name!r} cannot be made of its parameters: {error}",
+            source=path,
+            expected="a class or function of one argument, the record of parameters",
+        ) from error
 
 
 def entries(family: str) -> Iterator[Entry]:

@@ -40,7 +40,7 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
         wide,
         "cpus",
         workload.cpus,
-        f"at most the machine's {workload.processors}, or the filter that drops such jobs",
+        f"at most the machine's {workload.processors}, or the filter drop_wider_than_machine",
     )
     if enforce_limits:
         requested = workload.jobs["requested_seconds"].fill_null(np.inf).to_numpy()
@@ -59,7 +59,8 @@ def known_runtimes(workload: Workload) -> NDArray[np.float64]:
     if len(workload) == 0:
         raise InputError("no jobs to replay", source=workload.meta.source)
     runtime = workload.runtime_seconds.copy()
-    _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, "a known runtime, 0 or more")
+    known = "a known runtime, 0 or more, or the filter drop_no_runtime"
+    _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, known)
     endless = runtime > _LONGEST_SECONDS
     _refuse(workload, endless, "runtime_seconds", runtime, "seconds, fewer than of three centuries")
     return runtime

@@ -18,6 +18,9 @@ _REQUESTED = {
 }
 """Column of the nodes table, and of the jobs table."""
 
+_FILTERS = "--filter replayable --filter"
+"""Filters that are asked for stand in place of the usual one."""
+
 
 def shares_of_nodes(workload: Workload) -> Mapping[str, NDArray[np.float64]]:
     """Of each resource that the nodes have: the share of all of it that each job asks for.
@@ -63,11 +66,11 @@ def require_processors_bind(workload: Workload) -> None:
 
 
 def _refuse(workload: Workload, jobs: int, what: str, field: str, without: str) -> None:
-    ways = [f"a filter that drops them ({without})"] if without else []
+    ways = [f"a filter that drops them ({_FILTERS} {without})"] if without else []
     if workload.nodes is not None:
         ways = [
             "--on-nodes (the log says which nodes there are)",
-            "the filter dominant_resource, which counts each job by what it asks most of",
+            f"what counts each job by what it asks most of ({_FILTERS} dominant_resource)",
             *ways,
         ]
     raise InputError(

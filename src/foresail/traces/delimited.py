@@ -117,11 +117,14 @@ def _chunk(
     good = records.fields == len(names)
     if not good.all():
         row = int(good.argmin())
+        bad = _pieces(text, records, ~good, delimiter)
+        lost = [1 + piece.rstrip().count(b"\n") for piece in bad]
+        of_many = f" in {lost[0]:,} lines" if lost[0] > 1 else ""  # a quote that is not closed
         notes.repair(
             "dropped_malformed_line",
-            int((~good).sum()),
+            sum(lost),
             line=line + int(records.lines[row]),
-            value=f"{records.fields[row]} fields",
+            value=f"{records.fields[row]} fields{of_many}",
             expected=f"{len(names)} fields",
         )
     pieces = _pieces(text, records, good, delimiter)

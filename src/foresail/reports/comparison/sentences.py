@@ -13,6 +13,7 @@ from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.change_figures import METRIC_WORDS, said, size_changes
 from foresail.reports.comparison.deadline_figures import said_goodput, said_misses
+from foresail.reports.comparison.table import never_started_words
 from foresail.reports.comparison.view import ReportView
 
 _HEADLINES: Final[tuple[Metric, ...]] = (
@@ -29,10 +30,11 @@ def situation(view: ReportView) -> str:
     machine = count(round(first.processors), "processor")
     if not first.jobs:
         return f"No job of {first.workload} has started on {machine}, so there is nothing to tell."
-    return (
+    replayed = (
         f"{count(first.jobs, 'job')} of {first.workload} on {machine}, over "
         f"{duration(first.makespan_seconds)}."
     )
+    return f"{replayed} {never_started_words(view.summaries)}".rstrip()
 
 
 def alone(summary: Summary) -> list[str]:

@@ -128,6 +128,21 @@ def held_up_words(summaries: Sequence[Summary]) -> str:
     )
 
 
+def never_started_words(summaries: Sequence[Summary]) -> str:
+    """How many jobs never started under which policy; empty where all did under each."""
+    left = [
+        f"{count(summary.never_started, 'job')} under {summary.policy}"
+        for summary in summaries
+        if summary.never_started
+    ]
+    if not left:
+        return ""
+    return (
+        f"Never started, and in no figure of waits or use: {', '.join(left)}. With --events, "
+        "foresail explain says of each job why."
+    )
+
+
 def _deadline_caption(summaries: Sequence[Summary]) -> str:
     return (
         f"{count(summaries[0].slo_jobs, 'job')} with a deadline; goodput is the work of jobs that "
