@@ -398,7 +398,7 @@ def test_noise_is_the_same_under_every_policy():
     [
         (lambda: ClusterConditions(cycle_seconds=0.0), "cycle_seconds"),
         (lambda: ClusterConditions(runtime_noise=-1.0), "runtime_noise"),
-        (lambda: ClusterConditions(outages=(Outage("n11", 5.0, 5.0),)), "outages"),
+        (lambda: ClusterConditions(outages=(Outage("n11", 5.0, 5.0),)), "up_seconds"),
         (
             lambda: simulate_on_nodes(
                 workload({"a": {}}), PRIO, ClusterConditions(outages=(Outage("n99", 5.0, 6.0),))
