@@ -6,9 +6,15 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.trace import app
+from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
+from foresail.reports.comparison.sentences import situation
+from foresail.reports.comparison.view import view_of
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import convert, read_folder
 from foresail.traces.reading import read
+from foresail.traces.schedule_file import read_schedule, write_schedule
 from foresail.traces.validation import validate
 from foresail.traces.workload import LostRows
 
@@ -85,3 +91,14 @@ def test_validate_ends_with_an_error_where_too_many_are_lost(tmp_path, bad, opti
     assert f"dropped_malformed_line: {bad} (first: line {102 - bad}: 'x')" in found.stdout
     assert "correct the source or its mapping" in found.stdout
     assert "none needed" not in found.stdout
+
+
+def test_what_was_lost_is_on_the_page_and_kept_with_the_schedule(tmp_path):
+    """A report made again from schedule tables says so, too."""
+    policy = parse_policy("easy")
+    lossy = read(log(tmp_path, 99, "x,1.5,4"), strict=False)
+    write_schedule(run_scenario(Scenario(lossy, policy)), tmp_path / "schedule.parquet")
+    kept = read_schedule(tmp_path / "schedule.parquet")
+    assert "No jobs: 1 row, such as line 101: 'x'." in situation(view_of([kept]))
+    whole = read(log(tmp_path, 99))
+    assert "No jobs" not in situation(view_of([run_scenario(Scenario(whole, policy))]))

@@ -81,7 +81,7 @@ def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> 
     if touched:
         typer.echo(f"cleaned: {', '.join(touched)}", err=True)
     for each in workload.meta.lost:
-        typer.echo(f"no jobs: {each.rows:,} rows, such as {each.example}", err=True)
+        typer.echo(each.words, err=True)
     return workload
 
 

@@ -28,6 +28,12 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
         If there is no engine of this name, or a predictor looks at a column that a history does
         not have.
     """
+    schedule = _carried_out(scenario, watch)
+    lost = tuple(each.words for each in scenario.jobs.meta.lost)
+    return replace(schedule, meta=replace(schedule.meta, lost=lost))
+
+
+def _carried_out(scenario: Scenario, watch: Watch | None) -> Schedule:
     engine = engine_of(scenario)
     if engine is TASK_REPLAY:
         return _named(_run_tasks(scenario, watch), engine)

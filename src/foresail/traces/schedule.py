@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,8 @@ class ScheduleMeta:
         Seconds the replay proper took.
     engine
         What carried it out; None: a real run, as earlier versions wrote it.
+    lost
+        What of the workload's source is in no job, for people.
     """
 
     policy: str
@@ -39,6 +41,7 @@ class ScheduleMeta:
     replay_seconds: float | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
+    lost: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
+from foresail.model.words import count
 from foresail.traces import schema
 
 MOST_PROCESSORS: Final = 10**9
@@ -49,6 +50,11 @@ class LostRows:
     rows: int
     expected: str
     example: str
+
+    @property
+    def words(self) -> str:
+        """How many, and the first of them, for people."""
+        return f"no jobs: {count(self.rows, 'row')}, such as {self.example}"
 
 
 @dataclass(frozen=True)

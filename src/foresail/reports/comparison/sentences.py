@@ -34,7 +34,8 @@ def situation(view: ReportView) -> str:
         f"{count(first.jobs, 'job')} of {first.workload} on {machine}, over "
         f"{duration(first.makespan_seconds)}."
     )
-    return f"{replayed} {never_started_words(view.summaries)}".rstrip()
+    lost = " ".join(f"{each[:1].upper()}{each[1:]}." for each in view.schedules[0].meta.lost)
+    return " ".join(filter(None, (replayed, never_started_words(view.summaries), lost)))
 
 
 def alone(summary: Summary) -> list[str]:
