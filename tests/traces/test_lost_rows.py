@@ -96,9 +96,9 @@ def test_validate_ends_with_an_error_where_too_many_are_lost(tmp_path, bad, opti
 def test_what_was_lost_is_on_the_page_and_kept_with_the_schedule(tmp_path):
     """A report made again from schedule tables says so, too."""
     policy = parse_policy("easy")
-    lossy = read(log(tmp_path, 99, "x,1.5,4"), strict=False)
+    lossy = read(log(tmp_path, 99, "x,1.5,4"), processors=8)
     write_schedule(run_scenario(Scenario(lossy, policy)), tmp_path / "schedule.parquet")
     kept = read_schedule(tmp_path / "schedule.parquet")
     assert "No jobs: 1 row, such as line 101: 'x'." in situation(view_of([kept]))
-    whole = read(log(tmp_path, 99))
+    whole = read(log(tmp_path, 99), processors=8)
     assert "No jobs" not in situation(view_of([run_scenario(Scenario(whole, policy))]))
