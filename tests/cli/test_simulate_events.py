@@ -70,6 +70,9 @@ def test_both_ways_print_the_same_figures(log, tmp_path):
 
 
 def test_a_log_that_cannot_be_written_is_named(log, tmp_path):
-    """A folder that is not there is an error of the input."""
+    """A folder that is not there is made; what is in the place of one is an error of the input."""
+    call(simulate, log, "--events", tmp_path / "new" / "events.jsonl")
+    assert (tmp_path / "new" / "events.jsonl").is_file()
+    (tmp_path / "none").write_text("a file")
     with pytest.raises(InputError, match="cannot be written"):
         call(simulate, log, "--events", tmp_path / "none" / "events.jsonl")
