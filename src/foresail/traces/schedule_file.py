@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,7 @@ def read_schedule(path: Path) -> Schedule:
     if jobs.schema not in (pl.Schema(schema.SCHEDULE), in_parts):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
-        return Schedule(jobs, ScheduleMeta(**parsed_json(meta, path)))
+        told = ScheduleMeta(**parsed_json(meta, path))
+        return Schedule(jobs, replace(told, lost=tuple(told.lost)))
     except TypeError as error:
         raise InputError(f"not a schedule: {error}", source=path) from error
