@@ -21,6 +21,8 @@ from foresail.schedulers._placing import FreeRoom
 from foresail.schedulers._planning.cell_map import CellMap, Space, bits
 
 _ROUNDING = 1e-7
+_MOST_TASKS = 2.0**52
+"""On a cell, of tasks that need nothing."""
 _MOST_COLUMNS = 20_000
 """Of a program that says which cells jobs take; one of more is not solved within a second."""
 
@@ -142,26 +144,27 @@ def _in_turn(
     free = free_cells.copy()
     wanted = allowed.T @ (each[:, 0] * tasks)
     for job in np.argsort(allowed.sum(axis=1), kind="stable").tolist():
-        left = int(tasks[job])
         cells = np.argsort(wanted, kind="stable")
-        for cell in cells[allowed[job, cells]].tolist():
-            some = int(min(left, _fitting(free[:, cell], each[job])))
-            shares[job, cell] = some
-            free[:, cell] -= some * each[job]
-            left -= some
-            if not left:
-                break
+        cells = cells[allowed[job, cells]]
+        fitting = _fitting(free[:, cells], each[job])
+        before = np.concatenate(([0.0], np.cumsum(fitting)[:-1]))
+        shares[job, cells] = np.minimum(np.maximum(tasks[job] - before, 0.0), fitting)
         wanted -= allowed[job] * each[job, 0] * tasks[job]
-        if left:
-            free += each[job][:, np.newaxis] * shares[job]
+        if shares[job].sum() < tasks[job]:
             shares[job] = 0
+        free -= each[job][:, np.newaxis] * shares[job]
     return shares
 
 
-def _fitting(free: Floats, each: Floats) -> float:
-    """How many tasks that need so much of every resource fit."""
+def _fitting(free: Floats, each: Floats) -> Floats:
+    """How many whole tasks that need so much of every resource fit on each cell.
+
+    Free in resources is of shape (resources, cells).
+    """
     asked = each > 0.0
-    return float((np.maximum(free[asked], 0.0) / each[asked] + _ROUNDING).min(initial=np.inf))
+    fitting = np.maximum(free[asked], 0.0) / each[asked, np.newaxis] + _ROUNDING
+    whole: Floats = np.floor(fitting.min(axis=0, initial=_MOST_TASKS))
+    return whole
 
 
 def _by_program(

@@ -30,6 +30,7 @@ _BUILT_ENTRY: Final = 4e-7
 _ITERATION_ROW: Final = 1e-8
 _CHANGE: Final = 1e-6
 _CHANGE_PLACE: Final = 1.5e-8
+_CHANGE_JOB: Final = 5e-9
 _PROGRAM_ENTRY: Final = 4e-6
 _CHECK: Final = 0.01
 _CHECK_ENTRY: Final = 1e-7
@@ -102,7 +103,8 @@ def iterations_within(seconds: float, rows: int) -> int:
 
 def of_searching(problem: Problem, changes: int) -> float:
     """The work of so many changes of a plan."""
-    return changes * (_CHANGE + _CHANGE_PLACE * problem.capacity.size)
+    of_all = _CHANGE_PLACE * problem.capacity.size + _CHANGE_JOB * problem.jobs
+    return changes * (_CHANGE + of_all)
 
 
 def of_program(entries: int, checks: int) -> float:
