@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.metrics.summary import summaries
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
@@ -105,7 +106,8 @@ class Cycles:
         return np.array([getattr(each, field) for each in self.records])
 
     def sentence(self) -> str:
-        """Cycle times in processor time, gaps and shares, for people."""
+        """Deadlines missed, cycle times in processor time, gaps and shares, for people."""
+        (summary,) = summaries([self.schedule])
         median, slow = 1e3 * np.quantile(self.processor_seconds, (0.5, 0.99))
         wall = self.of("cycle_seconds").sum()
         shares = ", ".join(
@@ -114,7 +116,8 @@ class Cycles:
         )
         below = int((self.of("value") < self.of("greedy_value")).sum())
         return (
-            f"{self.name}: {len(self.records)} cycles, {np.median(self.of('pending')):.0f} jobs "
+            f"{self.name}: {summary.slo_miss_rate:.2%} of {summary.slo_jobs} deadlines missed; "
+            f"{len(self.records)} cycles, {np.median(self.of('pending')):.0f} jobs "
             f"waiting (at most {self.of('pending').max():.0f}); processor time a cycle: median "
             f"{median:.1f} ms, p99 {slow:.1f} ms, most {1e3 * self.processor_seconds.max():.1f} "
             f"ms; gap median {np.median(self.of('gap')):.2%}, p90 "

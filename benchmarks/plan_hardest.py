@@ -62,8 +62,9 @@ class KeptCycle:
 
     def solved(self) -> SolvedChoice:
         """The answer of now, which is the same on every machine."""
-        hint = None if self.hint is None else lambda _: self.hint
-        return solve_problem(self.problem, self.effort, hint, self.in_vain)
+        hint = self.hint
+        begin = None if hint is None else lambda _: hint
+        return solve_problem(self.problem, self.effort, begin, self.in_vain)
 
     def write(self, path: Path) -> None:
         """Keep it as arrays."""

@@ -74,5 +74,5 @@ def test_a_log_that_cannot_be_written_is_named(log, tmp_path):
     call(simulate, log, "--events", tmp_path / "new" / "events.jsonl")
     assert (tmp_path / "new" / "events.jsonl").is_file()
     (tmp_path / "none").write_text("a file")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="none: the folder cannot be made"):
         call(simulate, log, "--events", tmp_path / "none" / "events.jsonl")

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from foresail.model.errors import InputError
+
+
+@contextmanager
+def to_be_written(path: Path, problem: str = "cannot be written") -> Iterator[None]:
+    """Make what the system refuses within an ``InputError`` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{problem}: {error.strerror}",
+            source=path,
+            expected="a folder that may be written to",
+        ) from error
 
 
 def make_folder(folder: Path) -> None:
@@ -17,14 +31,8 @@ def make_folder(folder: Path) -> None:
     InputError
         If it cannot be created.
     """
-    try:
+    with to_be_written(folder, "the folder cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be made: {error.strerror}",
-            source=folder,
-            expected="a folder that may be written to",
-        ) from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -35,14 +43,8 @@ def write_whole(path: Path, content: bytes) -> None:
     InputError
         If it cannot be written.
     """
-    try:
+    with to_be_written(path):
         write_durably(path, content)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}",
-            source=path,
-            expected="a folder that may be written to",
-        ) from error
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 
@@ -16,6 +15,7 @@ from foresail.control.plug_ins import nothing_started
 from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.watching import Watch
+from foresail.model.whole_files import make_folder, to_be_written
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
@@ -96,20 +96,11 @@ def _event_log(scenario: Scenario) -> Iterator[EventLog]:
     if path.exists() and not path.is_file():
         raise InputError("is no file", source=path, expected="a new file, or one to replace")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    with _written(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         with JsonLinesLog(unfinished, manifest_of(scenario)) as log:
             yield log
-        with _written(path):
+        with to_be_written(path):
             unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=path) from error

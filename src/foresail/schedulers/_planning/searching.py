@@ -10,14 +10,18 @@ from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, 
 from foresail.schedulers._planning.work import Budget, of_searching
 from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
 
-_LEGS: Final = 24
+_TRIES: Final = (1, 3)
+"""Kinds of searches in turn: of how many options the one is taken for which least room is made."""
+_MOST_SEARCHES: Final = 24
 _MORE_IN_VAIN: Final = 6
+"""How many searches in a row may be in vain besides one of each kind, if all is at stake."""
 _CHANGES: Final = 2000
 _CHANGES_FOR_A_JOB: Final = 200
 _USUAL_CHANGES: Final = 8000
-_MOST_CHANGES: Final = 16_000
+"""How long a search is if little is at stake: so many changes, more for each job, at most these."""
 _LONGER: Final = 3
-_TRIES: Final = (1, 3)
+_MOST_CHANGES: Final = 16_000
+"""By how many times that a search is longer if all is at stake, and how long it is at most."""
 _ROUNDING: Final = 1e-6
 
 
@@ -57,7 +61,7 @@ def searched(
     half = 0.5 * budget.left
     usual = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _USUAL_CHANGES)
     changes = min(int(usual * (1.0 + _LONGER * stake)), _MOST_CHANGES)
-    for seed in range(_LEGS):
+    for seed in range(_MOST_SEARCHES):
         if best_value >= enough or fruitless == patience or budget.left <= half:
             break
         plan = SearchedPlan(

@@ -279,18 +279,19 @@ class _Attempt:
                 self._priced_gap = None
 
     def _by_search(self) -> None:
-        self._offer(searched(self._problem, self._best, self._bound, self._budget, self._stake()))
+        stake = self._share_at_stake()
+        self._offer(searched(self._problem, self._best, self._bound, self._budget, stake))
 
     def _by_program(self) -> None:
         before, at_stake = self._value, self._bound - self._value
-        self._budget.keep(self._stake())
+        self._budget.keep(self._share_at_stake())
         self._by_ever_larger_programs()
         if self._value > before:
             self._in_vain = 0.0
         elif self._columns:
             self._in_vain = 2.0 * self._in_vain + at_stake
 
-    def _stake(self) -> float:
+    def _share_at_stake(self) -> float:
         """What share of the work that is left is worth it.
 
         The less is missing to the bound, the less is at stake, and the less the more programs have
