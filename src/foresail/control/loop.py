@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
 from foresail.control.check import Verdict, check_decision
 from foresail.control.plug_ins import blamed, decided
 from foresail.control.predecessors import earliest_begin
-from foresail.control.reasons_to_tell import ReasonsToTell, ToTell
+from foresail.control.step_log import StepLog
+from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import STANDARD, Conventions
@@ -54,16 +53,13 @@ from foresail.model.protocols import (
     Predictor,
     ReferenceSchedule,
     Scheduler,
-    TellsSizes,
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
-from foresail.model.reason import Reason, ReasonCode, alike
+from foresail.model.reason import Reason
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.record import records
-from foresail.record.beliefs import differ, in_short, kept
-from foresail.record.changes import Changes
+from foresail.record.beliefs import differ
 from foresail.record.counters import Counters
 from foresail.record.log import EventLog, NullLog
 from foresail.record.parts import PartsOfJob
@@ -160,16 +156,13 @@ class Controller:
             starts_tasks=can.starts_tasks,
             reference=None if can.compares_with is None else can.compares_with.reference(cluster),
         )
-        self._log = NullLog() if log is None else log
-        self._recording = not isinstance(self._log, NullLog)
-        self._draining = False
-        self._steps = 0
+        self._reasons = WaitingReasons(self._state)
+        self._log: StepLog | None = None
+        if not (log is None or isinstance(log, NullLog)):
+            self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
         self._plan: Mapping[str, float] = {}
         self._head: str | None = None
-        self._reasons: Mapping[str, Reason] = {}
-        self._changes = Changes()
-        self._to_tell = ReasonsToTell(self._state)
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
         self._passes_per_event = conventions.passes == "per_event"
@@ -223,7 +216,7 @@ class Controller:
     @property
     def draining(self) -> bool:
         """Whether nothing new is started any more."""
-        return self._draining
+        return self._reasons.draining
 
     def submitted_job(self, job_id: str) -> PendingJob:
         """A pending or running job as it was submitted, with its prediction.
@@ -237,18 +230,16 @@ class Controller:
 
     def drain(self) -> None:
         """Start nothing new from the next step on; what runs runs to its end."""
-        self._draining = True
-        self._to_tell.any_may_differ()
-        if self._recording:
-            self._log.append(records.Drained(self._steps))
+        self._reasons.draining = True
+        if self._log is not None:
+            self._log.drained()
 
     def reopen(self) -> None:
         """Start jobs again from the next step on: the end of a drain."""
-        self._draining = False
+        self._reasons.draining = False
         self._has_news = True
-        self._to_tell.any_may_differ()
-        if self._recording:
-            self._log.append(records.Reopened(self._steps))
+        if self._log is not None:
+            self._log.reopened()
 
     def forget_ended(self, latest: int) -> None:
         """Know nothing more of jobs that ended long ago, but for so many of the latest.
@@ -261,9 +252,8 @@ class Controller:
         self._state.forget(job_ids)
         for job_id in job_ids:
             self._reservations.pop(job_id, None)
-        if self._recording:
-            self._log.append(records.Forgotten(self._steps, job_ids))
-            self._log.commit()
+        if self._log is not None:
+            self._log.forgotten(job_ids)
 
     def take_over(self, run: RunFold) -> None:
         """Go on from where a run stood, as its records tell; nothing is decided anew.
@@ -288,15 +278,16 @@ class Controller:
         if run.state.reference is not None:
             for job_id, due in run.state.reference.found(run.plan.made_at):
                 run.state.falls_due(job_id, due)
-        self._to_tell = ReasonsToTell(run.state)
         self._has_news = run.has_news
         self.counters = run.counters
         self._reservations = run.reservations
-        self._draining = run.draining
-        self._steps, self._now = run.steps, run.now
+        self._reasons = WaitingReasons(run.state)
+        self._reasons.draining = run.draining
+        self._now = run.now
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._learned_of = set(run.learned_of)
-        self._changes.take_over(run.plan.planned(), run.plan.made_at)
+        if self._log is not None:
+            self._log.take_over(run, self._reasons)
         if self._can.remembers is not None and run.memory is not None:
             self._can.remembers.remember(run.memory, run.remembered_on)
         if self._can.takes_reservations is not None:
@@ -326,8 +317,9 @@ class Controller:
         twin._state.reference = reference
         twin.counters = replace(self.counters)
         twin._reservations = dict(self._reservations)
-        twin._draining = self._draining
-        twin._steps, twin._now = self._steps, self._now
+        twin._reasons = WaitingReasons(twin._state)
+        twin._reasons.draining = self.draining
+        twin._now = self._now
         twin._plan, twin._head = self._plan, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         here, there = self._can.remembers, twin._can.remembers
@@ -386,9 +378,8 @@ class Controller:
         ordered = list(events)
         if len(ordered) > 1:
             ordered.sort(key=self._rank)
-        if self._recording:
-            for event in ordered:
-                self._log.append(records.EventTaken(self._steps, now, event))
+        if self._log is not None:
+            self._log.begin(now, ordered)
         asked = False
         for event in ordered:
             asks = self._take(event)
@@ -398,13 +389,11 @@ class Controller:
         if asked and not self._passes_per_event:
             self._schedule()
         if self._can.tells_sizes is not None:
-            self._tell_sizes(self._can.tells_sizes)
-        if self._recording:
-            self._log_reasons()
-            for instruction in self._instructions:
-                self._log.append(records.Instructed(self._steps, now, instruction))
-            self._log.commit()
-        self._steps += 1
+            sizes = self._can.tells_sizes.sizes()
+            if self._log is not None:
+                self._log.sized(sizes)
+        if self._log is not None:
+            self._log.end(self._instructions)
         return self._instructions
 
     @property
@@ -414,7 +403,7 @@ class Controller:
         Beside those asked for by ``TickAt``: for what the scheduler compares with.
         """
         reference, state = self._reference, self._state
-        if reference is None or self._draining or not state.startable:
+        if reference is None or self.draining or not state.startable:
             return math.inf
         return reference.next_seconds()
 
@@ -434,44 +423,12 @@ class Controller:
 
     def reasons(self) -> dict[str, Reason]:
         """Why each pending job waits, by job id in order of arrival."""
-        return {
-            pending.job.job_id: self._reason(pending) or _not_chosen(ahead)
-            for ahead, pending in enumerate(self._state.pending())
-        }
+        return self._reasons.of_all()
 
     def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
         """Why some jobs wait, of those that do, by job id; for few of many."""
         pending_job = self._state.pending_job
-        return self._reasons_of_jobs([each for job_id in job_ids if (each := pending_job(job_id))])
-
-    def _reasons_of_jobs(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
-        reasons = {each.job.job_id: self._reason(each) for each in pending}
-        if None in reasons.values():
-            arrivals = sorted(each.arrival for each in self._state.pending())
-            for each in pending:
-                if reasons[each.job.job_id] is None:
-                    ahead = bisect_left(arrivals, each.arrival)
-                    reasons[each.job.job_id] = _not_chosen(ahead)
-        return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
-
-    def _reason(self, pending: PendingJob) -> Reason | None:
-        """Why a pending job waits; None if the scheduler says nothing of it."""
-        state, job_id = self._state, pending.job.job_id
-        if job_id in state.held:
-            return Reason(ReasonCode.HELD)
-        if pending.job.after and job_id in state.waiting_for:
-            unmet = state.unmet(pending.job)
-            if unmet is not None:
-                return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
-        if job_id in state.too_wide:
-            parts = state.parts_of(job_id)
-            at_once = (pending.job,) if parts is None else parts.smallest()
-            most = max(each.cpus for each in at_once)
-            numbers = {"cpus": most, "total": state.cluster.total.cpus}
-            return Reason(ReasonCode.TOO_WIDE, numbers)
-        if self._draining:
-            return Reason(ReasonCode.DRAINING)
-        return self._reasons.get(job_id)
+        return self._reasons.of([each for job_id in job_ids if (each := pending_job(job_id))])
 
     def _rank(self, event: Event) -> tuple[int, int]:
         """The place of an event as the conventions order them; ends by start, all else as given."""
@@ -524,29 +481,12 @@ class Controller:
         job = event.job
         pending = self._reserved(self.as_if_submitted(job))
         withdrawn = self._state.submit(pending, self._now)
-        if self._recording:
-            self._tell_belief(pending)
+        if self._log is not None:
+            self._log.predicted(pending)
         if pending.reservation is not None:
             self._tell_reservation(job.job_id, pending.reservation)
         if withdrawn:
             self._withdraw(withdrawn)
-
-    def _tell_belief(self, pending: PendingJob) -> None:
-        """Record what is believed of a pending job's runtime."""
-        belief = pending.prediction
-        self._log.append(
-            records.Predicted(
-                step=self._steps,
-                time=self._now,
-                job_id=pending.job.job_id,
-                mean_seconds=belief.mean(),
-                low_seconds=belief.quantile(0.10),
-                median_seconds=belief.quantile(0.50),
-                high_seconds=belief.quantile(0.90),
-                planned_seconds=pending.planned_seconds,
-                belief=kept(belief),
-            )
-        )
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
@@ -565,8 +505,8 @@ class Controller:
         """Record the answer to a job's request, and be there when what is promised begins."""
         if isinstance(answer, Reservation):
             self._instructions.append(TickAt(job_id, answer.start_seconds))
-        if self._recording:
-            self._log.append(records.ReservationAnswered(self._steps, self._now, job_id, answer))
+        if self._log is not None:
+            self._log.reservation_answered(job_id, answer)
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
@@ -656,8 +596,8 @@ class Controller:
                 if pending.job.user in self._learned_of:
                     belief = self._learner.refreshes_predictions.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
-                    if self._recording and differ(belief, pending.prediction):
-                        self._tell_belief(replace(pending, prediction=belief))
+                    if self._log is not None and differ(belief, pending.prediction):
+                        self._log.predicted(replace(pending, prediction=belief))
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -678,8 +618,7 @@ class Controller:
         running = state.running.get(unit)
         if running is None or running.expected_end_seconds > self._now:
             return
-        job_id = running.job.job_id
-        initial = running.slowdown * state.submitted_job(job_id).planned_seconds
+        initial = running.slowdown * state.submitted_job(running.job.job_id).planned_seconds
         prediction = running.prediction
         if running.slowdown != 1.0:
             prediction = prediction.scaled(running.slowdown)
@@ -692,19 +631,8 @@ class Controller:
                 return
             running = state.correct(unit, estimate)
             self.counters.corrections += 1
-            if self._recording:
-                self._log.append(
-                    records.Corrected(
-                        step=self._steps,
-                        time=self._now,
-                        job_id=job_id,
-                        count=running.corrections,
-                        previous_seconds=current,
-                        next_seconds=estimate,
-                        stage=running.stage,
-                        tasks=running.tasks,
-                    )
-                )
+            if self._log is not None:
+                self._log.corrected(running, current, estimate)
         self._wake(running)
 
     def _wake(self, running: RunningJob) -> None:
@@ -715,7 +643,7 @@ class Controller:
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self._state
-        if self._draining or not state.startable:
+        if self._reasons.draining or not state.startable:
             self._note_plan(_NOTHING)
             return
         self.counters.passes += 1
@@ -736,30 +664,12 @@ class Controller:
         self._has_news = decision.starts != () or decision.preemptions != ()
         self.counters.refusals += len(verdict.refusals)
         head_delayed = self._note_plan(decision)
-        if self._recording:
-            self._to_tell.take(decision.reasons)
-            change = self._changes.of_plan(decision.plan, self._now)
-            free = capacity.free_by_partition()
-            self._log.append(
-                records.Decided(
-                    self._steps,
-                    self._now,
-                    len(state.startable),
-                    len(running),
-                    sum([room.cpus for room in free.values()]),
-                    tuple([start.job_id for start in decision.starts]),
-                    tuple([preempt.job_id for preempt in decision.preemptions]),
-                    change.plan,
-                    change.places,
-                    change.dropped,
-                    change.slides,
-                    self._head,
-                    head_delayed,
-                )
+        if self._log is not None:
+            self._log.decided(
+                decision, len(running), capacity, head=self._head, head_delayed=head_delayed
             )
-            self._tell_solution()
-            for refusal in verdict.refusals:
-                self._log.append(records.Refused(self._steps, self._now, refusal))
+            self._tell_solution(self._log)
+            self._log.refused(verdict.refusals)
         self._carry_out(verdict)
         self._instructions += decision.ticks
 
@@ -771,7 +681,7 @@ class Controller:
     def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state = self._state
-        self._reasons = {}
+        self._reasons.of_pass = {}
         decision = self.scheduler.decide(
             ClusterView(
                 self._now,
@@ -786,32 +696,13 @@ class Controller:
         )
         return decided(self.scheduler, decision, self._now)
 
-    def _tell_solution(self) -> None:
+    def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
         last = None if self._can.reports_cycles is None else self._can.reports_cycles.last
         if last is not None:
-            self._log.append(
-                records.Solved(
-                    step=self._steps,
-                    time=self._now,
-                    value=in_short(last.value),
-                    bound=in_short(last.bound),
-                    gap=in_short(last.gap),
-                    columns=last.columns,
-                    cycle_seconds=in_short(last.cycle_seconds),
-                    failure=last.solver_failure,
-                    left_out=last.left_out,
-                )
-            )
+            log.solved(last)
         if self._can.remembers is not None:
-            memory = self._can.remembers.memory()
-            self._log.append(records.Remembered(self._steps, self._now, memory))
-
-    def _tell_sizes(self, learned: TellsSizes) -> None:
-        """Record what the scheduler has learned of jobs by their tasks."""
-        for size in learned.sizes():
-            if self._recording:
-                self._log.append(records.Sized(self._steps, self._now, size))
+            log.remembered(self._can.remembers.memory())
 
     def _carry_out(self, verdict: Verdict) -> None:
         state, now, instructions = self._state, self._now, self._instructions
@@ -849,44 +740,12 @@ class Controller:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
         earlier, plan = self._plan, decision.plan
         self._plan = {each.job_id: each.start_seconds for each in plan}
-        self._reasons = decision.reasons
+        self._reasons.of_pass = decision.reasons
         before, self._head = self._head, plan[0].job_id if plan else None
         stays = before is not None and before == self._head
         delayed = stays and plan[0].start_seconds > earlier[plan[0].job_id]
         self.counters.delayed_heads += delayed
         return delayed
 
-    def _log_reasons(self) -> None:
-        """Record the reasons that differ in kind, or in the start that they promise."""
-        to_tell = self._to_tell.changes()
-        for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
-            self._log.append(records.ReasonsChanged(self._steps, self._now, reasons))
-
-    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
-        """What the columns do not tell: of jobs that came or changed, and of those planned anew."""
-        columns, job_ids, in_columns, anew = to_tell
-        if job_ids is None:
-            return self._changes.of_reasons(self.reasons(), anew)
-        planned = self._changes.moved
-        if not (planned or job_ids or in_columns or anew):
-            return {}
-        if planned and columns:
-            promises = (reasons.job_ids for reasons in columns if "start" in reasons.by_job)
-            planned = planned.difference(*promises)
-        compared = job_ids | planned | anew if planned or anew else job_ids
-        pending = [each for job_id in compared if (each := self._state.pending_job(job_id))]
-        pending.sort(key=_by_arrival)
-        reasons = self._reasons_of_jobs(pending)
-        for job_id in planned - job_ids - anew:
-            if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
-                del reasons[job_id]  # the columns tell of it, and of others a plan says nothing
-        others = (compared | in_columns) - reasons.keys()
-        return self._changes.of_some_reasons(reasons, others, anew)
-
-
-def _not_chosen(ahead: int) -> Reason:
-    return Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(ahead)})
-
 
 _NOTHING: Final = Decision()
-_by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")

@@ -1,0 +1,209 @@
+"""What a controller writes of its steps: what happened, was believed and decided, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from foresail.control.reasons_to_tell import ReasonsToTell, ToTell
+from foresail.control.waiting_reasons import WaitingReasons
+from foresail.model.decision import Decision, Instruction, Refusal
+from foresail.model.event import Event
+from foresail.model.free_resources import FreeResources
+from foresail.model.job_size import JobSize
+from foresail.model.protocols import CycleReport
+from foresail.model.reason import Reason, ReasonCode, alike
+from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import PendingJob, RunningJob
+from foresail.record import records
+from foresail.record.beliefs import in_short, kept
+from foresail.record.changes import Changes
+from foresail.record.log import EventLog
+from foresail.record.run_fold import RunFold
+from foresail.record.state import State
+
+
+class StepLog:
+    """Makes the records of each step, and hands them to an event log.
+
+    Of plans and reasons it tells what differs from what it has told before.
+    """
+
+    def __init__(self, log: EventLog, state: State, reasons: WaitingReasons) -> None:
+        self._log = log
+        self._step, self._now = 0, 0.0
+        self._changes = Changes()
+        self._follow(state, reasons)
+
+    def _follow(self, state: State, reasons: WaitingReasons) -> None:
+        self._state = state
+        self._reasons = reasons
+        self._to_tell = ReasonsToTell(state)
+
+    def take_over(self, run: RunFold, reasons: WaitingReasons) -> None:
+        """Go on where the log of a run ends; all reasons are news then."""
+        self._step, self._now = run.steps, run.now
+        self._changes.take_over(run.plan.planned(), run.plan.made_at)
+        self._follow(run.state, reasons)
+
+    # --- between steps
+
+    def drained(self) -> None:
+        """Nothing new is started from the next step on."""
+        self._to_tell.any_may_differ()
+        self._log.append(records.Drained(self._step))
+
+    def reopened(self) -> None:
+        """Jobs are started again from the next step on."""
+        self._to_tell.any_may_differ()
+        self._log.append(records.Reopened(self._step))
+
+    def forgotten(self, job_ids: tuple[str, ...]) -> None:
+        """Nothing more is known of these jobs."""
+        self._log.append(records.Forgotten(self._step, job_ids))
+        self._log.commit()
+
+    # --- in a step, in this order
+
+    def begin(self, now: float, events: Iterable[Event]) -> None:
+        """A step takes these events, in this order."""
+        self._now = now
+        for event in events:
+            self._log.append(records.EventTaken(self._step, now, event))
+
+    def predicted(self, pending: PendingJob) -> None:
+        """What is believed of a pending job's runtime, from now on."""
+        belief = pending.prediction
+        self._log.append(
+            records.Predicted(
+                step=self._step,
+                time=self._now,
+                job_id=pending.job.job_id,
+                mean_seconds=belief.mean(),
+                low_seconds=belief.quantile(0.10),
+                median_seconds=belief.quantile(0.50),
+                high_seconds=belief.quantile(0.90),
+                planned_seconds=pending.planned_seconds,
+                belief=kept(belief),
+            )
+        )
+
+    def reservation_answered(self, job_id: str, answer: Reservation | Rejection) -> None:
+        """What a job is promised, or why nothing."""
+        self._log.append(records.ReservationAnswered(self._step, self._now, job_id, answer))
+
+    def corrected(self, running: RunningJob, before_seconds: float, after_seconds: float) -> None:
+        """What runs has another estimate of its total runtime than before."""
+        self._log.append(
+            records.Corrected(
+                step=self._step,
+                time=self._now,
+                job_id=running.job.job_id,
+                count=running.corrections,
+                previous_seconds=before_seconds,
+                next_seconds=after_seconds,
+                stage=running.stage,
+                tasks=running.tasks,
+            )
+        )
+
+    def decided(
+        self,
+        decision: Decision,
+        running: int,
+        capacity: FreeResources,
+        *,
+        head: str | None,
+        head_delayed: bool,
+    ) -> None:
+        """What a pass has come to: so many ran, and that much was free."""
+        self._to_tell.take(decision.reasons)
+        change = self._changes.of_plan(decision.plan, self._now)
+        free = capacity.free_by_partition()
+        self._log.append(
+            records.Decided(
+                self._step,
+                self._now,
+                len(self._state.startable),
+                running,
+                sum([room.cpus for room in free.values()]),
+                tuple([start.job_id for start in decision.starts]),
+                tuple([preempt.job_id for preempt in decision.preemptions]),
+                change.plan,
+                change.places,
+                change.dropped,
+                change.slides,
+                head,
+                head_delayed,
+            )
+        )
+
+    def solved(self, report: CycleReport) -> None:
+        """How well the scheduler says that it solved the pass."""
+        self._log.append(
+            records.Solved(
+                step=self._step,
+                time=self._now,
+                value=in_short(report.value),
+                bound=in_short(report.bound),
+                gap=in_short(report.gap),
+                columns=report.columns,
+                cycle_seconds=in_short(report.cycle_seconds),
+                failure=report.solver_failure,
+                left_out=report.left_out,
+            )
+        )
+
+    def remembered(self, memory: Mapping[str, Any]) -> None:
+        """What the scheduler keeps of the pass."""
+        self._log.append(records.Remembered(self._step, self._now, memory))
+
+    def refused(self, refusals: Iterable[Refusal]) -> None:
+        """What of the decision does not reach the cluster."""
+        for refusal in refusals:
+            self._log.append(records.Refused(self._step, self._now, refusal))
+
+    def sized(self, sizes: Iterable[JobSize]) -> None:
+        """What the scheduler has learned of jobs by their tasks."""
+        for size in sizes:
+            self._log.append(records.Sized(self._step, self._now, size))
+
+    def end(self, instructions: Iterable[Instruction]) -> None:
+        """The step is over; it tells which reasons differ in kind, or in the start they promise."""
+        to_tell = self._to_tell.changes()
+        for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
+            self._log.append(records.ReasonsChanged(self._step, self._now, reasons))
+        for instruction in instructions:
+            self._log.append(records.Instructed(self._step, self._now, instruction))
+        self._log.commit()
+        self._step += 1
+
+    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
+        """What the columns do not tell: of jobs that came or changed, and of those planned anew."""
+        columns, job_ids, in_columns, anew = to_tell
+        if job_ids is None:
+            return self._changes.of_reasons(self._reasons.of_all(), anew)
+        planned = self._changes.moved
+        if not (planned or job_ids or in_columns or anew):
+            return {}
+        if planned and columns:
+            promises = (reasons.job_ids for reasons in columns if "start" in reasons.by_job)
+            planned = planned.difference(*promises)
+        compared = job_ids | planned | anew if planned or anew else job_ids
+        reasons = self._reasons.of(self._pending(compared))
+        for job_id in planned - job_ids - anew:
+            if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
+                del reasons[job_id]  # the columns tell of it, and of others a plan says nothing
+        others = (compared | in_columns) - reasons.keys()
+        return self._changes.of_some_reasons(reasons, others, anew)
+
+    def _pending(self, job_ids: Iterable[str]) -> Sequence[PendingJob]:
+        """Those of these jobs that wait, by arrival."""
+        pending_job = self._state.pending_job
+        pending = [each for job_id in job_ids if (each := pending_job(job_id))]
+        pending.sort(key=_by_arrival)
+        return pending
+
+
+_by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")
