@@ -20,6 +20,7 @@ from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import (
     Decision,
     Instruction,
+    PlannedStart,
     Preempt,
     Refusal,
     TickAt,
@@ -166,6 +167,7 @@ class Controller:
         self._steps = 0
         self._now = 0.0
         self._plan: Mapping[str, float] = {}
+        self._planned: Sequence[PlannedStart] = ()
         self._head: str | None = None
         self._reasons: Mapping[str, Reason] = {}
         self._changes = Changes()
@@ -295,6 +297,7 @@ class Controller:
         self._draining = run.draining
         self._steps, self._now = run.steps, run.now
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
+        self._planned = () if run.plan.is_void else run.plan.planned()
         self._learned_of = set(run.learned_of)
         self._changes.take_over(run.plan.planned(), run.plan.made_at)
         if self._can.remembers is not None and run.memory is not None:
@@ -329,6 +332,7 @@ class Controller:
         twin._draining = self._draining
         twin._steps, twin._now = self._steps, self._now
         twin._plan, twin._head = self._plan, self._head
+        twin._planned = self._planned
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         here, there = self._can.remembers, twin._can.remembers
         if here is not None and there is not None and type(here) is type(there):
@@ -782,6 +786,7 @@ class Controller:
                 MappingProxyType(self._plan),
                 capacity.free_by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
+                self._planned,
             )
         )
         return decided(self.scheduler, decision, self._now)
@@ -849,6 +854,7 @@ class Controller:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
         earlier, plan = self._plan, decision.plan
         self._plan = {each.job_id: each.start_seconds for each in plan}
+        self._planned = plan
         self._reasons = decision.reasons
         before, self._head = self._head, plan[0].job_id if plan else None
         stays = before is not None and before == self._head

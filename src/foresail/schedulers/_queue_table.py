@@ -7,7 +7,7 @@ then. From any other view the tables are made anew, so that a decision follows f
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -64,13 +64,19 @@ Integers = NDArray[np.int64]
 class Passed(NamedTuple):
     """What a pass has come to.
 
-    Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
-    reservations, in queue order.
+    Slots to start, how many cpus were free before, planned starts (seconds) by slot of the
+    reservations, in queue order, and slots of jobs that start, or are promised to, elsewhere.
     """
 
     starts: list[int]
     free: float
     reserved: Mapping[int, float]
+    elsewhere: Collection[int] = ()
+
+    @property
+    def gone(self) -> set[int]:
+        """Slots of jobs that are in nobody's way here."""
+        return {*self.starts, *self.elsewhere}
 
 
 class CodedJobs(NamedTuple):
@@ -149,8 +155,7 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those that wait
-    or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
+    It has the jobs that it ``takes``; None: all. ``jobs_by_slot`` are those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
     ``version`` counts passes.
     """
 
@@ -159,7 +164,7 @@ class QueueTable:
         scheduler: CompiledScheduler,
         partition: Partition,
         summaries: Summaries,
-        names: Container[str | None],
+        takes: Callable[[Job], bool] | None = None,
     ) -> None:
         self.partition = partition
         self.version = 0
@@ -167,7 +172,7 @@ class QueueTable:
         self.jobs_by_slot: list[PendingJob] = []
         self.wide: dict[str, PendingJob] = {}
         self._summaries = summaries
-        self._names = names
+        self._takes = takes
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
@@ -224,6 +229,31 @@ class QueueTable:
         for i in range(self._counts[table.RESERVED]):
             reserved[int(rows[i, 0])] = rows[i, 1]
         return Passed(starts, free, reserved)
+
+    def pass_again(
+        self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
+    ) -> Passed:
+        """What the pass comes to at the same moment, once those have started that did ``before``.
+
+        Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
+        """
+        tables = self._tables
+        passed = Passed(before.starts, before.free, {}, elsewhere)
+        gone = passed.gone
+        for job_id, start in plan.items():
+            slot = self.slot_of.get(job_id, -1)
+            if slot >= 0 and slot not in gone:
+                tables.jobs[slot, RESERVATION] = start
+        started = len(before.starts)
+        tables.starts[:started] = before.starts
+        absent = np.array(sorted(elsewhere), dtype=np.int64)
+        room = np.empty_like(tables.order)
+        count = table.pass_again(self._now, before.free, started, absent, room, self._places)
+        rows = tables.plan[: self._counts[table.RESERVED]].tolist()
+        return passed._replace(
+            starts=tables.starts[: started + count].tolist(),
+            reserved={int(slot): start for slot, start in rows},
+        )
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
@@ -342,15 +372,21 @@ class QueueTable:
         """How these differ from those who are known to wait."""
         by_slot = self.jobs_by_slot
         known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
-        mine = [each for each in pending if each.job.partition in self._names]
+        mine = self._taken(pending)
         pairs = [(known.pop(each.job.job_id, None), each) for each in mine]
         gone = [(each, None) for each in known.values()]
         return [*gone, *((before, after) for before, after in pairs if before is not after)]
 
+    def _taken(self, pending: Sequence[PendingJob]) -> Sequence[PendingJob]:
+        """Those of the jobs that this table takes."""
+        if self._takes is None:
+            return pending
+        return [each for each in pending if self._takes(each.job)]
+
     def _enter(self, pending: PendingJob) -> bool:
         """Give a new job a slot; whether there is one that keeps slots in order of arrival."""
         job = pending.job
-        if job.partition not in self._names:
+        if self._takes is not None and not self._takes(job):
             return True
         cpus = job.cpus
         if cpus > self._total:
@@ -459,7 +495,7 @@ class QueueTable:
         """Lay the tables out from all waiting jobs; what was told of them stays known."""
         codes = self._tables.codes[: len(self.jobs_by_slot)].tolist()
         known = {job_id: codes[slot] for job_id, slot in self.slot_of.items()}
-        pending = [each for each in view.pending if each.job.partition in self._names]
+        pending = self._taken(view.pending)
         fitting = [each for each in pending if each.job.cpus <= self._total]
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
         self.jobs_by_slot = fitting

@@ -2,7 +2,8 @@
 
 A scheduler that fits this frame is a queue order, a backfill order, a runtime to plan with and a
 pass over arrays (``PASS_STEP``); its file hands these to ``QueueScheduler`` and registers itself.
-Each partition of the cluster is scheduled by itself, over its count of cpus.
+Each partition of the cluster is scheduled by itself, over its count of cpus; jobs that name none
+wait for each that they fit in (``foresail.schedulers._several_partitions``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from array import array
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler, Shares
-from foresail.model.cluster import Cluster, Partition
+from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.late_tuple import FloatColumn, LateTuple
@@ -30,6 +31,11 @@ from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
+from foresail.schedulers._several_partitions import (
+    have_jobs_in_common,
+    pass_over_all,
+    taken_by,
+)
 from foresail.schedulers.kernels.queue_table import (
     AMONG_FIRST,
     BEHIND,
@@ -144,45 +150,59 @@ class QueueScheduler:
             self._cluster = view.cluster
             self._queues = [
                 _PartitionQueue(
-                    self._compiled, each, self._summaries, _partitions_of(each, view.cluster)
+                    QueueTable(
+                        self._compiled, each, self._summaries, taken_by(each, view.cluster)
+                    )
                 )
                 for each in view.cluster.partitions
             ]
-        plan = view.plan if self._keeps_plan else {}
         if len(self._queues) == 1:
-            return self._queues[0].decide(view, plan)
-        decisions = [each.decide(view, plan) for each in self._queues]
+            return self._queues[0].decide(view, view.plan if self._keeps_plan else {})
+        return self._decide_on_several(view)
+
+    def _decide_on_several(self, view: ClusterView) -> Decision:
+        """What to start and to promise in which partition."""
+        for queue in self._queues:
+            queue.settle()
+        tables = [queue.table for queue in self._queues]
+        passes = pass_over_all(tables, view, self._keeps_plan)
+        decisions = [
+            queue.decision(passed, view.now)
+            for queue, passed in zip(self._queues, passes, strict=True)
+        ]
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
-            reasons=_AllReasons([each.reasons for each in decisions]),
+            reasons=_AllReasons(
+                [each.reasons for each in decisions], have_jobs_in_common(tables, view)
+            ),
         )
 
 
 class _PartitionQueue:
     """The pass over one partition, on tables that it keeps."""
 
-    def __init__(
-        self,
-        scheduler: CompiledScheduler,
-        partition: Partition,
-        summaries: Summaries,
-        names: Container[str | None],
-    ) -> None:
-        self._table = QueueTable(scheduler, partition, summaries, names)
-        self._name = partition.name
+    def __init__(self, table: QueueTable) -> None:
+        self.table = table
+        self._name = table.partition.name
         self._placements: dict[int, Placement] = {}
         self._reasons: Callable[[], _Reasons | None] = _no_reasons
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
         """What to start now, the reservations, and why the others wait."""
+        self.settle()
+        return self.decision(self.table.pass_over(view, plan), view.now)
+
+    def settle(self) -> None:
+        """Keep what is still wanted of the last decision, before tables change."""
         earlier = self._reasons()
         if earlier is not None:
             earlier.settle()
-        table = self._table
-        passed = table.pass_over(view, plan)
-        jobs = table.jobs_by_slot
-        reasons = _Reasons(table, passed, view.now)
+
+    def decision(self, passed: Passed, now: float) -> Decision:
+        """What a pass has come to, in words of the model."""
+        jobs = self.table.jobs_by_slot
+        reasons = _Reasons(self.table, passed, now)
         self._reasons = weakref.ref(reasons)
         starts: list[Start] = []
         for slot in passed.starts:
@@ -232,7 +252,7 @@ class _Reasons(Mapping[str, Reason]):
         if job_id in table.wide:
             return self._too_wide(table.wide[job_id])
         slot = table.slot_of[job_id]
-        if slot in self._passed.starts:
+        if slot in self._passed.starts or slot in self._passed.elsewhere:
             raise KeyError(job_id)
         return self._reason(slot) or _behind(self._ahead(slot))
 
@@ -282,21 +302,21 @@ class _Reasons(Mapping[str, Reason]):
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
         reasons = {job_id: self._too_wide(each) for job_id, each in table.wide.items()}
-        started = set(self._passed.starts)
-        waiting = [slot for slot in table.queue() if slot not in started]
+        gone = self._passed.gone
+        waiting = [slot for slot in table.queue() if slot not in gone]
         for ahead, slot in enumerate(waiting):
             reasons[jobs[slot].job.job_id] = self._reason(slot) or _behind(ahead)
         return reasons
 
     def _head(self) -> int:
         """The first slot that stays, -1 for none."""
-        return self._table.first_but(self._passed.starts)
+        return self._table.first_but(self._passed.gone)
 
     def _ahead(self, slot: int) -> int:
         """How many wait before the job of a slot."""
         ahead = self._table.queue()
         del ahead[ahead.index(slot) :]
-        return len(ahead) - len(set(ahead).intersection(self._passed.starts))
+        return len(set(ahead).difference(self._passed.gone))
 
     def _too_wide(self, pending: PendingJob) -> Reason:
         total = self._table.partition.total.cpus
@@ -360,26 +380,32 @@ def _behind(ahead: int) -> Reason:
 
 
 class _AllReasons(Mapping[str, Reason]):
-    """The reasons of several partitions."""
+    """The reasons of several partitions.
 
-    def __init__(self, parts: Sequence[Mapping[str, Reason]]) -> None:
+    Of one job there may be several, of partitions that ``have_in_common`` that it waits for them;
+    of these counts the one that promises a start, else the first.
+    """
+
+    def __init__(self, parts: Sequence[Mapping[str, Reason]], have_in_common: bool) -> None:
         self._parts = parts
+        self._have_in_common = have_in_common
 
     def __getitem__(self, job_id: str) -> Reason:
-        for part in self._parts:
-            reason = part.get(job_id)
-            if reason is not None:
-                return reason
-        raise KeyError(job_id)
+        told = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
+        if not told:
+            raise KeyError(job_id)
+        return next((reason for reason in told if "start" in reason.numbers), told[0])
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(self._parts)
+        return iter(dict.fromkeys(chain.from_iterable(self._parts)))
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return len({*chain.from_iterable(self._parts)})
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
+        if self._have_in_common:  # the columns of one do not know what the others say
+            return None, None
         marks = mark if isinstance(mark, list) else []
         if len(marks) != len(self._parts):  # of another cluster
             marks = [None] * len(self._parts)
@@ -398,17 +424,3 @@ class _AllReasons(Mapping[str, Reason]):
     def tells_of(self, job_id: str) -> bool:
         """See ``foresail.model.decision.TellsChanges``."""
         return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
-
-
-def _partitions_of(partition: Partition, cluster: Cluster) -> Container[str | None]:
-    """What jobs name that are for this partition: it; in the first, whatever there is not."""
-    others = {each.name for each in cluster.partitions if each is not partition}
-    return _AllBut(others) if partition is cluster.partitions[0] else {partition.name}
-
-
-class _AllBut(Container[str | None]):
-    def __init__(self, others: Container[str | None]) -> None:
-        self._others = others
-
-    def __contains__(self, name: object) -> bool:
-        return name not in self._others

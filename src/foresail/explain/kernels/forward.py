@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from foresail.kernels.compile import part, unlocked_kernel
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+ANYWHERE: Final = -1
+"""The home of a job that may run in any partition that has the cpus."""
+
 _FREE, _BLOCKED, _SHADOW, _EXTRA, _DUE_BLOCKED, _DUE_SHADOW, _DUE_EXTRA = range(7)
 _PARTITION_COLUMNS = 7
 
@@ -21,7 +24,7 @@ class Futures(NamedTuple):
     """What is known at a moment, and what is drawn of its futures.
 
     There are ``cpus[p]`` to use in partition p, of which what runs holds some; job i is for
-    partition ``home[f, i]``. In each future f jobs are tried in its row of ``order``. Job i
+    partition ``home[f, i]``, or for any (ANYWHERE). In each future f jobs are tried in its row of ``order``. Job i
     asks for ``widths[f, i]`` cpus from ``ready[f, i]`` on (seconds), runs for ``runtimes[f,
     i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
     ``before[first_before[i] : first_before[i + 1]]``; those that run already are counted behind
@@ -64,12 +67,13 @@ class Scratch(NamedTuple):
     planned_widths: Floats
     planned_jobs: Integers
     planned_home: Integers
+    home: Integers
     by_partition: Floats
 
 
 def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((4, jobs + running)), np.empty((5, jobs + running), np.int64)
+    times, numbers = np.empty((4, jobs + running)), np.empty((6, jobs + running), np.int64)
     return Scratch(
         times[0],
         numbers[0],
@@ -80,6 +84,7 @@ def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
         times[3],
         numbers[2],
         numbers[3],
+        numbers[5],
         np.empty((_PARTITION_COLUMNS, partitions)),
     )
 
@@ -157,6 +162,78 @@ def _shadow(
         if free >= width:
             return end, free - width
     return math.inf, 0.0
+
+
+@part
+def _could_hold(cpus: Floats, home: int, width: float) -> bool:
+    """Whether a partition, or any of them, has so many cpus."""
+    if home != ANYWHERE:
+        return bool(width <= cpus[home])
+    for each in range(cpus.shape[0]):
+        if width <= cpus[each]:
+            return True
+    return False
+
+
+@part
+def _is_closed(futures: Futures, scratch: Scratch, home: int) -> bool:
+    """Whether nothing more starts in a partition now."""
+    parts = scratch.by_partition
+    if parts[_BLOCKED, home] == 0.0 and parts[_DUE_BLOCKED, home] == 0.0:
+        return False
+    return bool(parts[_FREE, home] <= 0.0 or not futures.backfills)
+
+
+@part
+def _starts_in(
+    futures: Futures, scratch: Scratch, home: int, width: float, end: float, likely_end: float
+) -> bool:
+    """Take cpus of a partition for a job if it delays none there that goes before it."""
+    parts = scratch.by_partition
+    if _is_closed(futures, scratch, home) or width > parts[_FREE, home]:
+        return False
+    puts_off_due = end > parts[_DUE_SHADOW, home]
+    if puts_off_due and width > parts[_DUE_EXTRA, home]:
+        return False
+    puts_off = end > parts[_SHADOW, home] and likely_end > parts[_SHADOW, home]
+    if puts_off and width > parts[_EXTRA, home]:
+        return False
+    if puts_off_due:
+        parts[_DUE_EXTRA, home] -= width
+    if puts_off:
+        parts[_EXTRA, home] -= width
+    parts[_FREE, home] -= width
+    return True
+
+
+@part
+def _block(
+    futures: Futures, scratch: Scratch, held: int, home: int, width: float, is_due: bool
+) -> None:
+    """Keep later jobs from delaying one without room, where it is the first that has none.
+
+    Of several partitions that is the one in which it can start the earliest; if none may overtake
+    it, all of them.
+    """
+    parts = scratch.by_partition
+    blocked = _DUE_BLOCKED if is_due else _BLOCKED
+    shadow, extra = (_DUE_SHADOW, _DUE_EXTRA) if is_due else (_SHADOW, _EXTRA)
+    first, last = (0, futures.cpus.shape[0]) if home == ANYWHERE else (home, home + 1)
+    best = -1
+    best_time, best_extra = math.inf, 0.0
+    for each in range(first, last):
+        free = parts[_FREE, each]
+        if parts[blocked, each] != 0.0 or width > futures.cpus[each] or width <= free:
+            continue
+        time, more = _shadow(scratch, held, free, width, each)
+        if not futures.backfills:
+            parts[blocked, each] = 1.0
+            parts[shadow, each], parts[extra, each] = time, more
+        elif best < 0 or time < best_time:
+            best, best_time, best_extra = each, time, more
+    if best >= 0:
+        parts[blocked, best] = 1.0
+        parts[shadow, best], parts[extra, best] = best_time, best_extra
 
 
 @part
@@ -238,7 +315,7 @@ def fill_starts(
         waiting = left = 0
         for place in range(jobs):
             job = futures.order[future, place]
-            if ready[job] < math.inf and widths[job] <= futures.cpus[int(homes[job])]:
+            if ready[job] < math.inf and _could_hold(futures.cpus, int(homes[job]), widths[job]):
                 line[waiting] = job
                 waiting += 1
                 left += job < wanted
@@ -259,9 +336,13 @@ def fill_starts(
                 line[kept] = job
                 kept += 1
                 home = int(homes[job])
-                if (blocked[home] or due_blocked[home]) and (
-                    free[home] <= 0.0 or not futures.backfills
-                ):
+                first_home, last_home = home, home + 1
+                if home == ANYWHERE:
+                    first_home, last_home = 0, futures.cpus.shape[0]
+                is_open = False
+                for each in range(first_home, last_home):
+                    is_open = is_open or not _is_closed(futures, scratch, each)
+                if not is_open:
                     if ready[job] > now:
                         soonest = min(soonest, ready[job])
                     continue
@@ -272,34 +353,22 @@ def fill_starts(
                     soonest = min(soonest, since)
                     continue
                 width, end = widths[job], now + planned[job]
-                if width > free[home]:
-                    if place < was_due and not due_blocked[home]:
-                        due_blocked[home] = 1.0
-                        due_shadow[home], due_extra[home] = _shadow(
-                            scratch, held, free[home], width, home
-                        )
-                    elif place >= was_due and not blocked[home]:
-                        blocked[home] = 1.0
-                        shadow[home], extra[home] = _shadow(scratch, held, free[home], width, home)
+                found = -1
+                for each in range(first_home, last_home):
+                    if found < 0 and width <= futures.cpus[each]:
+                        if _starts_in(futures, scratch, each, width, end, now + likely[job]):
+                            found = each
+                if found < 0:
+                    _block(futures, scratch, held, home, width, place < was_due)
                     continue
-                puts_off_due = end > due_shadow[home]
-                if puts_off_due and width > due_extra[home]:
-                    continue
-                puts_off = end > shadow[home] and now + likely[job] > shadow[home]
-                if puts_off and width > extra[home]:
-                    continue
-                if puts_off_due:
-                    due_extra[home] -= width
-                if puts_off:
-                    extra[home] -= width
                 due -= place < was_due
-                free[home] -= width
+                scratch.home[job] = found
                 starts[future, job] = now
                 ends[job] = now + runtimes[job]
                 left -= job < wanted
                 kept -= 1
                 count = _push(heap_time, heap_job, count, ends[job], job)
-                held = _plan(scratch, held, now + planned[job], width, job, home)
+                held = _plan(scratch, held, now + planned[job], width, job, found)
             waiting = kept
             soonest = min(soonest, heap_time[0] if count else math.inf)
             while known < futures.by_due.shape[0]:
@@ -315,7 +384,7 @@ def fill_starts(
                 job = heap_job[0]
                 count = _pop(heap_time, heap_job, count)
                 if job < jobs:
-                    free[int(homes[job])] += widths[job]
+                    free[scratch.home[job]] += widths[job]
                 else:
                     free[futures.running_home[job - jobs]] += futures.running_widths[job - jobs]
                 held = _unplan(scratch, held, job)

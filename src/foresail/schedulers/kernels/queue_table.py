@@ -42,14 +42,17 @@ from foresail.kernels.waiting_jobs import (
 from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
+    DUE_FROM,
     INFORMS,
     IS_GUARDED,
     KIND,
     LIKELY_PROGRAM,
     MOST_RESERVED,
+    ONE_ORDER,
     RELEASES,
     SLOTS,
     WAITING,
+    WAITS,
     WaitingQueue,
     begin_to_wait,
     bring_into_order,
@@ -275,6 +278,79 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     count = run_pass(at, now, free)
     _take_back_starts(now, count, counters, at.jobs, at.release, at.starts)
     _gather_plan(counters, at.numbers, at.jobs, at.order, float_rows_at(places, AT_PLAN))
+    return count
+
+
+@part
+def _copy_present(order: Floats, column: int, waiting: int, jobs: Floats, copy: Floats) -> int:
+    """Copy the rows of an order whose jobs wait; returns how many."""
+    present = 0
+    for i in range(waiting):
+        if jobs[int(order[i, column]), WAITS] != 0.0:
+            copy[present, column - 1] = order[i, column - 1]
+            copy[present, column] = order[i, column]
+            present += 1
+    return present
+
+
+@merged_part
+def _mark(at: WaitingQueue, started: int, absent: Integers, waits: float) -> None:
+    """Note whether those wait who have started, or are absent."""
+    for i in range(started):
+        at.jobs[at.starts[i], WAITS] = waits
+    for i in range(absent.shape[0]):
+        at.jobs[absent[i], WAITS] = waits
+
+
+@bare_kernel
+def pass_again(
+    now: float, free: float, started: int, absent: Integers, order: Floats, places: Floats
+) -> int:
+    """Run the pass again at the moment of ``pass_over``; returns how many slots more are to start.
+
+    The first ``started`` of ``starts`` run by now, on some of the ``free`` cpus, and ``absent``
+    slots do not wait here. What starts is put behind the former; the plan is that of this pass.
+    ``order`` is room for as many rows as the order table has. Nothing else is changed in the end.
+    """
+    at = _queue_at(places)
+    jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
+    waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
+    due_from = counters[DUE_FROM]
+    _mark(at, started, absent, 0.0)
+    for i in range(started):
+        slot = at.starts[i]
+        free -= jobs[slot, WIDTH]
+        hold(release, releases + i, now + jobs[slot, PLANNED], jobs[slot, WIDTH], slot)
+    for i in range(aged):
+        counters[AGED_FIRST] -= jobs[int(at.order[i, QUEUE]), WAITS] == 0.0
+    counters[WAITING] = _copy_present(at.order, QUEUE, waiting, jobs, order)
+    if at.numbers[ONE_ORDER] == 0.0:
+        _copy_present(at.order, CANDIDATE, waiting, jobs, order)
+    counters[RELEASES] += started
+    counters[RESERVED] = 0
+    count = 0
+    if counters[WAITING] > 0:
+        present = WaitingQueue(
+            jobs,
+            at.specs,
+            at.summaries,
+            order,
+            at.dues,
+            release,
+            at.kinds,
+            counters,
+            at.numbers,
+            more,
+        )
+        count = run_pass(present, now, free)
+        _take_back_starts(now, count, counters, jobs, release, more)
+        _gather_plan(counters, at.numbers, jobs, order, float_rows_at(places, AT_PLAN))
+    for i in range(started):
+        slot = at.starts[i]
+        let_go(release, releases + started - i, now + jobs[slot, PLANNED], slot)
+    _mark(at, started, absent, 1.0)
+    counters[WAITING], counters[AGED_FIRST], counters[RELEASES] = waiting, aged, releases
+    counters[DUE_FROM] = due_from
     return count
 
 

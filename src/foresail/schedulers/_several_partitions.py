@@ -1,0 +1,127 @@
+"""One pass over several partitions, in which jobs that name none wait for each that they fit in.
+
+Such a job is in the queue of each of these. It starts in the first, in the cluster's order, whose
+pass starts it; if none does, it is promised to the one that can have it earliest, and waits in
+nobody's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.job import Job
+from foresail.model.view import ClusterView
+from foresail.schedulers._queue_table import Passed, QueueTable
+
+
+def taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool] | None:
+    """Which jobs wait for a partition; None: all, for there is no other.
+
+    Those that name it, and those that name none there is and fit in it, or in no other either.
+    """
+    if len(cluster.partitions) == 1:
+        return None
+    names = {each.name for each in cluster.partitions}
+    totals = [each.total for each in cluster.partitions]
+
+    def takes(job: Job) -> bool:
+        if job.partition in names:
+            return job.partition == partition.name
+        needed = job.total
+        return needed.fits_in(partition.total) or not any(map(needed.fits_in, totals))
+
+    return takes
+
+
+def pass_over_all(tables: Sequence[QueueTable], view: ClusterView, keeps_plan: bool) -> list[Passed]:
+    """What the passes over all partitions come to, no job being started or promised twice."""
+    plans = [_plan_for(table, view) if keeps_plan else {} for table in tables]
+    passes = [table.pass_over(view, plan) for table, plan in zip(tables, plans, strict=True)]
+    return _Rounds(tables, plans, passes).settled() if have_jobs_in_common(tables, view) else passes
+
+
+def have_jobs_in_common(tables: Sequence[QueueTable], view: ClusterView) -> bool:
+    """Whether any job is in the queues of several; each is in one at least."""
+    return sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
+
+
+def _plan_for(table: QueueTable, view: ClusterView) -> Mapping[str, float]:
+    """What was promised in a partition."""
+    elsewhere = {
+        each.job_id
+        for each in view.planned
+        for name, _ in each.placement.tasks_by_partition
+        if name != table.partition.name
+    }
+    return {job_id: start for job_id, start in view.plan.items() if job_id not in elsewhere}
+
+
+class _Rounds:
+    """Passes that are made again until no job starts twice, nor is promised to two partitions.
+
+    What has started stays so: each round starts more, or finds a job promised to one partition
+    alone. So there are no more rounds than jobs in common that start or are promised anything.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[QueueTable],
+        plans: Sequence[Mapping[str, float]],
+        passes: Sequence[Passed],
+    ) -> None:
+        self._tables = tables
+        self._plans = plans
+        self._elsewhere: list[set[int]] = [set() for _ in tables]
+        self._to_pass = set[int]()
+        self._passes = [*passes]
+
+    def settled(self) -> list[Passed]:
+        """The passes in the end."""
+        for number, passed in enumerate(self._passes):
+            if number in self._to_pass:  # it did not know what has started before
+                self._pass_again(number, Passed([], passed.free, {}))
+            else:
+                self._note_starts(number, passed.starts)
+        while self._to_pass or self._promise_once():
+            number = min(self._to_pass)
+            self._pass_again(number, self._passes[number])
+        return self._passes
+
+    def _pass_again(self, number: int, before: Passed) -> None:
+        self._to_pass.discard(number)
+        table, elsewhere = self._tables[number], self._elsewhere[number]
+        passed = table.pass_again(before, frozenset(elsewhere), self._plans[number])
+        self._passes[number] = passed
+        self._note_starts(number, passed.starts[len(before.starts) :])
+
+    def _note_starts(self, number: int, slots: Sequence[int]) -> None:
+        for slot in slots:
+            self._leave_to(number, slot)
+
+    def _leave_to(self, number: int, slot: int) -> None:
+        """Let a job of this partition be in nobody's way in the others."""
+        job_id = self._tables[number].jobs_by_slot[slot].job.job_id
+        for other, table in enumerate(self._tables):
+            its_slot = table.slot_of.get(job_id)
+            if other != number and its_slot is not None and its_slot not in self._elsewhere[other]:
+                self._elsewhere[other].add(its_slot)
+                self._to_pass.add(other)
+
+    def _promise_once(self) -> bool:
+        """Leave jobs promised to several to the earliest; whether there are any."""
+        promises = list(self._promises())
+        earliest: dict[str, tuple[float, int]] = {}
+        for job_id, start, number, _ in promises:
+            earliest[job_id] = min(earliest.get(job_id, (start, number)), (start, number))
+        for job_id, _, number, slot in promises:
+            if earliest[job_id][1] != number:
+                self._elsewhere[number].add(slot)
+                self._to_pass.add(number)
+        return bool(self._to_pass)
+
+    def _promises(self) -> Iterator[tuple[str, float, int, int]]:
+        """Job, planned start (seconds), number of the partition and slot of all promises."""
+        for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True)):
+            for slot, start in passed.reserved.items():
+                yield table.jobs_by_slot[slot].job.job_id, start, number, slot
