@@ -155,7 +155,8 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It has the jobs that it ``takes``; None: all. ``jobs_by_slot`` are those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
+    It has the jobs that it ``takes``; None: all. ``jobs_by_slot`` are those that wait or waited,
+    ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
     ``version`` counts passes.
     """
 

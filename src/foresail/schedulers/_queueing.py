@@ -150,9 +150,7 @@ class QueueScheduler:
             self._cluster = view.cluster
             self._queues = [
                 _PartitionQueue(
-                    QueueTable(
-                        self._compiled, each, self._summaries, taken_by(each, view.cluster)
-                    )
+                    QueueTable(self._compiled, each, self._summaries, taken_by(each, view.cluster))
                 )
                 for each in view.cluster.partitions
             ]

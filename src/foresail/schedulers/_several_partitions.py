@@ -7,7 +7,7 @@ nobody's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.job import Job
@@ -34,7 +34,9 @@ def taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool] | 
     return takes
 
 
-def pass_over_all(tables: Sequence[QueueTable], view: ClusterView, keeps_plan: bool) -> list[Passed]:
+def pass_over_all(
+    tables: Sequence[QueueTable], view: ClusterView, keeps_plan: bool
+) -> list[Passed]:
     """What the passes over all partitions come to, no job being started or promised twice."""
     plans = [_plan_for(table, view) if keeps_plan else {} for table in tables]
     passes = [table.pass_over(view, plan) for table, plan in zip(tables, plans, strict=True)]
@@ -90,38 +92,37 @@ class _Rounds:
 
     def _pass_again(self, number: int, before: Passed) -> None:
         self._to_pass.discard(number)
-        table, elsewhere = self._tables[number], self._elsewhere[number]
-        passed = table.pass_again(before, frozenset(elsewhere), self._plans[number])
+        table, elsewhere = self._tables[number], frozenset(self._elsewhere[number])
+        passed = table.pass_again(before, elsewhere, self._plans[number])
         self._passes[number] = passed
         self._note_starts(number, passed.starts[len(before.starts) :])
 
     def _note_starts(self, number: int, slots: Sequence[int]) -> None:
+        """Pass again over others for which those waited who start here."""
         for slot in slots:
-            self._leave_to(number, slot)
+            self._to_pass.update(self._leave_to(number, slot))
 
-    def _leave_to(self, number: int, slot: int) -> None:
-        """Let a job of this partition be in nobody's way in the others."""
+    def _leave_to(self, number: int, slot: int) -> list[int]:
+        """Let a job of this partition be in nobody's way in others; returns in which it was."""
         job_id = self._tables[number].jobs_by_slot[slot].job.job_id
+        others = []
         for other, table in enumerate(self._tables):
             its_slot = table.slot_of.get(job_id)
             if other != number and its_slot is not None and its_slot not in self._elsewhere[other]:
                 self._elsewhere[other].add(its_slot)
-                self._to_pass.add(other)
+                others.append(other)
+        return others
 
     def _promise_once(self) -> bool:
-        """Leave jobs promised to several to the earliest; whether there are any."""
-        promises = list(self._promises())
-        earliest: dict[str, tuple[float, int]] = {}
-        for job_id, start, number, _ in promises:
-            earliest[job_id] = min(earliest.get(job_id, (start, number)), (start, number))
-        for job_id, _, number, slot in promises:
-            if earliest[job_id][1] != number:
-                self._elsewhere[number].add(slot)
-                self._to_pass.add(number)
-        return bool(self._to_pass)
-
-    def _promises(self) -> Iterator[tuple[str, float, int, int]]:
-        """Job, planned start (seconds), number of the partition and slot of all promises."""
+        """Leave jobs promised to several to the earliest; whether the others pass again."""
+        promised: dict[str, list[tuple[float, int, int]]] = {}
         for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True)):
             for slot, start in passed.reserved.items():
-                yield table.jobs_by_slot[slot].job.job_id, start, number, slot
+                job_id = table.jobs_by_slot[slot].job.job_id
+                promised.setdefault(job_id, []).append((start, number, slot))
+        for promises in promised.values():
+            if len(promises) > 1:
+                _, earliest, slot = min(promises)
+                self._leave_to(earliest, slot)
+                self._to_pass.update(number for _, number, _ in promises if number != earliest)
+        return bool(self._to_pass)
