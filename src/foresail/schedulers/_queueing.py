@@ -381,7 +381,8 @@ class _AllReasons(Mapping[str, Reason]):
     """The reasons of several partitions.
 
     Of one job there may be several, of partitions that ``have_in_common`` that it waits for them;
-    of these counts the one that promises a start, else the first.
+    of these counts the one that promises a start, else the first, or the largest if it fits in
+    none.
     """
 
     def __init__(self, parts: Sequence[Mapping[str, Reason]], have_in_common: bool) -> None:
@@ -392,7 +393,7 @@ class _AllReasons(Mapping[str, Reason]):
         told = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
         if not told:
             raise KeyError(job_id)
-        return next((reason for reason in told if "start" in reason.numbers), told[0])
+        return min(told, key=_weight)
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(chain.from_iterable(self._parts)))
@@ -422,3 +423,10 @@ class _AllReasons(Mapping[str, Reason]):
     def tells_of(self, job_id: str) -> bool:
         """See ``foresail.model.decision.TellsChanges``."""
         return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
+
+
+def _weight(reason: Reason) -> tuple[int, float]:
+    """Of several reasons of one job the least counts, of equals the first."""
+    if reason.code is ReasonCode.TOO_WIDE:
+        return 2, -float(reason.numbers["total"])
+    return (0 if "start" in reason.numbers and "head" not in reason.numbers else 1), 0.0

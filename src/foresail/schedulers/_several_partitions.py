@@ -8,11 +8,15 @@ nobody's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._queue_table import Passed, QueueTable
+
+_MOST_ROUNDS: Final = 16
+"""In so many rounds jobs are promised to one partition each with care, all others at once."""
 
 
 def taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool] | None:
@@ -76,6 +80,7 @@ class _Rounds:
         self._plans = plans
         self._elsewhere: list[set[int]] = [set() for _ in tables]
         self._to_pass = set[int]()
+        self._rounds_of_promises = 0
         self._passes = [*passes]
 
     def settled(self) -> list[Passed]:
@@ -114,15 +119,28 @@ class _Rounds:
         return others
 
     def _promise_once(self) -> bool:
-        """Leave jobs promised to several to the earliest; whether the others pass again."""
-        promised: dict[str, list[tuple[float, int, int]]] = {}
+        """Leave jobs promised to several to the earliest; whether any of these pass again.
+
+        A job waits for the next round if a partition where it is later now has been left by one
+        ahead of it, and may come to promise it more; unless it is where it was, or it goes on for
+        too long.
+        """
+        self._rounds_of_promises += 1
+        waits = self._rounds_of_promises < _MOST_ROUNDS
+        for job_id, promises in self._promises().items():
+            _, earliest, slot = min(promises)
+            others = {number for _, number, _ in promises if number != earliest}
+            stays = job_id in self._plans[earliest]
+            if stays or not (waits and others & self._to_pass):
+                self._leave_to(earliest, slot)
+                self._to_pass |= others
+        return bool(self._to_pass)
+
+    def _promises(self) -> Mapping[str, Sequence[tuple[float, int, int]]]:
+        """Planned starts (seconds), partitions and slots of jobs promised to several, by id."""
+        promises: dict[str, list[tuple[float, int, int]]] = {}
         for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True)):
             for slot, start in passed.reserved.items():
                 job_id = table.jobs_by_slot[slot].job.job_id
-                promised.setdefault(job_id, []).append((start, number, slot))
-        for promises in promised.values():
-            if len(promises) > 1:
-                _, earliest, slot = min(promises)
-                self._leave_to(earliest, slot)
-                self._to_pass.update(number for _, number, _ in promises if number != earliest)
-        return bool(self._to_pass)
+                promises.setdefault(job_id, []).append((start, number, slot))
+        return {job_id: each for job_id, each in promises.items() if len(each) > 1}
