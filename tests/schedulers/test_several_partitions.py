@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point
@@ -21,6 +22,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
 from foresail.model.resources import Resources
 from foresail.model.view import PendingJob
+from foresail.schedulers._queue_table import QueueTable, Summaries
 from foresail.schedulers._reference import EasyReference
 
 POLICIES = (
@@ -288,4 +290,59 @@ def test_the_first_in_line_is_never_put_off(seed):
                 compared += waiting[0] in promised
                 assert start <= promised.get(waiting[0], start)
                 promised[waiting[0]] = start
+    assert compared > 20
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *(each for each in POLICIES if "probe" not in each and "guarded" not in each),
+        "guarded(queue=q50)",
+    ],
+)
+def test_a_pass_made_again_is_one_over_other_jobs(policy):
+    """As if those had not been there who start elsewhere, and those ran who have started.
+
+    The order is that of the moment: who is a probe there is one for both passes.
+    """
+    draw = random.Random(policy)
+    compiled = parse_policy(policy).scheduler.build().compiled()
+    compared = 0
+    for _ in range(60):
+        now, width = 50.0, draw.randint(4, 20)
+        running = [tiny_running("r", width // 2, now + draw.randint(1, 60))]
+        pending = [
+            tiny_pending(str(n), draw.randint(1, width), draw.choice((5.0, 20.0, 90.0)), arrival=n)
+            for n in range(12)
+        ]
+        view = tiny_view(pending, running, processors=width, now=now)
+        table = QueueTable(compiled, view.cluster.partitions[0], Summaries())
+        passed = table.pass_over(view, {})
+        elsewhere = {slot for slot in range(12) if draw.random() < 0.3} - {*passed.starts}
+        again = table.pass_again(passed, elsewhere, {})
+        assert again.starts[: len(passed.starts)] == passed.starts
+        gone = again.elsewhere | {*passed.starts}
+        left = [each for slot, each in enumerate(pending) if slot not in gone]
+        for order, slot in enumerate(passed.starts, 1):
+            job = pending[slot].job
+            running.append(
+                tiny_running(
+                    job.job_id,
+                    int(job.cpus),
+                    now + job.requested_seconds,
+                    start_seconds=now,
+                    start_order=order,
+                )
+            )
+        other = tiny_view(left, running, processors=width, now=now)
+        fresh = QueueTable(compiled, view.cluster.partitions[0], Summaries())
+        expected = fresh.pass_over(other, {})
+        names = [fresh.jobs_by_slot[slot].job.job_id for slot in expected.starts]
+        assert [str(slot) for slot in again.starts[len(passed.starts) :]] == names
+        promised = {
+            fresh.jobs_by_slot[slot].job.job_id: start for slot, start in expected.reserved.items()
+        }
+        assert {str(slot): start for slot, start in again.reserved.items()} == promised
+        assert table.pass_over(view, {}) == passed
+        compared += len(names) + len(promised)
     assert compared > 20
