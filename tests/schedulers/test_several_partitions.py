@@ -321,7 +321,7 @@ def test_a_pass_made_again_is_one_over_other_jobs(policy):
         elsewhere = {slot for slot in range(12) if draw.random() < 0.3} - {*passed.starts}
         again = table.pass_again(passed, elsewhere, {})
         assert again.starts[: len(passed.starts)] == passed.starts
-        gone = again.elsewhere | {*passed.starts}
+        gone = elsewhere | {*passed.starts}
         left = [each for slot, each in enumerate(pending) if slot not in gone]
         for order, slot in enumerate(passed.starts, 1):
             job = pending[slot].job

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -64,19 +65,21 @@ Integers = NDArray[np.int64]
 class Passed(NamedTuple):
     """What a pass has come to.
 
-    Slots to start, how many cpus were free before, planned starts (seconds) by slot of the
-    reservations, in queue order, and slots of jobs that start, or are promised to, elsewhere.
+    Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
+    reservations, in queue order. Of jobs that wait for other partitions too: slots of those that
+    start in another, and planned starts of those that are promised to another.
     """
 
     starts: list[int]
     free: float
     reserved: Mapping[int, float]
-    elsewhere: Collection[int] = ()
+    started_elsewhere: Collection[int] = ()
+    promised_elsewhere: Mapping[int, float] = MappingProxyType({})
 
     @property
-    def gone(self) -> set[int]:
-        """Slots of jobs that are in nobody's way here."""
-        return {*self.starts, *self.elsewhere}
+    def started(self) -> set[int]:
+        """Slots of jobs that start, here or elsewhere."""
+        return {*self.starts, *self.started_elsewhere}
 
 
 class CodedJobs(NamedTuple):
@@ -155,7 +158,8 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It has the jobs that it ``takes``; None: all. ``jobs_by_slot`` are those that wait or waited,
+    It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
+    which the table of another partition tells. ``jobs_by_slot`` are those that wait or waited,
     ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
     ``version`` counts passes.
     """
@@ -166,6 +170,7 @@ class QueueTable:
         partition: Partition,
         summaries: Summaries,
         takes: Callable[[Job], bool] | None = None,
+        mutes: Callable[[Job], bool] | None = None,
     ) -> None:
         self.partition = partition
         self.version = 0
@@ -174,6 +179,7 @@ class QueueTable:
         self.wide: dict[str, PendingJob] = {}
         self._summaries = summaries
         self._takes = takes
+        self._mutes = mutes
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
@@ -239,8 +245,7 @@ class QueueTable:
         Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
         """
         tables = self._tables
-        passed = Passed(before.starts, before.free, {}, elsewhere)
-        gone = passed.gone
+        gone = {*before.starts, *elsewhere}
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id, -1)
             if slot >= 0 and slot not in gone:
@@ -251,9 +256,10 @@ class QueueTable:
         room = np.empty_like(tables.order)
         count = table.pass_again(self._now, before.free, started, absent, room, self._places)
         rows = tables.plan[: self._counts[table.RESERVED]].tolist()
-        return passed._replace(
-            starts=tables.starts[: started + count].tolist(),
-            reserved={int(slot): start for slot, start in rows},
+        return Passed(
+            tables.starts[: started + count].tolist(),
+            before.free,
+            {int(slot): start for slot, start in rows},
         )
 
     def queue(self) -> list[int]:
@@ -284,12 +290,10 @@ class QueueTable:
         that was asked about.
         """
         known = self._coded_version == since
-        count = table.find_changed_codes(
-            self.free_after(passed),
-            behind,
-            len(passed.starts),
-            self._places,
-        )
+        started = len(passed.starts)
+        if passed.started_elsewhere or passed.promised_elsewhere:
+            started = self._count_elsewhere(passed)
+        count = table.find_changed_codes(self.free_after(passed), behind, started, self._places)
         self._coded_version = self.version
         if not known:
             return None
@@ -304,6 +308,15 @@ class QueueTable:
             CodedJobs(code, slots[mine].tobytes(), numbers[mine].tobytes())
             for code, mine in ((code, codes == code) for code in found)
         ]
+
+    def _count_elsewhere(self, passed: Passed) -> int:
+        """Have what happens to jobs elsewhere told as if it were here; returns how many start."""
+        started = [*passed.starts, *passed.started_elsewhere]
+        promised = [*passed.reserved.items(), *passed.promised_elsewhere.items()]
+        self._tables.starts[: len(started)] = started
+        self._tables.plan[: len(promised)] = np.array(promised).reshape(-1, 2)
+        self._tables.counters[table.RESERVED] = len(promised)
+        return len(started)
 
     def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
@@ -418,6 +431,8 @@ class QueueTable:
             known,
         )
         self._changed += 1
+        if self._mutes is not None and self._mutes(job):
+            self._tables.codes[slot] = table.MUTE
         if self._falls_due:
             self._fall_due(slot, pending)
         return True
@@ -502,8 +517,12 @@ class QueueTable:
         self.jobs_by_slot = fitting
         self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
+        mutes = self._mutes
         self._tables.codes[: len(fitting)] = [
-            known.get(each, table.NO_CODE) for each in self.slot_of
+            table.MUTE
+            if mutes is not None and mutes(each.job)
+            else known.get(each.job.job_id, table.NO_CODE)
+            for each in fitting
         ]
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)

@@ -31,11 +31,7 @@ from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
-from foresail.schedulers._several_partitions import (
-    have_jobs_in_common,
-    pass_over_all,
-    taken_by,
-)
+from foresail.schedulers._several_partitions import pass_over_all, tables_of
 from foresail.schedulers.kernels.queue_table import (
     AMONG_FIRST,
     BEHIND,
@@ -148,12 +144,8 @@ class QueueScheduler:
         """What to start now in each partition, the reservations, and why the others wait."""
         if view.cluster is not self._cluster:
             self._cluster = view.cluster
-            self._queues = [
-                _PartitionQueue(
-                    QueueTable(self._compiled, each, self._summaries, taken_by(each, view.cluster))
-                )
-                for each in view.cluster.partitions
-            ]
+            tables = tables_of(view.cluster, self._compiled, self._summaries)
+            self._queues = [_PartitionQueue(table) for table in tables]
         if len(self._queues) == 1:
             return self._queues[0].decide(view, view.plan if self._keeps_plan else {})
         return self._decide_on_several(view)
@@ -171,9 +163,7 @@ class QueueScheduler:
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
-            reasons=_AllReasons(
-                [each.reasons for each in decisions], have_jobs_in_common(tables, view)
-            ),
+            reasons=_AllReasons([each.reasons for each in decisions]),
         )
 
 
@@ -250,7 +240,7 @@ class _Reasons(Mapping[str, Reason]):
         if job_id in table.wide:
             return self._too_wide(table.wide[job_id])
         slot = table.slot_of[job_id]
-        if slot in self._passed.starts or slot in self._passed.elsewhere:
+        if slot in self._passed.started or slot in self._passed.promised_elsewhere:
             raise KeyError(job_id)
         return self._reason(slot) or _behind(self._ahead(slot))
 
@@ -293,28 +283,31 @@ class _Reasons(Mapping[str, Reason]):
             by_job["turn"] = tuple([due.turn_seconds for due in dues if due is not None])
         if code == AMONG_FIRST:
             return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
-        by_job["start"] = tuple([self._passed.reserved[slot] for slot in slots])
+        planned = {**self._passed.reserved, **self._passed.promised_elsewhere}
+        by_job["start"] = tuple([planned[slot] for slot in slots])
         goes_first = ReasonCode.GOES_FIRST if code == GOES_FIRST else ReasonCode.RESERVED
         return AlikeReasons(goes_first, job_ids, by_job=by_job)
 
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
         reasons = {job_id: self._too_wide(each) for job_id, each in table.wide.items()}
-        gone = self._passed.gone
-        waiting = [slot for slot in table.queue() if slot not in gone]
+        started = self._passed.started
+        waiting = [slot for slot in table.queue() if slot not in started]
         for ahead, slot in enumerate(waiting):
+            if slot in self._passed.promised_elsewhere:
+                continue
             reasons[jobs[slot].job.job_id] = self._reason(slot) or _behind(ahead)
         return reasons
 
     def _head(self) -> int:
         """The first slot that stays, -1 for none."""
-        return self._table.first_but(self._passed.gone)
+        return self._table.first_but(self._passed.started.union(self._passed.promised_elsewhere))
 
     def _ahead(self, slot: int) -> int:
         """How many wait before the job of a slot."""
         ahead = self._table.queue()
         del ahead[ahead.index(slot) :]
-        return len(set(ahead).difference(self._passed.gone))
+        return len(set(ahead).difference(self._passed.started))
 
     def _too_wide(self, pending: PendingJob) -> Reason:
         total = self._table.partition.total.cpus
@@ -380,14 +373,12 @@ def _behind(ahead: int) -> Reason:
 class _AllReasons(Mapping[str, Reason]):
     """The reasons of several partitions.
 
-    Of one job there may be several, of partitions that ``have_in_common`` that it waits for them;
-    of these counts the one that promises a start, else the first, or the largest if it fits in
-    none.
+    Of a job that waits for several of them that one counts which promises a start, else the first,
+    or the largest if it fits in none.
     """
 
-    def __init__(self, parts: Sequence[Mapping[str, Reason]], have_in_common: bool) -> None:
+    def __init__(self, parts: Sequence[Mapping[str, Reason]]) -> None:
         self._parts = parts
-        self._have_in_common = have_in_common
 
     def __getitem__(self, job_id: str) -> Reason:
         told = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
@@ -403,8 +394,6 @@ class _AllReasons(Mapping[str, Reason]):
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
-        if self._have_in_common:  # the columns of one do not know what the others say
-            return None, None
         marks = mark if isinstance(mark, list) else []
         if len(marks) != len(self._parts):  # of another cluster
             marks = [None] * len(self._parts)

@@ -10,22 +10,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
-from foresail.schedulers._queue_table import Passed, QueueTable
+from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
 
 _MOST_ROUNDS: Final = 16
 """In so many rounds jobs are promised to one partition each with care, all others at once."""
 
 
-def taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool] | None:
-    """Which jobs wait for a partition; None: all, for there is no other.
+def tables_of(
+    cluster: Cluster, scheduler: CompiledScheduler, summaries: Summaries
+) -> list[QueueTable]:
+    """The queues of all partitions; of a job that is in several of them the first one tells."""
+    partitions = cluster.partitions
+    if len(partitions) == 1:
+        return [QueueTable(scheduler, partitions[0], summaries)]
+    takes = [_taken_by(each, cluster) for each in partitions]
+
+    def told_before(number: int) -> Callable[[Job], bool]:
+        earlier = [*zip(takes[:number], partitions, strict=False)]
+        return lambda job: any(
+            takes_it(job) and job.cpus <= each.total.cpus for takes_it, each in earlier
+        )
+
+    return [
+        QueueTable(scheduler, each, summaries, takes[number], told_before(number))
+        for number, each in enumerate(partitions)
+    ]
+
+
+def _taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool]:
+    """Which jobs wait for a partition.
 
     Those that name it, and those that name none there is and fit in it, or in no other either.
     """
-    if len(cluster.partitions) == 1:
-        return None
     names = {each.name for each in cluster.partitions}
     totals = [each.total for each in cluster.partitions]
 
@@ -44,12 +64,8 @@ def pass_over_all(
     """What the passes over all partitions come to, no job being started or promised twice."""
     plans = [_plan_for(table, view) if keeps_plan else {} for table in tables]
     passes = [table.pass_over(view, plan) for table, plan in zip(tables, plans, strict=True)]
-    return _Rounds(tables, plans, passes).settled() if have_jobs_in_common(tables, view) else passes
-
-
-def have_jobs_in_common(tables: Sequence[QueueTable], view: ClusterView) -> bool:
-    """Whether any job is in the queues of several; each is in one at least."""
-    return sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
+    in_common = sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
+    return _Rounds(tables, plans, passes).settled() if in_common else passes
 
 
 def _plan_for(table: QueueTable, view: ClusterView) -> Mapping[str, float]:
@@ -93,7 +109,34 @@ class _Rounds:
         while self._to_pass or self._promise_once():
             number = min(self._to_pass)
             self._pass_again(number, self._passes[number])
-        return self._passes
+        return self._with_elsewhere()
+
+    def _with_elsewhere(self) -> list[Passed]:
+        """The passes with what has become of jobs in others."""
+        started = {
+            table.jobs_by_slot[slot].job.job_id
+            for table, passed in zip(self._tables, self._passes, strict=True)
+            for slot in passed.starts
+        }
+        promised = [
+            (table.jobs_by_slot[slot].job.job_id, start, number)
+            for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True))
+            for slot, start in passed.reserved.items()
+        ]
+        every = zip(self._tables, self._passes, self._elsewhere, strict=True)
+        return [
+            passed._replace(
+                started_elsewhere=frozenset(
+                    slot for slot in slots if table.jobs_by_slot[slot].job.job_id in started
+                ),
+                promised_elsewhere={
+                    table.slot_of[job_id]: start
+                    for job_id, start, number in promised
+                    if self._tables[number] is not table and job_id in table.slot_of
+                },
+            )
+            for table, passed, slots in every
+        ]
 
     def _pass_again(self, number: int, before: Passed) -> None:
         self._to_pass.discard(number)

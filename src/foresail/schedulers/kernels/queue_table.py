@@ -101,6 +101,7 @@ RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
 """Behind the queue's own: how many reservations the last pass made."""
 
+MUTE: Final = -2
 NO_CODE: Final = -1
 STARTED: Final = 0
 RESERVED_LATER: Final = 1
@@ -110,7 +111,7 @@ BEHIND: Final = 4
 GOES_FIRST: Final = 5
 AMONG_FIRST: Final = 6
 """Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
-due by what EASY would have done: GOES_FIRST has a reservation."""
+due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others tell of the job."""
 
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
@@ -382,7 +383,7 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             jobs[slot, RESERVATION] = math.nan
         if at.numbers[IS_GUARDED] != 0.0 and jobs[slot, AGED] != 0.0 and code != STARTED:
             code = GOES_FIRST if code == RESERVED_LATER else AMONG_FIRST
-        if codes[slot] != code:
+        if codes[slot] not in (code, MUTE):
             codes[slot] = code
             if code == STARTED:
                 continue
