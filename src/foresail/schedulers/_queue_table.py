@@ -81,6 +81,12 @@ class Passed(NamedTuple):
         """Slots of jobs that start, here or elsewhere."""
         return {*self.starts, *self.started_elsewhere}
 
+    @property
+    def elsewhere(self) -> Collection[int]:
+        """Slots of jobs that start, or are promised to, elsewhere."""
+        started, promised = self.started_elsewhere, self.promised_elsewhere
+        return {*started, *promised} if started or promised else ()
+
 
 class CodedJobs(NamedTuple):
     """Slots (64-bit integers) of jobs that wait for one kind of reason, and a number of each.

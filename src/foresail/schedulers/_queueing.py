@@ -240,7 +240,7 @@ class _Reasons(Mapping[str, Reason]):
         if job_id in table.wide:
             return self._too_wide(table.wide[job_id])
         slot = table.slot_of[job_id]
-        if slot in self._passed.started or slot in self._passed.promised_elsewhere:
+        if slot in self._passed.starts or slot in self._passed.elsewhere:
             raise KeyError(job_id)
         return self._reason(slot) or _behind(self._ahead(slot))
 
@@ -301,7 +301,8 @@ class _Reasons(Mapping[str, Reason]):
 
     def _head(self) -> int:
         """The first slot that stays, -1 for none."""
-        return self._table.first_but(self._passed.started.union(self._passed.promised_elsewhere))
+        starts, elsewhere = self._passed.starts, self._passed.elsewhere
+        return self._table.first_but({*starts, *elsewhere} if elsewhere else starts)
 
     def _ahead(self, slot: int) -> int:
         """How many wait before the job of a slot."""

@@ -141,6 +141,9 @@ class _Rounds:
     def _pass_again(self, number: int, before: Passed) -> None:
         self._to_pass.discard(number)
         table, elsewhere = self._tables[number], frozenset(self._elsewhere[number])
+        if len(elsewhere) + len(before.starts) == len(table.slot_of):  # nobody is left
+            self._passes[number] = before._replace(reserved={})
+            return
         passed = table.pass_again(before, elsewhere, self._plans[number])
         self._passes[number] = passed
         self._note_starts(number, passed.starts[len(before.starts) :])
