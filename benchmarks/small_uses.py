@@ -82,10 +82,12 @@ _WITH_FILES: Final = frozenset({"saved"})
 
 
 def _events() -> None:
-    """By events with a log of reasons, a queue seen for the first time, queues by beliefs."""
+    """By events with a log of reasons, queues seen for the first time, queues by beliefs."""
     from foresail.checks.tiny import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
     from foresail.evaluation.waiting_order import waiting_ranks
+    from foresail.model.cluster import Cluster, Partition
+    from foresail.model.resources import Resources
     from foresail.record.log import MemoryLog
     from foresail.scenario.beginning import controller_of, manifest_of
     from foresail.scenario.by_events import run_by_events
@@ -95,7 +97,11 @@ def _events() -> None:
     scenario = Scenario(_workload(), policy)
     run_by_events(scenario, controller_of(scenario, MemoryLog(manifest_of(scenario))))
     crowd = [tiny_pending(str(number), 1, 10.0, arrival=number) for number in range(200)]
-    policy.build()[0].decide(tiny_view(crowd))
+    view = tiny_view(crowd)
+    policy.build()[0].decide(view)
+    room = Resources(cpus=4.0)
+    two = Cluster((Partition("all", room), Partition("other", room)))
+    policy.build()[0].decide(replace(view, cluster=two, free={"all": room, "other": room}))
     waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice
+from typing import Final
+
+import polars as pl
 
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.resources import Resources
 from foresail.record.log import MemoryLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.by_events import run_by_events
@@ -26,6 +33,10 @@ _MANY = (10, 1_000, 10_000)
 _LOGGED = (100, 10_000)
 """How many wait at first where all is logged, in memory."""
 
+_HALVES: Final = Cluster(
+    tuple(Partition(name, Resources(cpus=logs.PROCESSORS / 2)) for name in ("left", "right"))
+)
+
 _best = partial(best_in_turns, 1.0, clock=time.process_time)
 
 
@@ -38,8 +49,8 @@ def measure() -> Iterator[Measurement]:
         scenario = Scenario(workload, policy)
         return run_by_events(scenario, controller_of(scenario))
 
-    def logged(workload: Workload) -> Schedule:
-        scenario = Scenario(workload, policy)
+    def logged(workload: Workload, place: Cluster | str = "processors") -> Schedule:
+        scenario = Scenario(workload, policy, place=place)
         log = MemoryLog(manifest_of(scenario))
         return run_by_events(scenario, controller_of(scenario, log))
 
@@ -64,3 +75,22 @@ def measure() -> Iterator[Measurement]:
         seconds, reference = _best(partial(logged, workload), partial(by_events, workload))
         name = f"events logged, {waiting} waiting"
         yield Measurement(name, seconds, "no log", reference, events, "event")
+    for waiting in _LOGGED:
+        anywhere, named = (_for_halves(waiting, names) for names in ([None], ["left", "right"]))
+        events = waiting + 2 * _STREAM
+        seconds, reference = _best(
+            partial(logged, anywhere, _HALVES), partial(logged, named, _HALVES)
+        )
+        name = f"events in any of two partitions, {waiting} waiting"
+        yield Measurement(name, seconds, "each job names one", reference, events, "event")
+
+
+def _for_halves(waiting: int, names: list[str | None]) -> Workload:
+    """Jobs for two partitions, of which they name these in turn; none is wider than one of them."""
+    workload = logs.backlog(waiting, _STREAM)
+    half = logs.PROCESSORS // 2
+    jobs = workload.jobs.with_columns(
+        pl.col("tasks").clip(upper_bound=half),
+        partition=pl.Series(list(islice(cycle(names), len(workload))), dtype=pl.String),
+    )
+    return replace(workload, jobs=jobs)

@@ -135,13 +135,12 @@ def test_jobs_that_never_start_are_told(tmp_path):
     """How many, under which policy, printed, on the page and in JSON; nothing where all start."""
     jobs = jobs_table(
         {
-            "job_id": ["plain", "wants a gpu"],
+            "job_id": ["plain", "wider than a partition"],
             "submit_seconds": [0.0, 1.0],
             "runtime_seconds": [10.0, 10.0],
             "requested_seconds": [10.0, 10.0],
-            "tasks": [1, 1],
+            "tasks": [1, 12],
             "cpus_per_task": [1.0, 1.0],
-            "gpus_per_task": [0.0, 1.0],
         }
     )
     row = {"count": 2, "cpus": 4.0, "memory_bytes": None, "model": None}

@@ -95,11 +95,19 @@ def simulated(controller, scheduler, seed):
 @pytest.mark.parametrize(
     "scheduler", ["easy(plan=requested)", "easy(queue=requested,plan=requested)", "in_order"]
 )
-@pytest.mark.parametrize("partitions", [(None,), ("a", "b", None)])
-def test_a_future_is_what_the_event_engine_makes_of_its_runtimes(scheduler, seed, partitions):
-    """Gangs, dependencies, jobs that run already, partitions of their own."""
-    names = [name for name in partitions if name] or ["all"]
-    cluster = Cluster(tuple(Partition(name, Resources(cpus=8.0)) for name in names))
+@pytest.mark.parametrize(
+    ("cpus", "partitions"),
+    [
+        ({"all": 8}, (None,)),
+        ({"a": 8, "b": 8}, ("a", "b", None)),
+        ({"a": 5, "b": 8, "c": 3}, (None, None, "b")),
+    ],
+    ids=["one", "equal", "unequal"],
+)
+def test_a_future_is_what_the_event_engine_makes_of_its_runtimes(scheduler, seed, cpus, partitions):
+    """Gangs, dependencies, jobs that run already, partitions of their own or any that they fit."""
+    sizes = {name: Resources(cpus=float(count)) for name, count in cpus.items()}
+    cluster = Cluster(tuple(Partition(name, total) for name, total in sizes.items()))
     controller = standing(scheduler, jobs(seed, 60, 0.2, partitions), now=3.0, cluster=cluster)
     assert len(controller.running) > 0
     expected = simulated(controller, scheduler, seed)

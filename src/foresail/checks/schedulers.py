@@ -345,10 +345,11 @@ def _random_view(draw: random.Random) -> ClusterView:
 
 
 def _with_second_partition(view: ClusterView) -> ClusterView:
-    """The same with an idle partition ``other`` of 4 cpus, which every second job asks for."""
+    """The same with an idle partition ``other`` of 4 cpus; a job asks for either, or for none."""
     room = Resources(cpus=4.0)
+    names = ("all", "other", None)
     pending = (
-        replace(each, job=replace(each.job, partition="other" if each.arrival % 2 else "all"))
+        replace(each, job=replace(each.job, partition=names[each.arrival % 3]))
         for each in view.pending
     )
     return replace(

@@ -19,6 +19,7 @@ from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import (
     Decision,
     Instruction,
+    PlannedStart,
     Preempt,
     Refusal,
     TickAt,
@@ -162,6 +163,7 @@ class Controller:
             self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
         self._plan: Mapping[str, float] = {}
+        self._planned: Sequence[PlannedStart] = ()
         self._head: str | None = None
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
@@ -285,6 +287,7 @@ class Controller:
         self._reasons.draining = run.draining
         self._now = run.now
         self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
+        self._planned = () if run.plan.is_void else run.plan.planned()
         self._learned_of = set(run.learned_of)
         if self._log is not None:
             self._log.take_over(run, self._reasons)
@@ -321,6 +324,7 @@ class Controller:
         twin._reasons.draining = self.draining
         twin._now = self._now
         twin._plan, twin._head = self._plan, self._head
+        twin._planned = self._planned
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         here, there = self._can.remembers, twin._can.remembers
         if here is not None and there is not None and type(here) is type(there):
@@ -692,6 +696,7 @@ class Controller:
                 MappingProxyType(self._plan),
                 capacity.free_by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
+                self._planned,
             )
         )
         return decided(self.scheduler, decision, self._now)
@@ -741,6 +746,7 @@ class Controller:
         earlier, plan = self._plan, decision.plan
         self._plan = {each.job_id: each.start_seconds for each in plan}
         self._reasons.of_pass = decision.reasons
+        self._planned = plan
         before, self._head = self._head, plan[0].job_id if plan else None
         stays = before is not None and before == self._head
         delayed = stays and plan[0].start_seconds > earlier[plan[0].job_id]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.explain.chances import still_running
-from foresail.explain.kernels.forward import Futures, blank_scratch, fill_starts
+from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
 from foresail.model.arrays import Floats
 from foresail.model.view import PendingJob, RunningJob
@@ -162,7 +162,8 @@ class _Drawn:
         self._outlook = outlook
         self._waiting, self._running = outlook.waiting, outlook.running
         self._scenarios = scenarios
-        self._number = {name: number for number, name in enumerate(outlook.cpus)}
+        names: list[str | None] = [*outlook.cpus]
+        self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
         self._runtimes = draw_runtimes(
             [each.pending for each in self._waiting], self._running, outlook.now, scenarios, seed
         )
@@ -313,7 +314,9 @@ class _Arrivals:
         return np.concatenate(parts)[:_MOST_ARRIVALS]
 
 
-def _arrivals(outlook: Outlook, number_of: Mapping[str, int], horizon_seconds: float) -> _Arrivals:
+def _arrivals(
+    outlook: Outlook, number_of: Mapping[str | None, int], horizon_seconds: float
+) -> _Arrivals:
     past_seconds = outlook.now - outlook.begin_seconds
     if not outlook.recent or past_seconds <= 0.0:
         return _Arrivals(outlook.now, (), _HOUR, 0.0)

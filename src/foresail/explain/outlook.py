@@ -27,7 +27,7 @@ class QueuedJob:
     pending
         With what is believed of it now.
     partition
-        Where it would run.
+        Where it would run; None: in any that has the cpus.
     place
         Jobs of lower numbers are tried first.
     ready_seconds
@@ -39,7 +39,7 @@ class QueuedJob:
     """
 
     pending: PendingJob
-    partition: str
+    partition: str | None
     place: float
     ready_seconds: float
     likely_seconds: float
@@ -50,12 +50,12 @@ class QueuedJob:
 class RecentJob:
     """A job that has ended: what came, and may come again.
 
-    ``place`` is what it would be if it were submitted now.
+    ``partition`` is as of one that waits, ``place`` what it would be if it were submitted now.
     """
 
     submit_seconds: float
     cpus: float
-    partition: str
+    partition: str | None
     runtime_seconds: float
     planned_seconds: float
     likely_seconds: float
@@ -192,9 +192,13 @@ def _queued(
     )
 
 
-def _partition(controller: Controller, job: Job) -> str:
-    names = [each.name for each in controller.cluster.partitions]
-    return job.partition if job.partition in names else names[0]
+def _partition(controller: Controller, job: Job) -> str | None:
+    """The partition that a job names, else the only one that it fits in; None if others do too."""
+    partitions = controller.cluster.partitions
+    if len(partitions) == 1 or any(job.partition == each.name for each in partitions):
+        return job.partition if len(partitions) > 1 else partitions[0].name
+    fitting = [each.name for each in partitions if job.total.fits_in(each.total)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _place(controller: Controller, pending: PendingJob) -> float:

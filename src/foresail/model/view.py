@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from foresail.model.allocation import Allocation, Part, Unit
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
-from foresail.model.decision import Placement
+from foresail.model.decision import Placement, PlannedStart
 from foresail.model.distribution import Distribution
 from foresail.model.due import Due
 from foresail.model.job import Job, Stage
@@ -132,6 +132,8 @@ class ClusterView:
         Unused resources by node name, of the nodes that are up; empty where nodes are not known.
     blocked
         Waiting jobs that may not start yet: others that they depend on have not ended.
+    planned
+        The plan as that decision made it, with the places.
     """
 
     now: float
@@ -142,3 +144,4 @@ class ClusterView:
     plan: Mapping[str, float] = field(default_factory=dict)
     free_nodes: Mapping[str, Resources] = field(default_factory=dict)
     blocked: Sequence[PendingJob] = ()
+    planned: Sequence[PlannedStart] = ()

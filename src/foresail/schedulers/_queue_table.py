@@ -7,8 +7,9 @@ then. From any other view the tables are made anew, so that a decision follows f
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -65,12 +66,26 @@ class Passed(NamedTuple):
     """What a pass has come to.
 
     Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
-    reservations, in queue order.
+    reservations, in queue order. Of jobs that wait for other partitions too: slots of those that
+    start in another, and planned starts of those that are promised to another.
     """
 
     starts: list[int]
     free: float
     reserved: Mapping[int, float]
+    started_elsewhere: Collection[int] = ()
+    promised_elsewhere: Mapping[int, float] = MappingProxyType({})
+
+    @property
+    def started(self) -> set[int]:
+        """Slots of jobs that start, here or elsewhere."""
+        return {*self.starts, *self.started_elsewhere}
+
+    @property
+    def elsewhere(self) -> Collection[int]:
+        """Slots of jobs that start, or are promised to, elsewhere."""
+        started, promised = self.started_elsewhere, self.promised_elsewhere
+        return {*started, *promised} if started or promised else ()
 
 
 class CodedJobs(NamedTuple):
@@ -149,8 +164,9 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
 class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
-    It takes jobs that ask for a partition in ``names``. ``jobs_by_slot`` are those that wait
-    or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
+    It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
+    which the table of another partition tells. ``jobs_by_slot`` are those that wait or waited,
+    ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
     ``version`` counts passes.
     """
 
@@ -159,7 +175,8 @@ class QueueTable:
         scheduler: CompiledScheduler,
         partition: Partition,
         summaries: Summaries,
-        names: Container[str | None],
+        takes: Callable[[Job], bool] | None = None,
+        mutes: Callable[[Job], bool] | None = None,
     ) -> None:
         self.partition = partition
         self.version = 0
@@ -167,7 +184,8 @@ class QueueTable:
         self.jobs_by_slot: list[PendingJob] = []
         self.wide: dict[str, PendingJob] = {}
         self._summaries = summaries
-        self._names = names
+        self._takes = takes
+        self._mutes = mutes
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
@@ -225,6 +243,31 @@ class QueueTable:
             reserved[int(rows[i, 0])] = rows[i, 1]
         return Passed(starts, free, reserved)
 
+    def pass_again(
+        self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
+    ) -> Passed:
+        """What the pass comes to at the same moment, once those have started that did ``before``.
+
+        Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
+        """
+        tables = self._tables
+        gone = {*before.starts, *elsewhere}
+        for job_id, start in plan.items():
+            slot = self.slot_of.get(job_id, -1)
+            if slot >= 0 and slot not in gone:
+                tables.jobs[slot, RESERVATION] = start
+        started = len(before.starts)
+        tables.starts[:started] = before.starts
+        absent = np.array(sorted(elsewhere), dtype=np.int64)
+        room = np.empty_like(tables.order)
+        count = table.pass_again(self._now, before.free, started, absent, room, self._places)
+        rows = tables.plan[: self._counts[table.RESERVED]].tolist()
+        return Passed(
+            tables.starts[: started + count].tolist(),
+            before.free,
+            {int(slot): start for slot, start in rows},
+        )
+
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
         rows = self._tables.order[: self._tables.counters[queue.WAITING], QUEUE]
@@ -253,12 +296,10 @@ class QueueTable:
         that was asked about.
         """
         known = self._coded_version == since
-        count = table.find_changed_codes(
-            self.free_after(passed),
-            behind,
-            len(passed.starts),
-            self._places,
-        )
+        started = len(passed.starts)
+        if passed.started_elsewhere or passed.promised_elsewhere:
+            started = self._count_elsewhere(passed)
+        count = table.find_changed_codes(self.free_after(passed), behind, started, self._places)
         self._coded_version = self.version
         if not known:
             return None
@@ -273,6 +314,15 @@ class QueueTable:
             CodedJobs(code, slots[mine].tobytes(), numbers[mine].tobytes())
             for code, mine in ((code, codes == code) for code in found)
         ]
+
+    def _count_elsewhere(self, passed: Passed) -> int:
+        """Have what happens to jobs elsewhere told as if it were here; returns how many start."""
+        started = [*passed.starts, *passed.started_elsewhere]
+        promised = [*passed.reserved.items(), *passed.promised_elsewhere.items()]
+        self._tables.starts[: len(started)] = started
+        self._tables.plan[: len(promised)] = np.array(promised).reshape(-1, 2)
+        self._tables.counters[table.RESERVED] = len(promised)
+        return len(started)
 
     def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
@@ -342,15 +392,21 @@ class QueueTable:
         """How these differ from those who are known to wait."""
         by_slot = self.jobs_by_slot
         known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
-        mine = [each for each in pending if each.job.partition in self._names]
+        mine = self._taken(pending)
         pairs = [(known.pop(each.job.job_id, None), each) for each in mine]
         gone = [(each, None) for each in known.values()]
         return [*gone, *((before, after) for before, after in pairs if before is not after)]
 
+    def _taken(self, pending: Sequence[PendingJob]) -> Sequence[PendingJob]:
+        """Those of the jobs that this table takes."""
+        if self._takes is None:
+            return pending
+        return [each for each in pending if self._takes(each.job)]
+
     def _enter(self, pending: PendingJob) -> bool:
         """Give a new job a slot; whether there is one that keeps slots in order of arrival."""
         job = pending.job
-        if job.partition not in self._names:
+        if self._takes is not None and not self._takes(job):
             return True
         cpus = job.cpus
         if cpus > self._total:
@@ -381,6 +437,8 @@ class QueueTable:
             known,
         )
         self._changed += 1
+        if self._mutes is not None and self._mutes(job):
+            self._tables.codes[slot] = table.MUTE
         if self._falls_due:
             self._fall_due(slot, pending)
         return True
@@ -459,14 +517,18 @@ class QueueTable:
         """Lay the tables out from all waiting jobs; what was told of them stays known."""
         codes = self._tables.codes[: len(self.jobs_by_slot)].tolist()
         known = {job_id: codes[slot] for job_id, slot in self.slot_of.items()}
-        pending = [each for each in view.pending if each.job.partition in self._names]
+        pending = self._taken(view.pending)
         fitting = [each for each in pending if each.job.cpus <= self._total]
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
         self.jobs_by_slot = fitting
         self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
         self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
+        mutes = self._mutes
         self._tables.codes[: len(fitting)] = [
-            known.get(each, table.NO_CODE) for each in self.slot_of
+            table.MUTE
+            if mutes is not None and mutes(each.job)
+            else known.get(each.job.job_id, table.NO_CODE)
+            for each in fitting
         ]
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)

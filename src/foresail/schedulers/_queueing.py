@@ -2,7 +2,8 @@
 
 A scheduler that fits this frame is a queue order, a backfill order, a runtime to plan with and a
 pass over arrays (``PASS_STEP``); its file hands these to ``QueueScheduler`` and registers itself.
-Each partition of the cluster is scheduled by itself, over its count of cpus.
+Each partition of the cluster is scheduled by itself, over its count of cpus; jobs that name none
+wait for each that they fit in (``foresail.schedulers._several_partitions``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from array import array
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler, Shares
-from foresail.model.cluster import Cluster, Partition
+from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.late_tuple import FloatColumn, LateTuple
@@ -30,6 +31,7 @@ from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
+from foresail.schedulers._several_partitions import pass_over_all, tables_of
 from foresail.schedulers.kernels.queue_table import (
     AMONG_FIRST,
     BEHIND,
@@ -142,16 +144,22 @@ class QueueScheduler:
         """What to start now in each partition, the reservations, and why the others wait."""
         if view.cluster is not self._cluster:
             self._cluster = view.cluster
-            self._queues = [
-                _PartitionQueue(
-                    self._compiled, each, self._summaries, _partitions_of(each, view.cluster)
-                )
-                for each in view.cluster.partitions
-            ]
-        plan = view.plan if self._keeps_plan else {}
+            tables = tables_of(view.cluster, self._compiled, self._summaries)
+            self._queues = [_PartitionQueue(table) for table in tables]
         if len(self._queues) == 1:
-            return self._queues[0].decide(view, plan)
-        decisions = [each.decide(view, plan) for each in self._queues]
+            return self._queues[0].decide(view, view.plan if self._keeps_plan else {})
+        return self._decide_on_several(view)
+
+    def _decide_on_several(self, view: ClusterView) -> Decision:
+        """What to start and to promise in which partition."""
+        for queue in self._queues:
+            queue.settle()
+        tables = [queue.table for queue in self._queues]
+        passes = pass_over_all(tables, view, self._keeps_plan)
+        decisions = [
+            queue.decision(passed, view.now)
+            for queue, passed in zip(self._queues, passes, strict=True)
+        ]
         return Decision(
             starts=tuple(start for each in decisions for start in each.starts),
             plan=tuple(planned for each in decisions for planned in each.plan),
@@ -162,27 +170,27 @@ class QueueScheduler:
 class _PartitionQueue:
     """The pass over one partition, on tables that it keeps."""
 
-    def __init__(
-        self,
-        scheduler: CompiledScheduler,
-        partition: Partition,
-        summaries: Summaries,
-        names: Container[str | None],
-    ) -> None:
-        self._table = QueueTable(scheduler, partition, summaries, names)
-        self._name = partition.name
+    def __init__(self, table: QueueTable) -> None:
+        self.table = table
+        self._name = table.partition.name
         self._placements: dict[int, Placement] = {}
         self._reasons: Callable[[], _Reasons | None] = _no_reasons
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
         """What to start now, the reservations, and why the others wait."""
+        self.settle()
+        return self.decision(self.table.pass_over(view, plan), view.now)
+
+    def settle(self) -> None:
+        """Keep what is still wanted of the last decision, before tables change."""
         earlier = self._reasons()
         if earlier is not None:
             earlier.settle()
-        table = self._table
-        passed = table.pass_over(view, plan)
-        jobs = table.jobs_by_slot
-        reasons = _Reasons(table, passed, view.now)
+
+    def decision(self, passed: Passed, now: float) -> Decision:
+        """What a pass has come to, in words of the model."""
+        jobs = self.table.jobs_by_slot
+        reasons = _Reasons(self.table, passed, now)
         self._reasons = weakref.ref(reasons)
         starts: list[Start] = []
         for slot in passed.starts:
@@ -232,7 +240,7 @@ class _Reasons(Mapping[str, Reason]):
         if job_id in table.wide:
             return self._too_wide(table.wide[job_id])
         slot = table.slot_of[job_id]
-        if slot in self._passed.starts:
+        if slot in self._passed.starts or slot in self._passed.elsewhere:
             raise KeyError(job_id)
         return self._reason(slot) or _behind(self._ahead(slot))
 
@@ -275,28 +283,32 @@ class _Reasons(Mapping[str, Reason]):
             by_job["turn"] = tuple([due.turn_seconds for due in dues if due is not None])
         if code == AMONG_FIRST:
             return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
-        by_job["start"] = tuple([self._passed.reserved[slot] for slot in slots])
+        planned = {**self._passed.reserved, **self._passed.promised_elsewhere}
+        by_job["start"] = tuple([planned[slot] for slot in slots])
         goes_first = ReasonCode.GOES_FIRST if code == GOES_FIRST else ReasonCode.RESERVED
         return AlikeReasons(goes_first, job_ids, by_job=by_job)
 
     def _all(self) -> dict[str, Reason]:
         table, jobs = self._table, self._table.jobs_by_slot
         reasons = {job_id: self._too_wide(each) for job_id, each in table.wide.items()}
-        started = set(self._passed.starts)
+        started = self._passed.started
         waiting = [slot for slot in table.queue() if slot not in started]
         for ahead, slot in enumerate(waiting):
+            if slot in self._passed.promised_elsewhere:
+                continue
             reasons[jobs[slot].job.job_id] = self._reason(slot) or _behind(ahead)
         return reasons
 
     def _head(self) -> int:
         """The first slot that stays, -1 for none."""
-        return self._table.first_but(self._passed.starts)
+        starts, elsewhere = self._passed.starts, self._passed.elsewhere
+        return self._table.first_but({*starts, *elsewhere} if elsewhere else starts)
 
     def _ahead(self, slot: int) -> int:
         """How many wait before the job of a slot."""
         ahead = self._table.queue()
         del ahead[ahead.index(slot) :]
-        return len(ahead) - len(set(ahead).intersection(self._passed.starts))
+        return len(set(ahead).difference(self._passed.started))
 
     def _too_wide(self, pending: PendingJob) -> Reason:
         total = self._table.partition.total.cpus
@@ -360,23 +372,26 @@ def _behind(ahead: int) -> Reason:
 
 
 class _AllReasons(Mapping[str, Reason]):
-    """The reasons of several partitions."""
+    """The reasons of several partitions.
+
+    Of a job that waits for several of them that one counts which promises a start, else the first,
+    or the largest if it fits in none.
+    """
 
     def __init__(self, parts: Sequence[Mapping[str, Reason]]) -> None:
         self._parts = parts
 
     def __getitem__(self, job_id: str) -> Reason:
-        for part in self._parts:
-            reason = part.get(job_id)
-            if reason is not None:
-                return reason
-        raise KeyError(job_id)
+        told = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
+        if not told:
+            raise KeyError(job_id)
+        return min(told, key=_weight)
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(self._parts)
+        return iter(dict.fromkeys(chain.from_iterable(self._parts)))
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return len({*chain.from_iterable(self._parts)})
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """See ``foresail.model.decision.TellsChanges``."""
@@ -400,15 +415,8 @@ class _AllReasons(Mapping[str, Reason]):
         return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
 
 
-def _partitions_of(partition: Partition, cluster: Cluster) -> Container[str | None]:
-    """What jobs name that are for this partition: it; in the first, whatever there is not."""
-    others = {each.name for each in cluster.partitions if each is not partition}
-    return _AllBut(others) if partition is cluster.partitions[0] else {partition.name}
-
-
-class _AllBut(Container[str | None]):
-    def __init__(self, others: Container[str | None]) -> None:
-        self._others = others
-
-    def __contains__(self, name: object) -> bool:
-        return name not in self._others
+def _weight(reason: Reason) -> tuple[int, float]:
+    """Of several reasons of one job the least counts, of equals the first."""
+    if reason.code is ReasonCode.TOO_WIDE:
+        return 2, -float(reason.numbers["total"])
+    return (0 if "start" in reason.numbers and "head" not in reason.numbers else 1), 0.0

@@ -14,16 +14,20 @@ from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.due import Due
+from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.schedulers.kernels import reference as tables
 
 _FEW = 64
+_LONGEST_SECONDS = 1e9
+"""What a job is likely to take of which nothing is known."""
 
 
 class EasyReference:
     """A ``foresail.model.protocols.ReferenceSchedule``: EASY with requested times, per partition.
 
-    A job that asks for no partition, or for one that there is not, is for the first. Where no time
+    A job that names no partition, or one that there is not, is for the one that it fits in where
+    jobs that wait and run are likely to need the least per cpu; of equals, the first. Where no time
     was requested the runtime counts that is planned with.
     """
 
@@ -32,14 +36,20 @@ class EasyReference:
         self._by_name = {
             each.name: part for each, part in zip(cluster.partitions, self._parts, strict=True)
         }
+        self._totals = [each.total for each in cluster.partitions]
         self._home: dict[str, _PartitionReference] = {}
+        self._work: dict[str, int] = {}  # cpu-seconds, by job; whole, so that sums are exact
         self._dues: list[tuple[float, str]] = []  # a heap; jobs that wait no more are among them
 
     def entered(self, pending: PendingJob, now: float) -> None:
         """A job may start from now on."""
-        part = self._by_name.get(pending.job.partition or "", self._parts[0])
+        several = len(self._parts) > 1
+        part = self._home_of(pending.job) if several else self._parts[0]
         if part.enter(pending, now):
             self._home[pending.job.job_id] = part
+            if several:
+                self._work[pending.job.job_id] = work = _likely_work(pending)
+                part.work += work
 
     def started(self, job_id: str, now: float) -> None:
         """An attempt of the job starts."""
@@ -57,7 +67,9 @@ class EasyReference:
     def left(self, job_id: str, now: float) -> None:
         """The job has ended, or will never run."""
         if job_id in self._home:
-            self._home.pop(job_id).note(now, tables.LEAVES, job_id)
+            part = self._home.pop(job_id)
+            part.work -= self._work.pop(job_id, 0)
+            part.note(now, tables.LEAVES, job_id)
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
         """Whose turn came there before now, and was not told before; by the time of their turn."""
@@ -77,6 +89,16 @@ class EasyReference:
         turns = [part.next_turn() for part in self._parts]
         return min(self._dues[0][0], *turns) if self._dues else min(turns)
 
+    def _home_of(self, job: Job) -> _PartitionReference:
+        """The part of the schedule that a job is for, which is told of what came before it."""
+        named = self._by_name.get(job.partition or "")
+        if named is not None:
+            return named
+        needed = job.total
+        rooms = zip(self._parts, self._totals, strict=True)
+        fitting = [part for part, total in rooms if needed.fits_in(total)]
+        return min(fitting, key=_work_per_cpu) if fitting else self._parts[0]
+
     def _waits(self, job_id: str) -> bool:
         return job_id in self._home and self._home[job_id].waits(job_id)
 
@@ -86,13 +108,22 @@ class EasyReference:
 
 
 class _PartitionReference:
-    """The schedule of one partition: rows of tables by job id."""
+    """The schedule of one partition: rows of tables by job id.
+
+    ``work`` is what jobs that wait or run are likely to need (cpu-seconds), for others to keep.
+    """
 
     def __init__(self, partition: Partition, shares: Shares) -> None:
+        self.work = 0
         self._cpus = whole_grain(partition.total.cpus)
         self._at = tables.blank_reference(_FEW, 4 * _FEW, self._cpus, shares)
         self._job_ids: list[str] = []
         self._number_of: dict[str, int] = {}
+
+    @property
+    def cpus(self) -> float:
+        """How many cpus there are."""
+        return self._cpus
 
     def enter(self, pending: PendingJob, now: float) -> bool:
         """Take a job that may start; whether it fits at all."""
@@ -206,3 +237,15 @@ class _PartitionReference:
             releases=np.resize(at.releases, (2 * count + 1, at.releases.shape[1])),
             ends=np.resize(at.ends, 2 * count + 1),
         )
+
+
+def _likely_work(pending: PendingJob) -> int:
+    """Cpu-seconds that a job is likely to need."""
+    job, likely = pending.job, pending.prediction.mean()
+    if job.requested_seconds is not None:
+        likely = min(likely, job.requested_seconds)
+    return round(job.cpus * (likely if likely < _LONGEST_SECONDS else _LONGEST_SECONDS))
+
+
+def _work_per_cpu(part: _PartitionReference) -> float:
+    return part.work / max(part.cpus, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,23 @@ from foresail.kernels.compile import part, unlocked_kernel
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_FREE, _BLOCKED, _SHADOW, _EXTRA, _DUE_BLOCKED, _DUE_SHADOW, _DUE_EXTRA = range(7)
-_PARTITION_COLUMNS = 7
+ANYWHERE: Final = -1
+"""The home of a job that may run in any partition that has the cpus."""
+
+_NOBODY: Final = -1
+_FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE = range(8)
+_PARTITION_COLUMNS = 8
+"""Of a partition: free cpus; the first job that has no room, when it should have, and how many more
+cpus are free then; the same of those that are due; whether a pass is to be made (again)."""
 
 
 class Futures(NamedTuple):
     """What is known at a moment, and what is drawn of its futures.
 
     There are ``cpus[p]`` to use in partition p, of which what runs holds some; job i is for
-    partition ``home[f, i]``. In each future f jobs are tried in its row of ``order``. Job i
-    asks for ``widths[f, i]`` cpus from ``ready[f, i]`` on (seconds), runs for ``runtimes[f,
-    i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
+    partition ``home[f, i]``, or for any (ANYWHERE). In each future f jobs are tried in its row of
+    ``order``. Job i asks for ``widths[f, i]`` cpus from ``ready[f, i]`` on (seconds), runs for
+    ``runtimes[f, i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
     ``before[first_before[i] : first_before[i + 1]]``; those that run already are counted behind
     the jobs. These hold ``running_widths`` of ``running_home`` until ``running_ends[f]``, and
     are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
@@ -64,12 +70,14 @@ class Scratch(NamedTuple):
     planned_widths: Floats
     planned_jobs: Integers
     planned_home: Integers
+    home: Integers
+    promised: Integers
     by_partition: Floats
 
 
 def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((4, jobs + running)), np.empty((5, jobs + running), np.int64)
+    times, numbers = np.empty((4, jobs + running)), np.empty((7, jobs + running), np.int64)
     return Scratch(
         times[0],
         numbers[0],
@@ -80,6 +88,8 @@ def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
         times[3],
         numbers[2],
         numbers[3],
+        numbers[5],
+        numbers[6],
         np.empty((_PARTITION_COLUMNS, partitions)),
     )
 
@@ -160,6 +170,153 @@ def _shadow(
 
 
 @part
+def _could_hold(cpus: Floats, home: int, width: float) -> bool:
+    """Whether a partition, or any of them, has so many cpus."""
+    most = 0.0
+    for each in range(cpus.shape[0]):
+        if home in (each, ANYWHERE):
+            most = max(most, cpus[each])
+    return bool(width <= most)
+
+
+@part
+def _waits_for(futures: Futures, scratch: Scratch, future: int, job: int, home: int) -> bool:
+    """Whether a job is in the queue of a partition, and not promised to another."""
+    own = int(futures.home[future, job])
+    if own != ANYWHERE:
+        return own == home
+    is_promised_elsewhere = scratch.promised[job] not in (ANYWHERE, home)
+    return bool(futures.widths[future, job] <= futures.cpus[home]) and not is_promised_elsewhere
+
+
+@part
+def _ready_seconds(futures: Futures, scratch: Scratch, future: int, job: int) -> float:
+    """When a job may start, as far as that is known of those that it waits for."""
+    since = futures.ready[future, job]
+    for at in range(futures.first_before[job], futures.first_before[job + 1]):
+        since = max(since, scratch.ends[futures.before[at]])
+    return float(since)
+
+
+@part
+def _is_let_in(scratch: Scratch, home: int, width: float, end: float, likely_end: float) -> bool:
+    """Take cpus of a partition, if a job that ends then delays none there that goes before it."""
+    parts = scratch.by_partition
+    puts_off_due = end > parts[_DUE_SHADOW, home]
+    if puts_off_due and width > parts[_DUE_EXTRA, home]:
+        return False
+    puts_off = end > parts[_SHADOW, home] and likely_end > parts[_SHADOW, home]
+    if puts_off and width > parts[_EXTRA, home]:
+        return False
+    if puts_off_due:
+        parts[_DUE_EXTRA, home] -= width
+    if puts_off:
+        parts[_EXTRA, home] -= width
+    parts[_FREE, home] -= width
+    return True
+
+
+@part
+def _pass_over(
+    futures: Futures,
+    scratch: Scratch,
+    future: int,
+    home: int,
+    waiting: int,
+    due: int,
+    count: int,
+    held: int,
+    now: float,
+    starts: Floats,
+) -> tuple[int, int, float]:
+    """Start what can start in one partition, of ``waiting`` jobs of which the first are ``due``.
+
+    Returns how many are in the heap, of how many an end is planned, and when others are ready.
+    """
+    parts, line = scratch.by_partition, scratch.line
+    free, several = parts[_FREE], futures.cpus.shape[0] > 1
+    parts[_HEAD, home] = parts[_DUE_HEAD, home] = _NOBODY
+    parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
+    parts[_IS_STALE, home] = 0.0
+    soonest = math.inf
+    for place in range(waiting):
+        job = line[place]
+        if several and not (
+            starts[job] == math.inf and _waits_for(futures, scratch, future, job, home)
+        ):
+            continue
+        if (parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0) and (
+            free[home] <= 0.0 or not futures.backfills
+        ):
+            if futures.ready[future, job] > now:
+                soonest = min(soonest, futures.ready[future, job])
+            continue
+        since = _ready_seconds(futures, scratch, future, job)
+        if since > now:
+            soonest = min(soonest, since)
+            continue
+        width, end = futures.widths[future, job], now + futures.planned[future, job]
+        if width > free[home]:
+            head, first = (_DUE_HEAD, _DUE_SHADOW) if place < due else (_HEAD, _SHADOW)
+            if parts[head, home] < 0.0:
+                parts[head, home] = job
+                time, more = _shadow(scratch, held, free[home], width, home)
+                parts[first, home], parts[first + 1, home] = time, more
+            continue
+        if not _is_let_in(scratch, home, width, end, now + futures.likely[future, job]):
+            continue
+        starts[job] = now
+        scratch.home[job] = home
+        scratch.ends[job] = now + futures.runtimes[future, job]
+        count = _push(scratch.heap_times, scratch.heap_jobs, count, scratch.ends[job], job)
+        held = _plan(scratch, held, end, width, job, home)
+        if several and futures.home[future, job] == ANYWHERE:
+            for other in range(futures.cpus.shape[0]):
+                if other != home and _waits_for(futures, scratch, future, job, other):
+                    parts[_IS_STALE, other] = 1.0
+    return count, held, soonest
+
+
+@part
+def _promise(scratch: Scratch, home: int) -> tuple[int, float]:
+    """The job that a partition promises a start, and when; _NOBODY if it promises none."""
+    parts = scratch.by_partition
+    head, first = _HEAD, _SHADOW
+    if parts[_DUE_HEAD, home] >= 0.0:
+        head, first = _DUE_HEAD, _DUE_SHADOW
+    job, time = int(parts[head, home]), float(parts[first, home])
+    return (job if time < math.inf else _NOBODY), time
+
+
+@part
+def _promise_once(futures: Futures, scratch: Scratch) -> None:
+    """Leave a job that several partitions promise a start to the earliest; others pass again."""
+    parts, promised = scratch.by_partition, scratch.promised
+    for home in range(futures.cpus.shape[0] if futures.backfills else 0):
+        job, time = _promise(scratch, home)
+        if job == _NOBODY:
+            continue
+        for other in range(home + 1, futures.cpus.shape[0]):
+            same, its_time = _promise(scratch, other)
+            if same == job and promised[job] in (ANYWHERE, home, other):
+                is_earlier = its_time < time
+                promised[job] = other if is_earlier else home
+                parts[_IS_STALE, home if is_earlier else other] = 1.0
+                if is_earlier:
+                    break
+
+
+@part
+def _next_stale(scratch: Scratch) -> int:
+    """The first partition whose pass is to be made again, or -1."""
+    stale = scratch.by_partition[_IS_STALE]
+    for home in range(stale.shape[0]):
+        if stale[home] != 0.0:
+            return home
+    return -1
+
+
+@part
 def _let_ahead(
     futures: Futures,
     scratch: Scratch,
@@ -213,18 +370,14 @@ def fill_starts(
     jobs = futures.widths.shape[1]
     ends, line = scratch.ends, scratch.line
     heap_time, heap_job = scratch.heap_times, scratch.heap_jobs
-    free, blocked = scratch.by_partition[_FREE], scratch.by_partition[_BLOCKED]
-    shadow, extra = scratch.by_partition[_SHADOW], scratch.by_partition[_EXTRA]
-    due_blocked = scratch.by_partition[_DUE_BLOCKED]
-    due_shadow, due_extra = scratch.by_partition[_DUE_SHADOW], scratch.by_partition[_DUE_EXTRA]
+    free = scratch.by_partition[_FREE]
+    partitions = futures.cpus.shape[0]
     for future in range(first, last):
-        ready, runtimes = futures.ready[future], futures.runtimes[future]
-        widths, planned = futures.widths[future], futures.planned[future]
-        likely = futures.likely[future]
-        homes = futures.home[future]
+        ready, widths, homes = futures.ready[future], futures.widths[future], futures.home[future]
         starts[future] = math.inf
         ends[:jobs] = math.inf
-        for home in range(futures.cpus.shape[0]):
+        scratch.promised[:] = ANYWHERE
+        for home in range(partitions):
             free[home] = futures.cpus[home]
         count = held = 0
         for each in range(futures.running_widths.shape[0]):
@@ -238,7 +391,7 @@ def fill_starts(
         waiting = left = 0
         for place in range(jobs):
             job = futures.order[future, place]
-            if ready[job] < math.inf and widths[job] <= futures.cpus[int(homes[job])]:
+            if ready[job] < math.inf and _could_hold(futures.cpus, int(homes[job]), widths[job]):
                 line[waiting] = job
                 waiting += 1
                 left += job < wanted
@@ -248,59 +401,30 @@ def fill_starts(
             if known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
                 due, known = _let_ahead(futures, scratch, waiting, due, known, starts[future], now)
             soonest = math.inf
+            scratch.by_partition[_IS_STALE] = 1.0
+            running, home = count, 0
+            while home >= 0:
+                count, held, ready_next = _pass_over(
+                    futures, scratch, future, home, waiting, due, count, held, now, starts[future]
+                )
+                soonest = min(soonest, ready_next)
+                home = _next_stale(scratch)
+                if home < 0 and partitions > 1:
+                    _promise_once(futures, scratch)
+                    home = _next_stale(scratch)
+            if partitions > 1:
+                scratch.promised[:] = ANYWHERE
             kept = 0
-            was_due = due
-            blocked[:] = 0.0
-            shadow[:] = math.inf
-            due_blocked[:] = 0.0
-            due_shadow[:] = math.inf
-            for place in range(waiting):
+            were_due = due
+            for place in range(waiting if count > running else 0):
                 job = line[place]
+                if starts[future, job] != math.inf:
+                    left -= job < wanted
+                    due -= place < were_due
+                    continue
                 line[kept] = job
                 kept += 1
-                home = int(homes[job])
-                if (blocked[home] or due_blocked[home]) and (
-                    free[home] <= 0.0 or not futures.backfills
-                ):
-                    if ready[job] > now:
-                        soonest = min(soonest, ready[job])
-                    continue
-                since = ready[job]
-                for at in range(futures.first_before[job], futures.first_before[job + 1]):
-                    since = max(since, ends[futures.before[at]])
-                if since > now:
-                    soonest = min(soonest, since)
-                    continue
-                width, end = widths[job], now + planned[job]
-                if width > free[home]:
-                    if place < was_due and not due_blocked[home]:
-                        due_blocked[home] = 1.0
-                        due_shadow[home], due_extra[home] = _shadow(
-                            scratch, held, free[home], width, home
-                        )
-                    elif place >= was_due and not blocked[home]:
-                        blocked[home] = 1.0
-                        shadow[home], extra[home] = _shadow(scratch, held, free[home], width, home)
-                    continue
-                puts_off_due = end > due_shadow[home]
-                if puts_off_due and width > due_extra[home]:
-                    continue
-                puts_off = end > shadow[home] and now + likely[job] > shadow[home]
-                if puts_off and width > extra[home]:
-                    continue
-                if puts_off_due:
-                    due_extra[home] -= width
-                if puts_off:
-                    extra[home] -= width
-                due -= place < was_due
-                free[home] -= width
-                starts[future, job] = now
-                ends[job] = now + runtimes[job]
-                left -= job < wanted
-                kept -= 1
-                count = _push(heap_time, heap_job, count, ends[job], job)
-                held = _plan(scratch, held, now + planned[job], width, job, home)
-            waiting = kept
+            waiting = kept if count > running else waiting
             soonest = min(soonest, heap_time[0] if count else math.inf)
             while known < futures.by_due.shape[0]:
                 job = futures.by_due[known]
@@ -315,7 +439,7 @@ def fill_starts(
                 job = heap_job[0]
                 count = _pop(heap_time, heap_job, count)
                 if job < jobs:
-                    free[int(homes[job])] += widths[job]
+                    free[scratch.home[job]] += widths[job]
                 else:
                     free[futures.running_home[job - jobs]] += futures.running_widths[job - jobs]
                 held = _unplan(scratch, held, job)

@@ -42,14 +42,17 @@ from foresail.kernels.waiting_jobs import (
 from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
+    DUE_FROM,
     INFORMS,
     IS_GUARDED,
     KIND,
     LIKELY_PROGRAM,
     MOST_RESERVED,
+    ONE_ORDER,
     RELEASES,
     SLOTS,
     WAITING,
+    WAITS,
     WaitingQueue,
     begin_to_wait,
     bring_into_order,
@@ -98,6 +101,7 @@ RESERVED: Final = QUEUE_COUNTERS
 COUNTERS: Final = QUEUE_COUNTERS + 1
 """Behind the queue's own: how many reservations the last pass made."""
 
+MUTE: Final = -2
 NO_CODE: Final = -1
 STARTED: Final = 0
 RESERVED_LATER: Final = 1
@@ -107,7 +111,7 @@ BEHIND: Final = 4
 GOES_FIRST: Final = 5
 AMONG_FIRST: Final = 6
 """Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
-due by what EASY would have done: GOES_FIRST has a reservation."""
+due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others tell of the job."""
 
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
@@ -278,6 +282,79 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     return count
 
 
+@part
+def _copy_present(order: Floats, column: int, waiting: int, jobs: Floats, copy: Floats) -> int:
+    """Copy the rows of an order whose jobs wait; returns how many."""
+    present = 0
+    for i in range(waiting):
+        if jobs[int(order[i, column]), WAITS] != 0.0:
+            copy[present, column - 1] = order[i, column - 1]
+            copy[present, column] = order[i, column]
+            present += 1
+    return present
+
+
+@merged_part
+def _mark(at: WaitingQueue, started: int, absent: Integers, waits: float) -> None:
+    """Note whether those wait who have started, or are absent."""
+    for i in range(started):
+        at.jobs[at.starts[i], WAITS] = waits
+    for i in range(absent.shape[0]):
+        at.jobs[absent[i], WAITS] = waits
+
+
+@bare_kernel
+def pass_again(
+    now: float, free: float, started: int, absent: Integers, order: Floats, places: Floats
+) -> int:
+    """Run the pass again at the moment of ``pass_over``; returns how many slots more are to start.
+
+    The first ``started`` of ``starts`` run by now, on some of the ``free`` cpus, and ``absent``
+    slots do not wait here. What starts is put behind the former; the plan is that of this pass.
+    ``order`` is room for as many rows as the order table has. Nothing else is changed in the end.
+    """
+    at = _queue_at(places)
+    jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
+    waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
+    due_from = counters[DUE_FROM]
+    _mark(at, started, absent, 0.0)
+    for i in range(started):
+        slot = at.starts[i]
+        free -= jobs[slot, WIDTH]
+        hold(release, releases + i, now + jobs[slot, PLANNED], jobs[slot, WIDTH], slot)
+    for i in range(aged):
+        counters[AGED_FIRST] -= jobs[int(at.order[i, QUEUE]), WAITS] == 0.0
+    counters[WAITING] = _copy_present(at.order, QUEUE, waiting, jobs, order)
+    if at.numbers[ONE_ORDER] == 0.0:
+        _copy_present(at.order, CANDIDATE, waiting, jobs, order)
+    counters[RELEASES] += started
+    counters[RESERVED] = 0
+    count = 0
+    if counters[WAITING] > 0:
+        present = WaitingQueue(
+            jobs,
+            at.specs,
+            at.summaries,
+            order,
+            at.dues,
+            release,
+            at.kinds,
+            counters,
+            at.numbers,
+            more,
+        )
+        count = run_pass(present, now, free)
+        _take_back_starts(now, count, counters, jobs, release, more)
+        _gather_plan(counters, at.numbers, jobs, order, float_rows_at(places, AT_PLAN))
+    for i in range(started):
+        slot = at.starts[i]
+        let_go(release, releases + started - i, now + jobs[slot, PLANNED], slot)
+    _mark(at, started, absent, 1.0)
+    counters[WAITING], counters[AGED_FIRST], counters[RELEASES] = waiting, aged, releases
+    counters[DUE_FROM] = due_from
+    return count
+
+
 @bare_kernel
 def find_changed_codes(free: float, behind: int, started: int, places: Floats) -> int:
     """Find waiting jobs whose code is not the one in the codes, which then is.
@@ -306,7 +383,7 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             jobs[slot, RESERVATION] = math.nan
         if at.numbers[IS_GUARDED] != 0.0 and jobs[slot, AGED] != 0.0 and code != STARTED:
             code = GOES_FIRST if code == RESERVED_LATER else AMONG_FIRST
-        if codes[slot] != code:
+        if codes[slot] not in (code, MUTE):
             codes[slot] = code
             if code == STARTED:
                 continue

@@ -1,0 +1,192 @@
+"""One pass over several partitions, in which jobs that name none wait for each that they fit in.
+
+Such a job is in the queue of each of these. It starts in the first, in the cluster's order, whose
+pass starts it; if none does, it is promised to the one that can have it earliest, and waits in
+nobody's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from foresail.kernels.signatures import CompiledScheduler
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.job import Job
+from foresail.model.view import ClusterView
+from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
+
+_MOST_ROUNDS: Final = 16
+"""In so many rounds jobs are promised to one partition each with care, all others at once."""
+
+
+def tables_of(
+    cluster: Cluster, scheduler: CompiledScheduler, summaries: Summaries
+) -> list[QueueTable]:
+    """The queues of all partitions; of a job that is in several of them the first one tells."""
+    partitions = cluster.partitions
+    if len(partitions) == 1:
+        return [QueueTable(scheduler, partitions[0], summaries)]
+    takes = [_taken_by(each, cluster) for each in partitions]
+
+    def told_before(number: int) -> Callable[[Job], bool]:
+        earlier = [*zip(takes[:number], partitions, strict=False)]
+        return lambda job: any(
+            takes_it(job) and job.cpus <= each.total.cpus for takes_it, each in earlier
+        )
+
+    return [
+        QueueTable(scheduler, each, summaries, takes[number], told_before(number))
+        for number, each in enumerate(partitions)
+    ]
+
+
+def _taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool]:
+    """Which jobs wait for a partition.
+
+    Those that name it, and those that name none there is and fit in it, or in no other either.
+    """
+    names = {each.name for each in cluster.partitions}
+    totals = [each.total for each in cluster.partitions]
+
+    def takes(job: Job) -> bool:
+        if job.partition in names:
+            return job.partition == partition.name
+        needed = job.total
+        return needed.fits_in(partition.total) or not any(map(needed.fits_in, totals))
+
+    return takes
+
+
+def pass_over_all(
+    tables: Sequence[QueueTable], view: ClusterView, keeps_plan: bool
+) -> list[Passed]:
+    """What the passes over all partitions come to, no job being started or promised twice."""
+    plans = [_plan_for(table, view) if keeps_plan else {} for table in tables]
+    passes = [table.pass_over(view, plan) for table, plan in zip(tables, plans, strict=True)]
+    in_common = sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
+    return _Rounds(tables, plans, passes).settled() if in_common else passes
+
+
+def _plan_for(table: QueueTable, view: ClusterView) -> Mapping[str, float]:
+    """What was promised in a partition."""
+    elsewhere = {
+        each.job_id
+        for each in view.planned
+        for name, _ in each.placement.tasks_by_partition
+        if name != table.partition.name
+    }
+    return {job_id: start for job_id, start in view.plan.items() if job_id not in elsewhere}
+
+
+class _Rounds:
+    """Passes that are made again until no job starts twice, nor is promised to two partitions.
+
+    What has started stays so: each round starts more, or finds a job promised to one partition
+    alone. So there are no more rounds than jobs in common that start or are promised anything.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[QueueTable],
+        plans: Sequence[Mapping[str, float]],
+        passes: Sequence[Passed],
+    ) -> None:
+        self._tables = tables
+        self._plans = plans
+        self._elsewhere: list[set[int]] = [set() for _ in tables]
+        self._to_pass = set[int]()
+        self._rounds_of_promises = 0
+        self._passes = [*passes]
+
+    def settled(self) -> list[Passed]:
+        """The passes in the end."""
+        for number, passed in enumerate(self._passes):
+            if number in self._to_pass:  # it did not know what has started before
+                self._pass_again(number, Passed([], passed.free, {}))
+            else:
+                self._note_starts(number, passed.starts)
+        while self._to_pass or self._promise_once():
+            number = min(self._to_pass)
+            self._pass_again(number, self._passes[number])
+        return self._with_elsewhere()
+
+    def _with_elsewhere(self) -> list[Passed]:
+        """The passes with what has become of jobs in others."""
+        started = {
+            table.jobs_by_slot[slot].job.job_id
+            for table, passed in zip(self._tables, self._passes, strict=True)
+            for slot in passed.starts
+        }
+        promised = [
+            (table.jobs_by_slot[slot].job.job_id, start, number)
+            for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True))
+            for slot, start in passed.reserved.items()
+        ]
+        every = zip(self._tables, self._passes, self._elsewhere, strict=True)
+        return [
+            passed._replace(
+                started_elsewhere=frozenset(
+                    slot for slot in slots if table.jobs_by_slot[slot].job.job_id in started
+                ),
+                promised_elsewhere={
+                    table.slot_of[job_id]: start
+                    for job_id, start, number in promised
+                    if self._tables[number] is not table and job_id in table.slot_of
+                },
+            )
+            for table, passed, slots in every
+        ]
+
+    def _pass_again(self, number: int, before: Passed) -> None:
+        self._to_pass.discard(number)
+        table, elsewhere = self._tables[number], frozenset(self._elsewhere[number])
+        if len(elsewhere) + len(before.starts) == len(table.slot_of):  # nobody is left
+            self._passes[number] = before._replace(reserved={})
+            return
+        passed = table.pass_again(before, elsewhere, self._plans[number])
+        self._passes[number] = passed
+        self._note_starts(number, passed.starts[len(before.starts) :])
+
+    def _note_starts(self, number: int, slots: Sequence[int]) -> None:
+        """Pass again over others for which those waited who start here."""
+        for slot in slots:
+            self._to_pass.update(self._leave_to(number, slot))
+
+    def _leave_to(self, number: int, slot: int) -> list[int]:
+        """Let a job of this partition be in nobody's way in others; returns in which it was."""
+        job_id = self._tables[number].jobs_by_slot[slot].job.job_id
+        others = []
+        for other, table in enumerate(self._tables):
+            its_slot = table.slot_of.get(job_id)
+            if other != number and its_slot is not None and its_slot not in self._elsewhere[other]:
+                self._elsewhere[other].add(its_slot)
+                others.append(other)
+        return others
+
+    def _promise_once(self) -> bool:
+        """Leave jobs promised to several to the earliest; whether any of these pass again.
+
+        A job waits for the next round if a partition where it is later now has been left by one
+        ahead of it, and may come to promise it more; unless it is where it was, or it goes on for
+        too long.
+        """
+        self._rounds_of_promises += 1
+        waits = self._rounds_of_promises < _MOST_ROUNDS
+        for job_id, promises in self._promises().items():
+            _, earliest, slot = min(promises)
+            others = {number for _, number, _ in promises if number != earliest}
+            stays = job_id in self._plans[earliest]
+            if stays or not (waits and others & self._to_pass):
+                self._leave_to(earliest, slot)
+                self._to_pass |= others
+        return bool(self._to_pass)
+
+    def _promises(self) -> Mapping[str, Sequence[tuple[float, int, int]]]:
+        """Planned starts (seconds), partitions and slots of jobs promised to several, by id."""
+        promises: dict[str, list[tuple[float, int, int]]] = {}
+        for number, (table, passed) in enumerate(zip(self._tables, self._passes, strict=True)):
+            for slot, start in passed.reserved.items():
+                job_id = table.jobs_by_slot[slot].job.job_id
+                promises.setdefault(job_id, []).append((start, number, slot))
+        return {job_id: each for job_id, each in promises.items() if len(each) > 1}
