@@ -264,7 +264,7 @@ def test_durations_are_read_as_people_mean_them(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "10:00", "1h30", "ten", "5 parsecs", "nan", "0", "-1", "1e3s"]
+    "text", ["", "10:00", "1h30", "ten", "5 parsecs", "nan", "0", "-1", "1e3s", 10**400]
 )
 def test_durations_that_could_be_misread_are_refused(text):
     """The message says what would be accepted."""
@@ -336,6 +336,9 @@ def test_tasks_memory_deadlines_worth_and_preferences():
         ("deadline", "soon"),
         ("worth", -1),
         ("worth", "nan"),
+        ("worth", 10**400),
+        ("directory", 5000 * "9"),
+        ("requested_time", 10**400),
         ("preferred", "rack"),
         ("preferred", 3),
         ("slowdown_elsewhere", 0.5),

@@ -185,7 +185,7 @@ def _sustained_use(row: Row) -> SustainedUse:
     tiers = row.values.get("tiers")
     if not isinstance(tiers, list) or not all(isinstance(t, int | float) for t in tiers):
         raise row.error("not a list of shares", "tiers", tiers, "such as [1.0, 0.8, 0.6, 0.4]")
-    return SustainedUse(tuple(map(float, tiers)))
+    return SustainedUse(tuple(tiers))
 
 
 def _customised(row: Row) -> Customised:

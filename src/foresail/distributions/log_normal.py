@@ -58,7 +58,9 @@ class LogNormal:
     elapsed: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.sigma > 0.0 and abs(self.mu) + 0.5 * self.sigma**2 < _LARGEST_EXPONENT):
+        if not (
+            self.sigma > 0.0 and abs(self.mu) + 0.5 * self.sigma * self.sigma < _LARGEST_EXPONENT
+        ):
             raise ValueError("sigma must be above 0 and mu and sigma not too large")
         if not 0.0 <= self.elapsed < self.cap:
             raise ValueError("elapsed must not be negative and must be below the cap")

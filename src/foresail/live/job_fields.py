@@ -78,7 +78,7 @@ def _number(value: Any, expected: str) -> float:
         raise ValueError(expected)
     try:
         number = float(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # the latter of whole numbers beyond all others
         raise ValueError(expected) from error
     if not 0.0 <= number < math.inf:
         raise ValueError(expected)

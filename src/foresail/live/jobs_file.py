@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -92,7 +93,7 @@ class JobLines:
         directory: Path,
         source: object,
         places: RequestPlaces | None = None,
-        is_directory: Callable[[Path], bool] = Path.is_dir,
+        is_directory: Callable[[Path], bool] = os.path.isdir,
     ) -> None:
         self._cpus = cpus
         self._directory = directory

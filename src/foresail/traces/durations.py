@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from typing import Final
 
 DURATION_FORMS: Final = 'seconds or a duration such as "10 min", "1h30m" or "00:10:00"'
@@ -46,10 +46,10 @@ def parse_duration(text: str | float) -> float:
     ValueError
         If it is none of these, or not positive and finite; the message says what is accepted.
     """
-    seconds = float(text) if isinstance(text, int | float) else _seconds_of(text.strip().lower())
-    if not (math.isfinite(seconds) and seconds > 0):
+    seconds = text if isinstance(text, int | float) else _seconds_of(text.strip().lower())
+    if not 0 < seconds <= sys.float_info.max:  # a whole number may be beyond all others
         raise ValueError(f"a positive number of {DURATION_FORMS}")
-    return seconds
+    return float(seconds)
 
 
 def _seconds_of(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -230,7 +231,7 @@ class JobChecks:
         self._cpus = int(cluster.total.cpus)
         self._room = FreeResources(cluster)
         self._home = Path.home()
-        self._is_directory = cache(Path.is_dir)
+        self._is_directory = cache(os.path.isdir)
 
     def job(self, asked: JobRequest) -> CommandJob:
         """A job that could be accepted, under an id that is not its own.
