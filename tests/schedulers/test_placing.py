@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -49,6 +50,13 @@ def random_job(draw, number):
     preference = None if text is None else Preference.parse(text, 2.0)
     stage = Stage(draw.randint(1, 6), request)
     return Job(f"j{number}", 0.0, (stage,), preference=preference)
+
+
+def random_groups(draw, cluster):
+    """None, for a single group, or numbers of groups, some of which may have no nodes."""
+    names = [node.name for partition in cluster.partitions for node in partition.nodes]
+    groups = {name: draw.randint(0, 4) for name in names}
+    return draw.choice([None, groups])
 
 
 def fits(request, free):
@@ -110,7 +118,7 @@ def test_the_same_nodes_as_an_obvious_search(seed):
     draw = random.Random(seed)
     for _ in range(25):
         cluster = random_cluster(draw)
-        places = NodesByPreference(cluster)
+        places = NodesByPreference(cluster, random_groups(draw, cluster))
         free = {node.name: node.total for p in cluster.partitions for node in p.nodes}
         rooms = {p.name: p.total for p in cluster.partitions}
         room, held = FreeRoom(_view(cluster, free, rooms), places), []
@@ -136,6 +144,56 @@ def test_the_same_nodes_as_an_obvious_search(seed):
                 rooms[name] += job.stages[0].request * (sign * count)
             if draw.random() < 0.3:
                 room = FreeRoom(_view(cluster, dict(free), dict(rooms)), places)
+
+
+def obvious_within(job, shares, cluster, groups, free):
+    """Tasks by node: each share on the nodes of its groups; None if one of them does not fit."""
+    nodes = [node for partition in cluster.partitions for node in partition.nodes]
+    request, placed = job.stages[0].request, {}
+    for wanted, tasks in shares:
+        part = Job("part", 0.0, (Stage(tasks, request),))
+        found = packed(part, [node for node in nodes if groups[node.name] in wanted], free)
+        if found is None:
+            return None
+        placed |= found
+    return placed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_in_groups_of_nodes(seed):
+    """Jobs come and go, with so many tasks in each of some sets of groups, also of empty ones."""
+    draw = random.Random(seed)
+    placed = 0
+    for _ in range(30):
+        cluster = random_cluster(draw)
+        groups = {node.name: draw.randint(0, 4) for p in cluster.partitions for node in p.nodes}
+        free = {node.name: node.total for p in cluster.partitions for node in p.nodes}
+        rooms = {p.name: Resources(1e9, 1e9, 1e9) for p in cluster.partitions}
+        room = FreeRoom(_view(cluster, dict(free), rooms), NodesByPreference(cluster, groups))
+        held = []
+        for number in range(30):
+            if held and draw.random() < 0.3:
+                job, placement = held.pop(draw.randrange(len(held)))
+                room.add(job, placement)
+                sign = 1
+            else:
+                request = random_job(draw, number).stages[0].request
+                numbers = draw.sample(range(5), 5)
+                cuts = sorted(draw.sample(range(1, 5), draw.randint(0, 2)))
+                sets = [numbers[a:b] for a, b in pairwise([0, *cuts, draw.randint(4, 5)])]
+                shares = [(each, draw.randint(1, 3)) for each in sets if each]
+                job = Job(f"j{number}", 0.0, (Stage(sum(n for _, n in shares), request),))
+                expected = obvious_within(job, shares, cluster, groups, free)
+                placement = room.within(job, shares)
+                assert (None if placement is None else dict(placement.tasks_by_node)) == expected
+                if placement is None:
+                    continue
+                room.take(job, placement)
+                held.append((job, placement))
+                placed, sign = placed + 1, -1
+            for name, count in placement.tasks_by_node:
+                free[name] += job.stages[0].request * (sign * count)
+    assert placed > 50
 
 
 def _view(cluster, free, rooms):

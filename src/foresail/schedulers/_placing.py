@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
@@ -24,9 +25,14 @@ _ROUNDING = 1e-9
 
 
 class NodesByPreference:
-    """A cluster's nodes and the sets of them that preferences name; found once per cluster."""
+    """A cluster's nodes and the sets of them that preferences name; found once per cluster.
 
-    def __init__(self, cluster: Cluster) -> None:
+    ``groups`` numbers from 0 those groups of nodes in which nodes are looked for apart from all
+    others; otherwise there is one. ``order`` numbers the orders in which nodes are looked through:
+    a group has one for each speed, the fastest first.
+    """
+
+    def __init__(self, cluster: Cluster, groups: Mapping[str, int] | None = None) -> None:
         self.cluster = cluster
         self._nodes: dict[str, tuple[Node, str]] = {
             node.name: (node, partition.name)
@@ -36,9 +42,12 @@ class NodesByPreference:
         self.position = {name: number for number, name in enumerate(self._nodes)}
         speeds = sorted({node.speed for node, _ in self._nodes.values()}, reverse=True)
         self.speed_classes = len(speeds)
-        self.speed_class = {
-            name: speeds.index(node.speed) for name, (node, _) in self._nodes.items()
+        self.order = {
+            name: speeds.index(node.speed)
+            + self.speed_classes * (0 if groups is None else groups[name])
+            for name, (node, _) in self._nodes.items()
         }
+        self.groups = range(1 if groups is None else 1 + max(groups.values(), default=0))
         pools = sorted(cluster.partitions, key=lambda each: -each.speed)
         self.partitions = [partition.name for partition in pools]
         self._sets: dict[tuple[PreferenceKind, tuple[str, ...]], tuple[frozenset[str], ...]] = {}
@@ -81,6 +90,12 @@ class NodesByPreference:
         )
 
 
+_Order = list[tuple[float, int, str]]
+"""Free cpus, position and name of nodes."""
+_Orders = defaultdict[int, _Order]
+"""By number, as ``NodesByPreference`` has them; none of those without nodes."""
+
+
 class FreeRoom:
     """What is free at one moment, and what is left of it as gangs are placed."""
 
@@ -89,7 +104,7 @@ class FreeRoom:
         self._partitions: dict[str, Resources] = dict(view.free)
         self._nodes: Mapping[str, Resources] = view.free_nodes
         self._changed: dict[str, Resources] = {}
-        self._fullest_first: list[list[tuple[float, int, str]]] | None = None
+        self._fullest_first: _Orders | None = None
         self.cpus = sum([room.cpus for room in self._partitions.values()])
 
     def has_cpus_for(self, cpus: float) -> bool:
@@ -122,7 +137,7 @@ class FreeRoom:
 
     def _set_free(self, name: str, free: Resources) -> None:
         if self._fullest_first is not None:
-            order = self._fullest_first[self._places.speed_class[name]]
+            order = self._fullest_first[self._places.order[name]]
             position, before = self._places.position[name], self._free(name).cpus
             if before > 0.0:
                 del order[bisect_left(order, (before, position))]
@@ -152,19 +167,15 @@ class FreeRoom:
         fits = job.total.fits_in(self._partitions[name])
         return Placement.whole(name, job.tasks) if fits else None
 
-    def within(self, job: Job, shares: Iterable[tuple[Container[str], int]]) -> Placement | None:
-        """The gang with so many tasks on each of some sets of nodes; None if they do not fit."""
+    def within(self, job: Job, shares: Iterable[tuple[Sequence[int], int]]) -> Placement | None:
+        """The gang with so many tasks in each of some sets of groups; None if they do not fit."""
+        request = job.stages[0].request
         placed: list[tuple[str, int]] = []
-        for names, tasks in shares:
-            left = tasks
-            for name, fitting in self._rooms(job.stages[0].request, names):
-                some = min(fitting, left)
-                placed.append((name, some))
-                left -= some
-                if not left:
-                    break
-            if left:
+        for groups, tasks in shares:
+            found = self._filled(request, self._in_order(request, groups), tasks)
+            if found is None:
                 return None
+            placed += found
         return self._placement(placed)
 
     def _whole_partition(self, job: Job) -> Placement | None:
@@ -181,23 +192,29 @@ class FreeRoom:
             return names
         return sorted(names, key=lambda name: name not in preference.names)
 
-    def _rooms(self, request: Resources, names: Container[str]) -> Iterator[tuple[str, int]]:
-        """Nodes among these that tasks fit on, in the order of this module, and how many tasks.
-
-        What jobs without nodes leave of a node's partition counts too: so many in all its nodes.
-        """
+    def _in_order(self, request: Resources, groups: Sequence[int]) -> Iterator[str]:
+        """Nodes of some groups with cpus for a task, in the order of this module."""
         if request.cpus <= 0.0:
             orders = self._sorted(-math.inf)
         else:
             if self._fullest_first is None:
                 self._fullest_first = self._sorted(0.0)
             orders = self._fullest_first
-        quota: dict[str, int] = {}
         least = (request.cpus * (1.0 - _ROUNDING),)
-        fitting = [islice(order, bisect_left(order, least), None) for order in orders]
-        for _, _, name in chain.from_iterable(fitting):
-            if name not in names:
-                continue
+        classes = self._places.speed_classes
+        for speed_class in range(classes):
+            numbers = [speed_class + classes * group for group in groups]
+            fitting = [_from(orders[each], least) for each in numbers if each in orders]
+            for _, _, name in fitting[0] if len(fitting) == 1 else merge(*fitting):
+                yield name
+
+    def _rooms(self, request: Resources, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Those of some nodes that tasks fit on, and how many tasks.
+
+        What jobs without nodes leave of a node's partition counts too: so many in all its nodes.
+        """
+        quota: dict[str, int] = {}
+        for name in names:
             partition = self._places.partition(name)
             if partition not in quota:
                 quota[partition] = tasks_within(request, self._partitions[partition])
@@ -206,29 +223,47 @@ class FreeRoom:
                 quota[partition] -= tasks
                 yield name, tasks
 
-    def _sorted(self, more_than: float) -> list[list[tuple[float, int, str]]]:
-        """Nodes with more cpus free than this, the fullest first, then as the cluster has them.
+    def _filled(
+        self, request: Resources, names: Iterable[str], tasks: int
+    ) -> list[tuple[str, int]] | None:
+        """So many tasks on some nodes, filled one after the other; None if they do not fit."""
+        placed: list[tuple[str, int]] = []
+        left = tasks
+        for name, fitting in self._rooms(request, names):
+            some = min(fitting, left)
+            placed.append((name, some))
+            left -= some
+            if not left:
+                return placed
+        return None
 
-        A list for each speed, the fastest first.
-        """
-        position, speed_class = self._places.position, self._places.speed_class
+    def _sorted(self, more_than: float) -> _Orders:
+        """Nodes with more cpus free than this, the fullest first, then as the cluster has them."""
+        position, number = self._places.position, self._places.order
         free = {**self._nodes, **self._changed} if self._changed else self._nodes
-        orders: list[list[tuple[float, int, str]]] = [[] for _ in range(self._places.speed_classes)]
+        orders: _Orders = defaultdict(list)
         for name, room in free.items():
             if room.cpus > more_than:
-                orders[speed_class[name]].append((room.cpus, position[name], name))
-        for order in orders:
+                orders[number[name]].append((room.cpus, position[name], name))
+        for order in orders.values():
             order.sort()
         return orders
 
+    def _among(self, request: Resources, names: Container[str]) -> Iterator[str]:
+        """As ``_in_order``, of these nodes in all groups."""
+        return (name for name in self._in_order(request, self._places.groups) if name in names)
+
     def _packed(self, job: Job, names: Container[str]) -> Placement | None:
         """The whole gang on these nodes, filled one after the other."""
-        return self.within(job, [(names, job.tasks)])
+        request = job.stages[0].request
+        placed = self._filled(request, self._among(request, names), job.tasks)
+        return None if placed is None else self._placement(placed)
 
     def _spread(self, job: Job, names: Container[str], attribute: str) -> Placement | None:
         """One task in each of as many different places."""
         used: dict[str, str] = {}
-        for name, _ in self._rooms(job.stages[0].request, names):
+        request = job.stages[0].request
+        for name, _ in self._rooms(request, self._among(request, names)):
             used.setdefault(self._places.attribute(name, attribute), name)
             if len(used) == job.tasks:
                 return self._placement((name, 1) for name in used.values())
@@ -241,6 +276,11 @@ class FreeRoom:
             partition = self._places.partition(name)
             by_partition[partition] = by_partition.get(partition, 0) + tasks
         return Placement(tuple(by_partition.items()), tuple(sorted(by_node)))
+
+
+def _from(order: _Order, least: tuple[float]) -> Iterator[tuple[float, int, str]]:
+    """What is not before this in an order, which must not change meanwhile."""
+    return map(order.__getitem__, range(bisect_left(order, least), len(order)))
 
 
 def tasks_within(request: Resources, free: Resources) -> int:

@@ -18,11 +18,10 @@ from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._placing import FreeRoom
-from foresail.schedulers._planning.cell_map import CellMap, Space, bits
+from foresail.schedulers._planning.cell_map import AMOUNTS, CellMap, Space, bits, membership
+from foresail.schedulers.kernels.plan_cells import grant, take_in_turn
 
 _ROUNDING = 1e-7
-_MOST_TASKS = 2.0**52
-"""On a cell, of tasks that need nothing."""
 _MOST_COLUMNS = 20_000
 """Of a program that says which cells jobs take; one of more is not solved within a second."""
 
@@ -54,19 +53,16 @@ def placements(
     """
     room = FreeRoom(view, places.named)
     found: list[Placement | None] = [None] * len(jobs)
-    each = np.array([places.measured(job.total) / job.tasks for job in jobs]).reshape(-1, 3)
-    each = each[:, list(resources)]
+    each = np.ascontiguousarray(_needs_of_tasks(jobs, places)[:, list(resources)])
     shares = _shares(jobs, spaces, each, worth, free_cells + stopped_cells)
-    free = free_cells + _ROUNDING
-    for at in np.argsort(-worth, kind="stable").tolist():
-        job = jobs[at]
-        need = shares[at] * each[at, :, np.newaxis]
-        if shares[at].any() and (need <= free).all():
-            free -= need
-            placement = _placement(job, spaces[at], shares[at], room, places)
-            if placement is not None:
-                room.take(job, placement)
-                found[at] = placement
+    worthiest = np.argsort(-worth, kind="stable")
+    granted = np.zeros(len(jobs), np.bool_)
+    grant(worthiest, each, shares, free_cells + _ROUNDING, granted)
+    for at in worthiest[granted[worthiest]].tolist():
+        placement = _placement(jobs[at], spaces[at], shares[at], room, places)
+        if placement is not None:
+            room.take(jobs[at], placement)
+            found[at] = placement
     return found
 
 
@@ -97,7 +93,7 @@ def _placement(
 ) -> Placement | None:
     if not places.has_nodes or len(job.stages) > 1:
         return room.in_partition(job, places.partitions[int(np.argmax(share))])
-    cells = [(places.nodes_of(cell), int(share[cell])) for cell in np.flatnonzero(share).tolist()]
+    cells = [([cell], int(share[cell])) for cell in np.flatnonzero(share).tolist()]
     found = room.within(job, cells)
     if found is None and space.parts:
         spread, preference = room.placement(job), job.preference
@@ -105,9 +101,17 @@ def _placement(
             return None
         return spread
     if found is None:
-        nodes = frozenset().union(*(places.nodes_of(cell) for cell in bits(space.cells)))
-        found = room.within(job, [(nodes, job.tasks)])
+        found = room.within(job, [(list(bits(space.cells)), job.tasks)])
     return found
+
+
+def _needs_of_tasks(jobs: Sequence[Job], places: CellMap) -> Floats:
+    """What a task of each job needs, if all need the same; shape (jobs, all resources)."""
+    totals = [job.total for job in jobs]
+    amounts = np.array([[amount(total) for amount in AMOUNTS] for total in totals])
+    tasks = np.array([job.tasks for job in jobs])
+    needs: Floats = amounts.reshape(-1, len(AMOUNTS)) / places.units / tasks[:, np.newaxis]
+    return needs
 
 
 def _shares(
@@ -124,9 +128,8 @@ def _shares(
     ]
     job_of = np.array([at for at, _, _ in parts], np.int64)
     tasks = np.array([count for _, count, _ in parts], np.int64)
-    allowed = np.zeros((len(parts), free_cells.shape[1]), np.bool_)
-    for at, (_, _, cells) in enumerate(parts):
-        allowed[at, list(bits(cells))] = True
+    sets = {cells: at for at, cells in enumerate(dict.fromkeys(cells for _, _, cells in parts))}
+    allowed = membership(sets, free_cells.shape[1])[[sets[cells] for _, _, cells in parts]]
     of_parts = _in_turn(each[job_of], tasks, allowed, free_cells)
     if (of_parts.sum(axis=1) < tasks).any() and np.count_nonzero(allowed) <= _MOST_COLUMNS:
         better = _by_program(each[job_of], tasks, allowed, job_of, worth, free_cells)
@@ -141,30 +144,17 @@ def _in_turn(
 ) -> Integers:
     """The least choosy last, each from the cells that fewest others may use."""
     shares = np.zeros(allowed.shape, np.int64)
-    free = free_cells.copy()
-    wanted = allowed.T @ (each[:, 0] * tasks)
-    for job in np.argsort(allowed.sum(axis=1), kind="stable").tolist():
-        cells = np.argsort(wanted, kind="stable")
-        cells = cells[allowed[job, cells]]
-        fitting = _fitting(free[:, cells], each[job])
-        before = np.concatenate(([0.0], np.cumsum(fitting)[:-1]))
-        shares[job, cells] = np.minimum(np.maximum(tasks[job] - before, 0.0), fitting)
-        wanted -= allowed[job] * each[job, 0] * tasks[job]
-        if shares[job].sum() < tasks[job]:
-            shares[job] = 0
-        free -= each[job][:, np.newaxis] * shares[job]
+    take_in_turn(
+        np.argsort(allowed.sum(axis=1), kind="stable"),
+        each,
+        tasks,
+        allowed,
+        allowed.T @ (each[:, 0] * tasks),
+        free_cells.copy(),
+        np.arange(free_cells.shape[1]),
+        shares,
+    )
     return shares
-
-
-def _fitting(free: Floats, each: Floats) -> Floats:
-    """How many whole tasks that need so much of every resource fit on each cell.
-
-    Free in resources is of shape (resources, cells).
-    """
-    asked = each > 0.0
-    fitting = np.maximum(free[asked], 0.0) / each[asked, np.newaxis] + _ROUNDING
-    whole: Floats = np.floor(fitting.min(axis=0, initial=_MOST_TASKS))
-    return whole
 
 
 def _by_program(

@@ -64,7 +64,6 @@ class CellMap:
     def __init__(self, cluster: Cluster, told: Sequence[Collection[str]] = ()) -> None:
         self.cluster: Final = cluster
         self.told: Final = tuple(map(frozenset, told))
-        self.named: Final = NodesByPreference(cluster)
         self.has_nodes: Final = any(partition.nodes for partition in cluster.partitions)
         self.nodes: Final = {
             node.name: node for partition in cluster.partitions for node in partition.nodes
@@ -112,10 +111,8 @@ class CellMap:
         self._prefers: dict[int, tuple[Preference, Placement, bool]] = {}
         self._names: Final = list(self.cell_of_node)
         self._cells: Final = np.array(list(self.cell_of_node.values()), np.int64)
-        names: list[list[str]] = [[] for _ in self.partitions]
-        for name, cell in self.cell_of_node.items():
-            names[cell].append(name)
-        self._nodes_of: Final = [frozenset(each) for each in names]
+        self._node_counts: Final = Counter(self.cell_of_node.values())
+        self.named: Final = NodesByPreference(cluster, self.cell_of_node)
 
     def _add(self, partition: str, node: Node | None) -> int:
         self.partitions.append(partition)
@@ -191,7 +188,7 @@ class CellMap:
 
     def tells_apart(self, nodes: tuple[str, ...]) -> bool:
         """Whether the cells of some nodes have no others."""
-        return sum(len(self._nodes_of[cell]) for cell in bits(self.cells_with(nodes))) == sum(
+        return sum(self._node_counts[cell] for cell in bits(self.cells_with(nodes))) == sum(
             name in self.cell_of_node for name in nodes
         )
 
@@ -286,10 +283,6 @@ class CellMap:
         if names == self._names:  # as ever, unless some are down
             return self._cells
         return np.array([self.cell_of_node[name] for name in names], np.int64)
-
-    def nodes_of(self, cell: int) -> frozenset[str]:
-        """Names of the nodes of a cell."""
-        return self._nodes_of[cell]
 
     def held(self, job: Job, placement: Placement) -> Floats:
         """What a running job holds of every cell; shape (resources, cells), not to be changed."""
