@@ -117,6 +117,8 @@ def test_the_cluster_at_a_glance(typed):
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
         (["submit", "misspelt.sh"], "misspelt.sh"),
+        (["cancel", "first"], "'first' is no id of a job"),
+        (["token", "revoke", "ann"], "'ann' is no id of a token"),
         (["cancel", "99999"], "no job 99999"),
         (["explain", "99999"], "no job 99999"),
     ],

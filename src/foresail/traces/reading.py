@@ -439,7 +439,7 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
         raise InputError(
             problem,
             source=path,
-            expected=f"a reader given by name ({names}), or a column mapping for a table",
+            expected=f"a reader given by name ({names}), or a mapping of columns (--mapping)",
         )
     return matching[0], built[matching[0]]
 
