@@ -1,6 +1,6 @@
 """A scheduler in one file: start the waiting job that will most likely end soonest.
 
-`foresail simulate LOG --plugin shortest_likely.py --with shortest_likely` finds it by its name.
+`foresail simulate LOG --plugin shortest_likely.py --policy shortest_likely` finds it by its name.
 Run as a script, it compares itself with first-come first-served on five jobs.
 """
 
@@ -12,6 +12,7 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
+from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import find, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.simulator.engine import simulate_events
@@ -39,15 +40,19 @@ class ShortestLikely:
 
     def decide(self, view: ClusterView) -> Decision:
         """Go through the waiting jobs, likely shortest first, and start those that fit."""
-        (partition,) = view.cluster.partitions
-        free = view.free[partition.name]
-        starts = []
+        free = dict(view.free)
+        starts, reasons = [], {}
         for pending in sorted(view.pending, key=self._likely_seconds):
-            if pending.job.total.fits_in(free):
-                free = free - pending.job.total
-                placement = Placement.whole(partition.name, pending.job.tasks)
-                starts.append(Start(pending.job.job_id, placement))
-        return Decision(starts=tuple(starts))
+            job = pending.job
+            names = [job.partition] if job.partition in free else list(free)
+            place = next((name for name in names if job.total.fits_in(free[name])), None)
+            if place is None:
+                most = max(free[name].cpus for name in names)
+                reasons[job.job_id] = Reason(ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": most})
+                continue
+            free[place] = free[place] - job.total
+            starts.append(Start(job.job_id, Placement.whole(place, job.tasks)))
+        return Decision(starts=tuple(starts), reasons=reasons)
 
     def _likely_seconds(self, pending: PendingJob) -> tuple[float, int]:
         return pending.prediction.quantile(self.level), pending.arrival

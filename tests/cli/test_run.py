@@ -177,6 +177,20 @@ def test_a_run_is_decided_again_and_a_changed_policy_is_told(foresail, tmp_path)
     assert foresail("replay", str(tmp_path))[0] == 2
 
 
+def test_a_run_under_a_policy_of_ones_own_is_decided_again(foresail, tmp_path):
+    """In a process that has not seen it, which is told of it by the same option."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "shortest_likely.py"
+    plugin = tmp_path / "own.py"
+    plugin.write_text(example.read_text().replace("shortest_likely", "likely_first"))
+    (tmp_path / "jobs.csv").write_text("command,requested_time\ntrue,9 s\ntrue,8 s\n")
+    assert foresail("run", "jobs.csv", "--directory", "here", "--cpus", "1")[0] == 0
+    log = tmp_path / "here" / "events.jsonl"
+    recorded = re.compile('"policy":"[^"]*"')
+    log.write_text(recorded.sub('"policy":"likely_first"', log.read_text(), count=1))
+    assert foresail("replay", "here")[0] == 2
+    assert foresail("replay", "here", "--plugin", str(plugin))[0] in (0, 1)
+
+
 def test_a_full_disk_is_one_sentence_and_status_2(tmp_path):
     """As a process of its own, whose files may not grow beyond a few thousand bytes."""
     (tmp_path / "jobs.csv").write_text("command\n" + "echo once >> marks\n" * 6)

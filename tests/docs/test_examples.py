@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from foresail.model.registry import find, load_plugin
+from foresail.checks.predictors import check_predictor
+from foresail.checks.schedulers import check_scheduler
+from foresail.model.registry import Entry, find, load_plugin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -27,11 +30,17 @@ def test_example_prints_what_is_shown(script: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [("scheduler", "shortest_likely"), ("predictor", "mean_of_width")]
+    ("family", "name", "check"),
+    [
+        ("scheduler", "shortest_likely", check_scheduler),
+        ("predictor", "mean_of_width", check_predictor),
+    ],
 )
-def test_example_plug_in_is_found_by_its_name(family: str, name: str) -> None:
+def test_example_plug_in_is_found_by_its_name_and_keeps_the_rules(
+    family: str, name: str, check: Callable[[Entry], None]
+) -> None:
     """The plug-ins of the examples can be loaded from their files, as ``--plugin`` does."""
     load_plugin(EXAMPLES / f"{name}.py")
     entry = find(family, name)
     assert entry.summary
-    assert entry.build(entry.parameters())
+    check(entry)

@@ -116,12 +116,33 @@ def test_the_cluster_at_a_glance(typed):
         (["submit", "--after", "99999", "--", "true"], "no such job"),
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
+        (["submit", "misspelt.sh"], "misspelt.sh"),
+        (["cancel", "first"], "'first' is no id of a job"),
+        (["token", "revoke", "ann"], "'ann' is no id of a token"),
         (["cancel", "99999"], "no job 99999"),
         (["explain", "99999"], "no job 99999"),
     ],
 )
 def test_what_cannot_be_done_is_said(typed, words, says):
     assert says in typed(*words, status=2)
+
+
+def test_of_an_array_one_job_is_told_at_a_time(typed):
+    first, last = typed("submit", "--hold", "--array", "3-4", "--", "true").split()
+    array = first.partition("_")[0]
+    for command in ("show", "explain", "logs", "forecast"):
+        assert f"array; ask for one of its jobs, {first} to {last}" in typed(
+            command, array, status=2
+        )
+    typed("cancel", array)
+
+
+def test_ids_are_whole_at_a_glance(typed):
+    """However long the names of jobs are."""
+    jobs = typed("submit", "--hold", "--name", "n" * 90, "--array", "100000-100001", "--", "true")
+    shown = typed("top")
+    assert all(job in shown for job in jobs.split())
+    typed("cancel", *jobs.split())
 
 
 def test_without_a_service_or_a_token_that_is_said(typed, monkeypatch):
@@ -136,5 +157,7 @@ def test_log_in_keeps_the_token_for_its_owner_alone(typed, service, monkeypatch,
     monkeypatch.setenv("HOME", str(tmp_path))
     typed("login", service.address, "--token-file", service.state / "admin-token")
     assert typed("jobs", "--all")
+    monkeypatch.setenv("FORESAIL_TOKEN", "foresail_wrong")
+    assert "opens nothing" in typed("jobs", status=2)  # at the address that is kept
     kept = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)

@@ -53,6 +53,13 @@ def test_a_ragged_table_is_refused(tmp_path):
         read(log(tmp_path, 1, "2,3", "3,4,5,6"))
 
 
+@pytest.mark.parametrize("strict", [None, False])
+def test_a_table_without_a_single_job_says_why(tmp_path, strict):
+    """Leniently, too: the file is not empty, but a time limit was taken for a number, say."""
+    with pytest.raises(InputError, match=r"2 of 2 rows.*'length'.*line 2: '01:00:00'"):
+        read(log(tmp_path, 0, "1,01:00:00,4", "2,02:00:00,4"), strict=strict)
+
+
 def test_what_a_quote_that_is_not_closed_swallows_is_counted_by_lines(tmp_path):
     """Leniently read, all lines after it are lost, not one record; validation ends with 2."""
     open_quote = log(tmp_path, 10, '"7,1.5,4', *["8,1.5,4"] * 20)

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from foresail.cli._moments import log_of
+from foresail.cli._replaying import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
@@ -17,6 +18,7 @@ from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth
+from foresail.model.registry import load_plugin
 from foresail.model.words import count
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
@@ -33,8 +35,11 @@ _MOST_SHOWN: Final = 5
 @app.command()
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or its event log.")],
+    plugins: Plugins = None,
 ) -> None:
     """Decide a run again, event by event, and compare with its log: status 1 if they differ."""
+    for plugin in plugins or []:
+        load_plugin(plugin)
     log = log_of(run)
     with doing(f"deciding {log.name} again"):
         found = list(_differences(run, log))

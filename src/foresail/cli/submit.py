@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from foresail.model.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None)
+
+_SCRIPT_SUFFIXES: Final = (".sh", ".bash", ".slurm", ".sbatch")
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -97,11 +99,16 @@ def _jobs_of(words: list[str]) -> list[dict[str, Any]]:
         words = words[1:]
     elif len(words) == 1 and Path(words[0]).suffix in FILE_SUFFIXES:
         return raw_jobs(Path(words[0]))
-    elif len(words) == 1 and Path(words[0]).is_file():
+    elif len(words) == 1 and _is_script(Path(words[0])):
         return [read_script(Path(words[0]))]
     if not words:
         raise InputError("no command", expected="foresail submit -- COMMAND")
     return [{"command": words}]
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a word means a script: a file, or the name of one that is not there."""
+    return path.is_file() or path.suffix in _SCRIPT_SUFFIXES
 
 
 def _variables(assignments: list[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,18 +55,20 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
 
     cluster, now = client.cluster(), time.time()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True)
+    narrowed = partial(Text, no_wrap=True, overflow="ellipsis")
     shown = [
         *client.jobs(states=["running"], most=rows),
         *client.jobs(states=["pending", "held"], most=rows),
     ][:rows]
+    # Columns that may wrap are narrowed first, and their cells do not wrap: ids stay whole.
+    for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
+        table.add_column(heading, no_wrap=heading in ("job", "state", "for"))
     for job in shown:
         since = job.get("start_seconds") or job["submit_seconds"]
         table.add_row(
-            *(job["job_id"], job["name"], job["user"], job["state"]),
+            *(job["job_id"], narrowed(job["name"]), narrowed(job["user"]), job["state"]),
             duration(max(0.0, now - since)),
-            *(starts_in(job.get("forecast"), now), why(job)),
+            *(narrowed(starts_in(job.get("forecast"), now)), narrowed(why(job))),
         )
     return Group(Text(_heading(cluster)), table)
 

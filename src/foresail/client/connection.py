@@ -46,9 +46,9 @@ def find_connection() -> Connection:
     address = os.environ.get(ADDRESS_VARIABLE)
     token = os.environ.get(TOKEN_VARIABLE)
     path = connection_file()
-    if token is None and path.exists():
+    if (address is None or token is None) and path.exists():
         kept = _kept(path)
-        return Connection(address or kept.address, kept.token)
+        return Connection(address or kept.address, token or kept.token)
     if token is None:
         raise InputError(
             "no token for the service",

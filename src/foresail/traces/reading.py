@@ -233,19 +233,19 @@ class Intake:
 
     def check_enough(self) -> None:
         """Raise ``InputError`` if there was no job at all, or more rows were lost than may be."""
-        if not self.rows:
-            raise InputError("holds no jobs", source=self._notes.path, expected="at least one job")
         lost = sum(each.rows for each in self._notes.lost.values())
-        of = self.rows + lost
-        if self._notes.strict is None and too_many_lost(lost, self.rows):
+        if not self.rows and not lost:
+            raise InputError("holds no jobs", source=self._notes.path, expected="at least one job")
+        if not self.rows or (self._notes.strict is None and too_many_lost(lost, self.rows)):
             causes = (
                 f"{each.rows:,} without {each.expected} (the first is {each.example})"
                 for each in self._notes.lost.values()
             )
+            instead = ", or --lenient to do without them" if self.rows else ""
             raise InputError(
-                f"no job can be made of {lost:,} of {of:,} rows: {'; '.join(causes)}",
+                f"no job can be made of {lost:,} of {self.rows + lost:,} rows: {'; '.join(causes)}",
                 source=self._notes.path,
-                expected="a source or mapping put right, or --lenient to do without them",
+                expected=f"a source or mapping put right{instead}",
             )
 
     def origin_shift(self) -> float:
@@ -439,7 +439,7 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
         raise InputError(
             problem,
             source=path,
-            expected=f"a reader given by name ({names}), or a column mapping for a table",
+            expected=f"a reader given by name ({names}), or a mapping of columns (--mapping)",
         )
     return matching[0], built[matching[0]]
 

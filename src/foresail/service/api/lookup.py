@@ -21,6 +21,12 @@ def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
         If there is none, or the caller may not see it.
     """
     row = parts.store.job(job_id)
+    if row is None and (members := jobs_meant(parts, caller, job_id)):
+        first, last = (members[end]["job_id"] for end in (0, -1))
+        raise CallRefused(
+            HTTPStatus.NOT_FOUND,
+            f"{job_id} is an array; ask for one of its jobs, {first} to {last}",
+        )
     if row is None or not caller.sees(row["user"]):
         raise no_such_job(job_id)
     return row

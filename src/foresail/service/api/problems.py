@@ -154,9 +154,12 @@ def _invalid(error: RequestValidationError) -> CallRefused:
     shown = _shown(first.get("input"))
     count = len(error.errors()) - 1
     more = f" (and {count} more)" if count else ""
+    problem = f"field {field!r}: {first['msg']}"
+    if where == "path" and first["type"] == "string_pattern_mismatch":
+        problem = f"{shown!r} is no id of a {field.removesuffix('_id')}"
     return CallRefused(
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        f"field {field!r}: {first['msg']}{more}",
+        problem + more,
         field=field,
         value=shown,
         expected=_expected(first),
