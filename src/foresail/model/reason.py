@@ -51,6 +51,12 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
 )
 
 
+_FITS_NOWHERE = (
+    "asks for {cpus_said}; there are {total:g}, but even free they have no room for its tasks, "
+    "each whole on one node with its memory and gpus"
+)
+"""Too wide, though not by cpus alone."""
+
 _COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "ahead": "job"})
 """Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
@@ -72,7 +78,14 @@ class Reason:
         ]
         said = {f"{name}_said": count(amount, noun) for name, noun, amount in amounts}
         verbs = {f"{name}_verb": is_or_are(amount) for name, _, amount in amounts}
-        return _SENTENCES[self.code].format(**self.numbers, **said, **verbs)
+        return self._words.format(**self.numbers, **said, **verbs)
+
+    @property
+    def _words(self) -> str:
+        cpus, total = self.numbers.get("cpus"), self.numbers.get("total")
+        if isinstance(cpus, float | int) and isinstance(total, float | int) and cpus <= total:
+            return _FITS_NOWHERE
+        return _SENTENCES[self.code]
 
 
 @quickly_made

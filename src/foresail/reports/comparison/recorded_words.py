@@ -16,7 +16,11 @@ def how_near(summaries: Sequence[Summary]) -> str:
         return ""
     first = summaries[0]
     share = first.mean_wait_seconds / recorded.mean_wait_seconds
-    of = "" if recorded.jobs == first.jobs else f" (known of {count(recorded.jobs, 'job')})"
+    of = ""
+    if recorded.jobs < first.jobs:
+        of = f" (known of {count(recorded.jobs, 'job')})"
+    elif recorded.jobs > first.jobs:
+        of = f" (all {count(recorded.jobs, 'job')}, of which {number(first.jobs)} started here)"
     told = (
         f"The log's jobs waited {duration(recorded.mean_wait_seconds)} on average{of}; simulated "
         f"{first.policy} comes to {duration(first.mean_wait_seconds)}, "
