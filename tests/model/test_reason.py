@@ -55,3 +55,9 @@ def test_a_job_that_fits_nowhere_is_not_said_to_ask_for_more_than_there_is():
     assert wide == "asks for 5 cpus and the cluster has 4"
     placeless = Reason(ReasonCode.TOO_WIDE, {"cpus": 64.0, "total": 192.0}).sentence
     assert "asks for 64 cpus; there are 192, but even free they have no room" in placeless
+
+
+def test_the_first_of_the_queue_is_not_said_to_be_behind_none():
+    """Room can be kept for one further back, as by a guard; then no job is ahead."""
+    told = Reason(ReasonCode.BEHIND, {"ahead": 0}).sentence
+    assert told == "what is free is kept for another job, which goes before its turn"

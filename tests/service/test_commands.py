@@ -62,6 +62,7 @@ def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
     assert typed("logs", job) == "from a script, 2 tasks\n"
     shown = json.loads(typed("show", job, "--json"))
     assert (shown["name"], shown["cpus"], shown["requested_seconds"]) == ("scripted", 2, 60.0)
+    assert "2 cpus, a limit of 60 s" in typed("show", job)
     (tmp_path / "jobs.toml").write_text(
         '[[job]]\nname = "first"\ncommand = "true"\n'
         '[[job]]\ncommand = "echo $FORESAIL_ARRAY_INDEX"\narray = "4-5"\nafter = "first"\n'

@@ -57,6 +57,9 @@ _FITS_NOWHERE = (
 )
 """Too wide, though not by cpus alone."""
 
+_KEPT_FOR_ANOTHER = "what is free is kept for another job, which goes before its turn"
+"""Behind, though first in the queue."""
+
 _COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "ahead": "job"})
 """Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
@@ -82,9 +85,13 @@ class Reason:
 
     @property
     def _words(self) -> str:
-        cpus, total = self.numbers.get("cpus"), self.numbers.get("total")
-        if isinstance(cpus, float | int) and isinstance(total, float | int) and cpus <= total:
-            return _FITS_NOWHERE
+        match self.code, dict(self.numbers):
+            case ReasonCode.TOO_WIDE, {"cpus": float() | int() as cpus, "total": total} if (
+                cpus <= float(total)
+            ):
+                return _FITS_NOWHERE
+            case ReasonCode.BEHIND, {"ahead": 0}:
+                return _KEPT_FOR_ANOTHER
         return _SENTENCES[self.code]
 
 
