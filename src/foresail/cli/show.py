@@ -65,7 +65,11 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
 
 
 def _asked(job: Mapping[str, Any]) -> Iterator[str]:
+    from foresail.cli._service import memory
+
     yield count(job["cpus"], "cpu")
+    if job.get("memory_bytes"):
+        yield f"at most {memory(job['memory_bytes'])} of memory"
     limit = job.get("requested_seconds")
     yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
     if job.get("after"):
