@@ -58,7 +58,7 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
             "no known time" if belief[key] is None else duration(belief[key])
             for key in ("p10", "p50", "p90")
         )
-        yield "runs for", f"{median} ({low} to {high})"
+        yield "expected", f"{median} ({low} to {high})"
     for name in ("places", "exit_code", "because", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name.replace("_", " "), str(job[name])
