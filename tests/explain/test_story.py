@@ -326,3 +326,14 @@ def test_a_belief_that_changes_is_told_when_it_is_quite_another():
         "Expected to run for 60 s.",
         "Meanwhile something else is believed. Expected to run for 10 min.",
     ]
+
+
+@pytest.mark.parametrize(("seconds", "because"), [(5.0, "limit of memory"), (60.0, "limit")])
+def test_a_command_ended_before_its_time_was_over_ran_into_the_limit_of_memory(seconds, because):
+    """Both ends have one name; which of them it was follows from how long it ran."""
+    log = MemoryLog(MANIFEST)
+    scheduler = Scripted(Decision((Start("1", Placement.whole("all", 1)),)))
+    controller = Controller(MANIFEST.cluster, scheduler, Requested(), Doubling(), log=log)
+    controller.step(0, [Submitted(0, Job.gang("1", 0, 1, 60.0))])
+    controller.step(seconds, [Ended(seconds, Outcome("1", 0, seconds, EndedBecause.LIMIT, -15))])
+    assert f"Ended ({because}, exit code -15) after running" in told(log, "1")[-1]

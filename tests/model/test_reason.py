@@ -47,3 +47,17 @@ def test_one_of_something_is_said_as_one():
         "not chosen by the scheduler; 1 job is ahead of it",
         "2 jobs are ahead of it and none may be overtaken",
     ]
+
+
+def test_a_job_that_fits_nowhere_is_not_said_to_ask_for_more_than_there_is():
+    """A task wider than a node, or with more memory, is too wide for a cluster with cpus enough."""
+    wide = Reason(ReasonCode.TOO_WIDE, {"cpus": 5.0, "total": 4.0}).sentence
+    assert wide == "asks for 5 cpus and the cluster has 4"
+    placeless = Reason(ReasonCode.TOO_WIDE, {"cpus": 64.0, "total": 192.0}).sentence
+    assert "asks for 64 cpus; there are 192, but even free they have no room" in placeless
+
+
+def test_the_first_of_the_queue_is_not_said_to_be_behind_none():
+    """Room can be kept for one further back, as by a guard; then no job is ahead."""
+    told = Reason(ReasonCode.BEHIND, {"ahead": 0}).sentence
+    assert told == "what is free is kept for another job, which goes before its turn"

@@ -56,12 +56,19 @@ def test_a_command_is_submitted_waited_for_and_read(typed):
     assert job not in typed("jobs")
 
 
+def test_what_a_job_may_hold_of_memory_is_shown(typed):
+    job = typed("submit", "--memory", "50M", "--hold", "--", "true").strip()
+    assert "1 cpu, at most 50 MiB of memory, no time limit" in typed("show", job)
+    typed("cancel", job)
+
+
 def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
     (tmp_path / "job.sh").write_text(SCRIPT)
     job = typed("submit", "--wait", "job.sh").strip()
     assert typed("logs", job) == "from a script, 2 tasks\n"
     shown = json.loads(typed("show", job, "--json"))
     assert (shown["name"], shown["cpus"], shown["requested_seconds"]) == ("scripted", 2, 60.0)
+    assert "2 cpus, a limit of 60 s" in typed("show", job)
     (tmp_path / "jobs.toml").write_text(
         '[[job]]\nname = "first"\ncommand = "true"\n'
         '[[job]]\ncommand = "echo $FORESAIL_ARRAY_INDEX"\narray = "4-5"\nafter = "first"\n'

@@ -219,10 +219,16 @@ def test_unknown_readers_and_options(tmp_path):
         read(log, "swff")
     with pytest.raises(InputError, match="field 'mapping': the reader 'swf' has no such option"):
         read(log, "swf", mapping=log)
+    write_folder(workload_of([0.0]), tmp_path / "folder")
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text('[columns]\nsubmit_seconds = "Submit"\n')
+    with pytest.raises(InputError, match="'mapping': the reader 'canonical' has no such option"):
+        read(tmp_path / "folder", mapping=mapping)
     with pytest.raises(InputError, match="no such file or folder"):
         read(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no reader knows this layout"):
-        read(tmp_path)
+        read(tmp_path / "empty")
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path, "swf")
 

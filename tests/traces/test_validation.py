@@ -147,3 +147,14 @@ def test_facts_of_one_job():
     assert facts(one).offered_load is None
     unknown = one.with_jobs(one.jobs.with_columns(runtime_seconds=pl.lit(None, pl.Float64)))
     assert facts(unknown).work_cpu_seconds == 0
+
+
+def test_use_beyond_the_processors_is_told():
+    """Two jobs of 6 cpus side by side on 8 for half of the time; one after the other is fine."""
+    together = {"tasks": [6, 6], "runtime_seconds": [100.0, 100.0]}
+    together |= {"requested_seconds": [100.0, 100.0], "submit_seconds": [0.0, 50.0]}
+    apart = workload(**together, recorded_wait_seconds=[0.0, 50.0])
+    assert validate(apart).clean
+    (found,) = validate(workload(**together, recorded_wait_seconds=[0.0, 0.0])).findings
+    assert found.name == "use_beyond_processors"
+    assert "8 processors during 33.3 % of the time, 12 at most" in found.meaning

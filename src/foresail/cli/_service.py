@@ -57,6 +57,13 @@ def _row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
     )
 
 
+def memory(amount: float | None) -> str:
+    """An amount of memory in bytes, for people; empty where there is none to tell of."""
+    if not amount:
+        return ""
+    return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"
+
+
 def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
     """The odds of a start: ``20 min (5 to 50 min)``; empty where there is no forecast."""
     start = (forecast or {}).get("start")

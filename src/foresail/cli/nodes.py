@@ -53,16 +53,14 @@ def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> Non
 
 
 def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
+    from foresail.cli._service import memory
+
     return (
         node["name"],
         node["partition"],
         node["state"],
         f"{node['cpus']:g}",
         f"{node['free_cpus']:g}",
-        _size(node.get("memory_bytes")),
-        _size(node.get("free_memory_bytes")),
+        memory(node.get("memory_bytes")),
+        memory(node.get("free_memory_bytes")),
     )
-
-
-def _size(amount: float | None) -> str:
-    return "" if not amount else f"{amount / 2**30:.1f} GiB"

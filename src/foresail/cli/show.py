@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foresail.model.words import duration
+from foresail.model.words import count, duration, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,7 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
     if why(job):
         yield "why", why(job)
+    yield "asks for", ", ".join(_asked(job))
     forecast = starts_in(job.get("forecast"), now)
     if forecast:
         yield "starts in", forecast
@@ -57,10 +58,22 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
             "no known time" if belief[key] is None else duration(belief[key])
             for key in ("p10", "p50", "p90")
         )
-        yield "runs for", f"{median} ({low} to {high})"
-    for name in ("places", "exit_code", "command", "directory"):
+        yield "expected", f"{median} ({low} to {high})"
+    for name in ("places", "exit_code", "because", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name.replace("_", " "), str(job[name])
+
+
+def _asked(job: Mapping[str, Any]) -> Iterator[str]:
+    from foresail.cli._service import memory
+
+    yield count(job["cpus"], "cpu")
+    if job.get("memory_bytes"):
+        yield f"at most {memory(job['memory_bytes'])} of memory"
+    limit = job.get("requested_seconds")
+    yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
+    if job.get("after"):
+        yield "to run after " + listed(job["after"])
 
 
 def _attempt(job: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ REASONS: Final = {
     ReasonCode.NO_ROOM: "not enough is free",
     ReasonCode.WOULD_DELAY: "would delay another job",
     ReasonCode.BEHIND: "others are ahead",
-    ReasonCode.TOO_WIDE: "wider than the cluster",
+    ReasonCode.TOO_WIDE: "fits nowhere on the cluster",
     ReasonCode.DEPENDENCY: "waits for another job to end",
     ReasonCode.DRAINING: "the run is being drained",
     ReasonCode.NOT_CHOSEN: "not chosen by the scheduler",

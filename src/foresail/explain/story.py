@@ -292,9 +292,11 @@ class _Teller:
                 "and it goes back to its place in the queue."
             )
         code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-        deadline = self._run.jobs.submitted[self._job_id].deadline_seconds
+        job = self._run.jobs.submitted[self._job_id]
+        deadline = job.deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
-        return f"Ended ({outcome.ended_because}{code}) after running for {ran}{margin}."
+        because = str(outcome.ended_because) + _which_limit(outcome, job.requested_seconds)
+        return f"Ended ({because}{code}) after running for {ran}{margin}."
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
@@ -333,6 +335,14 @@ class _Teller:
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
+
+
+def _which_limit(outcome: Outcome, requested_seconds: float | None) -> str:
+    """Of memory, where a command was ended at a limit before its time was over."""
+    if outcome.ended_because is not EndedBecause.LIMIT or outcome.exit_code is None:
+        return ""
+    in_time = requested_seconds is None or outcome.runtime_seconds < 0.99 * requested_seconds
+    return " of memory" if in_time else ""
 
 
 def _margin(seconds: float) -> str:

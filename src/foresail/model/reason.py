@@ -51,6 +51,15 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
 )
 
 
+_FITS_NOWHERE = (
+    "asks for {cpus_said}; there are {total:g}, but even free they have no room for its tasks, "
+    "each whole on one node with its memory and gpus"
+)
+"""Too wide, though not by cpus alone."""
+
+_KEPT_FOR_ANOTHER = "what is free is kept for another job, which goes before its turn"
+"""Behind, though first in the queue."""
+
 _COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "ahead": "job"})
 """Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
@@ -72,7 +81,18 @@ class Reason:
         ]
         said = {f"{name}_said": count(amount, noun) for name, noun, amount in amounts}
         verbs = {f"{name}_verb": is_or_are(amount) for name, _, amount in amounts}
-        return _SENTENCES[self.code].format(**self.numbers, **said, **verbs)
+        return self._words.format(**self.numbers, **said, **verbs)
+
+    @property
+    def _words(self) -> str:
+        match self.code, dict(self.numbers):
+            case ReasonCode.TOO_WIDE, {"cpus": float() | int() as cpus, "total": total} if (
+                cpus <= float(total)
+            ):
+                return _FITS_NOWHERE
+            case ReasonCode.BEHIND, {"ahead": 0}:
+                return _KEPT_FOR_ANOTHER
+        return _SENTENCES[self.code]
 
 
 @quickly_made

@@ -424,15 +424,15 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
     sample = Sample.of(path)
     if reader is not None:
         entry = find("reader", reader)
-        for name in given.keys() - _parameters(entry):
-            known = ", ".join(sorted(_parameters(entry))) or "no options"
-            raise InputError(
-                f"the reader {reader!r} has no such option", field=name, expected=known
-            )
+        _demand_options(entry, given)
         return reader, entry.build(entry.parameters(**given))
     able = [entry for entry in entries("reader") if given.keys() <= _parameters(entry)]
     built = {entry.name: entry.build(entry.parameters(**given)) for entry in able}
     matching = [name for name, candidate in built.items() if candidate.recognises(sample)]
+    if not matching:
+        for entry in entries("reader"):
+            if entry not in able and entry.build(entry.parameters()).recognises(sample):
+                _demand_options(entry, given)
     if len(matching) != 1:
         names = ", ".join(matching or [entry.name for entry in entries("reader")])
         problem = "several readers read this layout" if matching else "no reader knows this layout"
@@ -442,6 +442,15 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
             expected=f"a reader given by name ({names}), or a mapping of columns (--mapping)",
         )
     return matching[0], built[matching[0]]
+
+
+def _demand_options(entry: Entry, given: Iterable[str]) -> None:
+    for name in given:
+        if name not in _parameters(entry):
+            known = ", ".join(sorted(_parameters(entry))) or "no options"
+            raise InputError(
+                f"the reader {entry.name!r} has no such option", field=name, expected=known
+            )
 
 
 def _parameters(entry: Entry) -> set[str]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.words import number, percent
 from foresail.traces import schema
 from foresail.traces.nodes import cluster_of, unknown_preferences
 from foresail.traces.reading import LOSSES, too_many_lost
@@ -18,6 +20,9 @@ from foresail.traces.workload import Workload
 
 LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
 """A job that ran longer than a year is taken for a mistake of the record."""
+
+_LEAST_BEYOND: Final = 0.01
+"""Of the time; clocks that run apart make jobs seem to overlap for less of it."""
 
 _TIMES: Final = (
     *("submit_seconds", "recorded_wait_seconds", "runtime_seconds", "requested_seconds"),
@@ -122,6 +127,34 @@ def _of_whole(workload: Workload) -> Iterator[Oddity]:
     if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
         meaning = "no job has a requested time"
         yield Oddity("no_requested_times", meaning, 1, "use a predictor that learns from runtimes")
+    yield from _of_recorded_use(workload)
+
+
+def _of_recorded_use(workload: Workload) -> Iterator[Oddity]:
+    """Whether more was in use at once, as recorded, than the machine is said to have."""
+    processors = workload.meta.processors
+    if processors is None:
+        return
+    start = pl.col("submit_seconds") + pl.col("recorded_wait_seconds")
+    cpus = pl.col("tasks") * pl.col("cpus_per_task")
+    ran = workload.jobs.select(
+        start=start, end=start + pl.col("runtime_seconds"), cpus=cpus
+    ).filter(pl.col("end") > pl.col("start"), pl.col("end").is_finite(), pl.col("cpus") > 0)
+    changes = pl.concat(
+        [ran.select(at="start", by="cpus"), ran.select(at="end", by=-pl.col("cpus"))]
+    )
+    use = changes.group_by("at").agg(pl.col("by").sum()).sort("at")
+    used = use["by"].cum_sum().to_numpy()[:-1]
+    seconds = np.diff(use["at"].to_numpy())
+    share = float(seconds[used > processors].sum() / max(seconds.sum(), 1.0))
+    if share >= _LEAST_BEYOND:
+        yield Oddity(
+            "use_beyond_processors",
+            f"as recorded, jobs held more than the machine's {processors} processors during "
+            f"{percent(share)} of the time, {number(float(used.max()))} at most",
+            1,
+            "give --processors as many as there were, or leave out jobs that shared some",
+        )
 
 
 def _of_nodes(workload: Workload) -> Iterator[Oddity]:

@@ -65,3 +65,13 @@ def test_compare_has_the_row_and_says_how_near_the_model_is(tmp_path):
     assert "jobs waited 23 min on average; simulated easy comes to 12 min" in page
     log.write_text(lines(-1))
     assert "recorded" not in CliRunner().invoke(app, compare).stdout
+
+
+def test_a_log_that_waited_less_is_told_otherwise(tmp_path):
+    """What the simulation leaves out makes waits longer, so that it does not explain this."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(100))
+    words = " ".join(CliRunner().invoke(app, [str(log), "--with", "easy"]).stdout.split())
+    assert "simulated easy comes to 12 min, 7 times that: either the log's scheduler was" in words
+    assert "larger than 4 processors" in words
+    assert "outages" not in words

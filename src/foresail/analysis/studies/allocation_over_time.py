@@ -41,7 +41,7 @@ class AllocationOverTime(PlainAnalysis):
         every = jobs.to_numpy()
         usable = every[np.isfinite(every).all(axis=1) & (every[:, 1] > 0) & (every[:, 2] > 0)]
         if not usable.size:
-            reason = "No job's start, runtime and cpus are all known."
+            reason = "No job's start, runtime above 0 and cpus are all known."
             return Unavailable("allocation_over_time", TITLE, reason)
         start, seconds, cpus = usable.T
         submit = columns.submissions(workload)

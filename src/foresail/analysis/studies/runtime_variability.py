@@ -69,7 +69,7 @@ class RuntimeVariability(PlainAnalysis):
                 )
             )
         if not tables:
-            reason = "No two jobs of known runtime share a user or a size."
+            reason = "No two jobs of known runtime above 0 share a user or a size."
             return Unavailable("runtime_variability", TITLE, reason)
         verdict = (
             f"Runtimes vary more than those of an exponential distribution for "

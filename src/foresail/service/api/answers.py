@@ -139,6 +139,9 @@ class JobAnswer(BaseModel):
     directory: str
     after: list[str] = Field(description="Jobs that must have completed before.")
     requested_seconds: float | None
+    memory_bytes: float | None = Field(
+        default=None, description="What all of its processes may hold together."
+    )
     submit_seconds: float
     start_seconds: float | None
     end_seconds: float | None

@@ -306,6 +306,7 @@ def _of_command(job: CommandJob) -> dict[str, Any]:
         "directory": job.directory,
         "after": list(job.after),
         "requested_seconds": job.requested_seconds,
+        "memory_bytes": job.memory_bytes,
     }
 
 

@@ -307,9 +307,10 @@ async function showJob() {
     ["Why", job.reason?.sentence ?? job.because],
     ["Starts", job.forecast?.start && LIVING.includes(job.state) ? startWords(job.forecast.start, now) : null],
     ["Misses its deadline", percent(job.forecast?.misses) || null],
-    ["Runs for", job.belief ? `${duration(job.belief.p50)} (${duration(job.belief.p10)} to ${duration(job.belief.p90)})` : null],
+    ["Expected run", job.belief ? `${duration(job.belief.p50)} (${duration(job.belief.p10)} to ${duration(job.belief.p90)})` : null],
     ["Command", job.command], ["Directory", job.directory], ["Cpus", `${job.cpus}`],
     ["Limit", job.requested_seconds === null ? "none" : duration(job.requested_seconds)],
+    ["Memory", job.memory_bytes === null ? null : `at most ${Math.ceil(job.memory_bytes / 2 ** 20)} MiB`],
     ["After", job.after.join(", ")], ["Places", job.places],
   ].filter(([, value]) => value);
   at("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));

@@ -137,7 +137,7 @@ export function planWords(plan) {
   else {
     const next = plan.waiting[0];
     const when = next ? `; the next should start in ${duration(next.start.p50 - plan.now_seconds)}` : "";
-    said.push(`${count(plan.pending, "job")} ${plan.pending === 1 ? "waits" : "wait"}${when}.`);
+    said.push(`${count(plan.pending, "job")} ${plan.pending === 1 ? "waits or is" : "wait or are"} held${when}.`);
   }
   const late = [...plan.running, ...plan.waiting].filter((job) => (job.misses ?? 0) > 0.5).length;
   if (late) said.push(`${count(late, "job")} will more likely than not miss a deadline.`);
