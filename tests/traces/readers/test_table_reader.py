@@ -142,7 +142,7 @@ def test_damaged_parquet(tmp_path, mapping):
 def test_table_needs_a_mapping(tmp_path):
     """Without a mapping no reader claims an unknown table, and `table` says what it needs."""
     (tmp_path / "log.csv").write_text(ROWS)
-    with pytest.raises(InputError, match=r"no reader knows this layout.*column mapping"):
+    with pytest.raises(InputError, match=r"no reader knows this layout.*mapping of columns"):
         read(tmp_path / "log.csv")
     with pytest.raises(InputError, match="needs a column mapping"):
         read(tmp_path / "log.csv", "table")
