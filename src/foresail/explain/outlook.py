@@ -195,10 +195,12 @@ def _queued(
 def _partition(controller: Controller, job: Job) -> str | None:
     """The partition that a job names, else the only one that it fits in; None if others do too."""
     partitions = controller.cluster.partitions
-    if len(partitions) == 1 or any(job.partition == each.name for each in partitions):
-        return job.partition if len(partitions) > 1 else partitions[0].name
-    fitting = [each.name for each in partitions if job.total.fits_in(each.total)]
-    return fitting[0] if len(fitting) == 1 else None
+    names = [each.name for each in partitions]
+    if job.partition in names:
+        return job.partition
+    if len(names) > 1:
+        names = [each.name for each in partitions if job.total.fits_in(each.total)]
+    return names[0] if len(names) == 1 else None
 
 
 def _place(controller: Controller, pending: PendingJob) -> float:

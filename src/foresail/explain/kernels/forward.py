@@ -79,18 +79,18 @@ def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
     times, numbers = np.empty((4, jobs + running)), np.empty((7, jobs + running), np.int64)
     return Scratch(
-        times[0],
-        numbers[0],
-        numbers[4],
-        times[1],
-        numbers[1],
-        times[2],
-        times[3],
-        numbers[2],
-        numbers[3],
-        numbers[5],
-        numbers[6],
-        np.empty((_PARTITION_COLUMNS, partitions)),
+        ends=times[0],
+        line=numbers[0],
+        reordered=numbers[1],
+        heap_times=times[1],
+        heap_jobs=numbers[2],
+        planned_ends=times[2],
+        planned_widths=times[3],
+        planned_jobs=numbers[3],
+        planned_home=numbers[4],
+        home=numbers[5],
+        promised=numbers[6],
+        by_partition=np.empty((_PARTITION_COLUMNS, partitions)),
     )
 
 
