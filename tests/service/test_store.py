@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from databases import postgresql, program
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
+from foresail.service.session import StateFolder
 from foresail.service.store.migrating import LATEST, version_of
 from foresail.service.store.protocol import (
     ForecastRow,
@@ -239,16 +240,24 @@ def test_a_full_disk_takes_nothing_back_that_was_acknowledged(tmp_path):
     store.close()
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everything")
 def test_a_store_that_cannot_be_written_is_said_to_be(tmp_path):
-    path = tmp_path / "store.db"
-    SqlStore.in_file(path).close()
-    path.chmod(0o400)
-    tmp_path.chmod(0o500)
-    store = SqlStore.in_file(path)
+    """SQLite refuses to write, as it does where the file may be read only (by root, too)."""
+    store = SqlStore.in_file(tmp_path / "store.db")
+    store.engine.dispose()
+    event.listen(store.engine, "connect", lambda made, _: made.execute("PRAGMA query_only=ON"))
     with pytest.raises(StoreUnavailable, match="nothing of it was done"):
         submit(store, [1])
-    tmp_path.chmod(0o700)
+    store.close()
+    again = SqlStore.in_file(tmp_path / "store.db")
+    assert again.counts() == {}
+    submit(again, [1])
+    again.close()
+
+
+def test_a_folder_that_cannot_be_laid_out_is_named(tmp_path):
+    (tmp_path / "file").write_text("none")
+    with pytest.raises(InputError, match="file/state: the folder cannot be made"):
+        StateFolder(tmp_path / "file" / "state").make()
 
 
 def test_a_locked_database_is_waited_for(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.observer import Observer
 from foresail.model.short_form import part_of
+from foresail.model.whole_files import to_be_written
 from foresail.record.records import Manifest, PolicyChanged
 from foresail.record.run_fold import RunFold
 from foresail.scenario.beginning import controller_of, manifest_of
@@ -57,10 +57,18 @@ class StateFolder:
         return self.path / "foresail.db"
 
     def make(self) -> None:
-        """Lay it out; only its owner may look into it."""
+        """Lay it out; only its owner may look into it.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
         for folder in (self.path, self.attempts, self.logs):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chmod(self.path, 0o700)  # noqa: PTH101
+            with to_be_written(folder, "the folder cannot be made"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with to_be_written(self.path):
+            self.path.chmod(0o700)
 
 
 class AcceptedCommands:
