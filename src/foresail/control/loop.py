@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from foresail.control.check import Verdict, check_decision
-from foresail.control.plug_ins import blamed, decided
+from foresail.control.plug_ins import blamed, no_decision
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
@@ -162,9 +161,8 @@ class Controller:
         if not (log is None or isinstance(log, NullLog)):
             self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
-        self._plan: Mapping[str, float] = {}
         self._planned: Sequence[PlannedStart] = ()
-        self._head: str | None = None
+        self._head: PlannedStart | None = None
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
         self._passes_per_event = conventions.passes == "per_event"
@@ -201,9 +199,9 @@ class Controller:
         return self._state.running
 
     @property
-    def plan(self) -> Mapping[str, float]:
+    def plan(self) -> dict[str, float]:
         """Planned start (seconds) by job id, as the last scheduling pass left it."""
-        return self._plan
+        return {each.job_id: each.start_seconds for each in self._planned}
 
     @property
     def reservations(self) -> Mapping[str, Reservation | Rejection]:
@@ -286,8 +284,8 @@ class Controller:
         self._reasons = WaitingReasons(run.state)
         self._reasons.draining = run.draining
         self._now = run.now
-        self._plan, self._head = {} if run.plan.is_void else run.plan.starts, run.plan.head
         self._planned = () if run.plan.is_void else run.plan.planned()
+        self._head = next((each for each in self._planned if each.job_id == run.plan.head), None)
         self._learned_of = set(run.learned_of)
         if self._log is not None:
             self._log.take_over(run, self._reasons)
@@ -323,8 +321,7 @@ class Controller:
         twin._reasons = WaitingReasons(twin._state)
         twin._reasons.draining = self.draining
         twin._now = self._now
-        twin._plan, twin._head = self._plan, self._head
-        twin._planned = self._planned
+        twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         here, there = self._can.remembers, twin._can.remembers
         if here is not None and there is not None and type(here) is type(there):
@@ -449,11 +446,11 @@ class Controller:
         match event:
             case Ended():
                 self._end(event)
+            case Submitted():
+                self._submit(event)
             case EstimateExpired():
                 self._correct(unit_of(event))
                 return False
-            case Submitted():
-                self._submit(event)
             case Cancelled():
                 self._cancel(event.job_id)
             case Held():
@@ -663,14 +660,18 @@ class Controller:
             )
         except Exception as error:
             raise blamed(self.scheduler, error, self._now) from error
-        if verdict.refusals and self.first_refusal is None:
-            self.first_refusal = verdict.refusals[0]
-        self._has_news = decision.starts != () or decision.preemptions != ()
-        self.counters.refusals += len(verdict.refusals)
+        if verdict.refusals:
+            self.first_refusal = self.first_refusal or verdict.refusals[0]
+            self.counters.refusals += len(verdict.refusals)
+        self._has_news = bool(decision.starts or decision.preemptions)
         head_delayed = self._note_plan(decision)
         if self._log is not None:
             self._log.decided(
-                decision, len(running), capacity, head=self._head, head_delayed=head_delayed
+                decision,
+                len(running),
+                capacity,
+                head=None if self._head is None else self._head.job_id,
+                head_delayed=head_delayed,
             )
             self._tell_solution(self._log)
             self._log.refused(verdict.refusals)
@@ -693,13 +694,14 @@ class Controller:
                 capacity.free_by_partition(),
                 state.startable_roster.listed(),
                 running,
-                MappingProxyType(self._plan),
                 capacity.free_by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
                 self._planned,
             )
         )
-        return decided(self.scheduler, decision, self._now)
+        if isinstance(decision, Decision):
+            return decision
+        raise no_decision(self.scheduler, decision, self._now)
 
     def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
@@ -743,13 +745,13 @@ class Controller:
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
-        earlier, plan = self._plan, decision.plan
-        self._plan = {each.job_id: each.start_seconds for each in plan}
         self._reasons.of_pass = decision.reasons
-        self._planned = plan
-        before, self._head = self._head, plan[0].job_id if plan else None
-        stays = before is not None and before == self._head
-        delayed = stays and plan[0].start_seconds > earlier[plan[0].job_id]
+        planned = self._planned = decision.plan
+        before, head = self._head, planned[0] if planned else None
+        self._head = head
+        if before is None or head is None or before.job_id != head.job_id:
+            return False
+        delayed = head.start_seconds > before.start_seconds
         self.counters.delayed_heads += delayed
         return delayed
 

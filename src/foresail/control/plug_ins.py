@@ -6,24 +6,16 @@ import inspect
 import traceback
 from pathlib import PurePath
 
-from foresail.model.decision import Decision, Refusal
+from foresail.model.decision import Refusal
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.protocols import Scheduler
 
 _OWN = "foresail."
 
 
-def decided(scheduler: Scheduler, decision: object, now: float) -> Decision:
-    """What the scheduler returned, if it is a decision.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
-    if isinstance(decision, Decision):
-        return decision
-    raise InputError(
+def no_decision(scheduler: Scheduler, decision: object, now: float) -> InputError:
+    """The error of a scheduler that returned something else than a decision."""
+    return InputError(
         f"{_named(scheduler)} decides nothing that can be read at {now:g} s",
         field="decide",
         value=decision,

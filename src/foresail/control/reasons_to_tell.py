@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from foresail.model.reason import AlikeReasons, Reason
+from foresail.model.roster import Followed
+from foresail.model.view import PendingJob
 from foresail.record.state import State
 
 
@@ -40,7 +42,7 @@ class ReasonsToTell:
     def __init__(self, state: State) -> None:
         self._rosters = state.pending_rosters
         self._startable = state.startable
-        self._versions = [0] * len(self._rosters)
+        self._followed: list[Followed[PendingJob]] = [Followed() for _ in self._rosters]
         self._mark: object = None
         self._passes: list[Sequence[AlikeReasons]] | None = None
         self._tells_of: Callable[[str], bool] | None = None
@@ -89,12 +91,8 @@ class ReasonsToTell:
     def _moved(self) -> set[str] | None:
         """Who came, went or is believed to be another; None: not all is remembered."""
         moved: set[str] | None = set()
-        for at, roster in enumerate(self._rosters):
-            version = roster.version
-            if version == self._versions[at]:
-                continue
-            changes = roster.since(self._versions[at], version)
-            self._versions[at] = version
+        for roster, followed in zip(self._rosters, self._followed, strict=True):
+            changes = followed.changes_to(roster.listed())
             if changes is None:
                 moved = None
             elif moved is not None:

@@ -121,17 +121,15 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     held = frozenset(state.held)
     dues = controller.dues_ahead()
     instead = {job.job_id: job for job in others if job.job_id not in held}
-    waiting = []
+    pending_jobs = []
     for pending in _not_held(state):
-        job_id = pending.job.job_id
-        if job_id in instead:
-            asked = controller.as_if_submitted(instead.pop(job_id))
-            waiting.append(_queued(controller, replace(asked, arrival=pending.arrival), dues))
-        else:
-            waiting.append(_queued(controller, pending, dues))
-    waiting += [
-        _queued(controller, controller.as_if_submitted(job), dues) for job in instead.values()
-    ]
+        asked = instead.pop(pending.job.job_id, None)
+        if asked is not None:
+            pending = replace(controller.as_if_submitted(asked), arrival=pending.arrival)
+        pending_jobs.append(pending)
+    pending_jobs += map(controller.as_if_submitted, instead.values())
+    planned = controller.plan
+    waiting = [_queued(controller, each, planned, dues) for each in pending_jobs]
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
@@ -153,7 +151,8 @@ def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobsFold) -> O
     """The same, with the latest jobs that have ended, of which arrivals are drawn."""
     latest = sorted(jobs.past[-MOST_RECENT:], key=_submitted)
     first: dict[str, EndedAttempt] = {each.job.job_id: each for each in latest}
-    recent = tuple(_recent(controller, each) for each in first.values() if each.job.cpus)
+    planned = controller.plan
+    recent = tuple(_recent(controller, each, planned) for each in first.values() if each.job.cpus)
     begin = min((job.submit_seconds for job in jobs.submitted.values()), default=outlook.now)
     return replace(outlook, begin_seconds=begin, recent=recent)
 
@@ -162,7 +161,9 @@ def _submitted(attempt: EndedAttempt) -> float:
     return attempt.job.submit_seconds
 
 
-def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
+def _recent(
+    controller: Controller, attempt: EndedAttempt, starts: Mapping[str, float]
+) -> RecentJob:
     job = replace(attempt.job, submit_seconds=controller.now)
     belief = belief_of(attempt.belief)
     planned = attempt.belief.planned_seconds
@@ -174,18 +175,21 @@ def _recent(controller: Controller, attempt: EndedAttempt) -> RecentJob:
         runtime_seconds=attempt.outcome.runtime_seconds,
         planned_seconds=planned,
         likely_seconds=planned,
-        place=_place(controller, pending),
+        place=_place(controller, pending, starts),
     )
 
 
 def _queued(
-    controller: Controller, pending: PendingJob, dues: Mapping[str, float] | None
+    controller: Controller,
+    pending: PendingJob,
+    starts: Mapping[str, float],
+    dues: Mapping[str, float] | None,
 ) -> QueuedJob:
     job = pending.job
     return QueuedJob(
         pending,
         _partition(controller, job),
-        _place(controller, pending),
+        _place(controller, pending, starts),
         max(job.submit_seconds, controller.now),
         pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
         math.inf if dues is None else dues.get(job.job_id, math.inf),
@@ -203,10 +207,9 @@ def _partition(controller: Controller, job: Job) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _place(controller: Controller, pending: PendingJob) -> float:
-    """By the scheduler's own order, else by its plan, else by arrival."""
+def _place(controller: Controller, pending: PendingJob, starts: Mapping[str, float]) -> float:
+    """By the scheduler's own order, else by its plan (seconds by job id), else by arrival."""
     orders = controller.orders_queue
     if orders is not None:
         return orders.place_in_queue(pending, controller.now)
-    planned = controller.plan.get(pending.job.job_id)
-    return controller.now + 1e9 + pending.arrival if planned is None else planned
+    return starts.get(pending.job.job_id, controller.now + 1e9 + pending.arrival)

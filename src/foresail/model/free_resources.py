@@ -46,7 +46,7 @@ class FreeResources:
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
         self._down: dict[str, Resources] = {}
-        self._is_shown = False
+        self._partitions_are_shown = self._nodes_are_shown = False
 
     def _consist_of(self, cluster: Cluster) -> None:
         self._shared = cluster.shared
@@ -61,7 +61,7 @@ class FreeResources:
 
     def copy(self) -> FreeResources:
         """An independent account with the same amounts free."""
-        self._is_shown = True
+        self._partitions_are_shown = self._nodes_are_shown = True
         twin = object.__new__(FreeResources)
         twin.__dict__.update(self.__dict__)
         return twin
@@ -71,21 +71,22 @@ class FreeResources:
 
         What is returned never changes; so it is with ``free_by_node``.
         """
-        self._is_shown = True
+        self._partitions_are_shown = True
         return MappingProxyType(self._partitions)
 
     def free_by_node(self) -> Mapping[str, Resources]:
         """Unused resources by node name, of nodes that are up, in the cluster's order."""
-        self._is_shown = True
+        self._nodes_are_shown = True
         return MappingProxyType(self._nodes)
 
     def _before_change(self) -> None:
         """Leave to others what they have been shown."""
-        if self._is_shown:
+        if self._partitions_are_shown:
             self._partitions = self._partitions.copy()
+        if self._nodes_are_shown:
             self._nodes = self._nodes.copy()
             self._down = self._down.copy()
-            self._is_shown = False
+        self._partitions_are_shown = self._nodes_are_shown = False
 
     def close(self, node: str) -> None:
         """Take a node out: nothing can be placed there until it is opened again.
@@ -161,10 +162,11 @@ class FreeResources:
         self._add(job, placement, 1)
 
     def _add(self, job: Job, placement: Placement, sign: int) -> None:
-        if self._is_shown:
-            self._before_change()
         places = placement.tasks_by_partition
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
+            if self._partitions_are_shown:
+                self._partitions = self._partitions.copy()
+                self._partitions_are_shown = False
             name, tasks = places[0]  # as nearly all are
             free, request, times = self._partitions[name], job.stages[0].request, sign * tasks
             self._partitions[name] = Resources(
@@ -173,6 +175,7 @@ class FreeResources:
                 free.gpus + request.gpus * times,
             )
             return
+        self._before_change()
         for account, name, amount in self._claims(job, placement):
             account[name] += amount * sign
 

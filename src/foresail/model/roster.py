@@ -20,14 +20,27 @@ _FEW: Final = 1024
 
 
 class _Changes(list[tuple[Entry | None, Entry | None]]):
-    """Some successive changes, as entries before and after; what follows them, in time."""
+    """Some successive changes, as entries before and after; what follows them, in time.
 
-    __slots__ = ("begin", "following")
+    The first of them is numbered ``begin``. Those before are known as long as these are the latest.
+    """
 
-    def __init__(self, begin: int) -> None:
+    __slots__ = ("before", "begin", "following")
+
+    def __init__(self, before: _Changes[Entry] | None = None) -> None:
         super().__init__()
-        self.begin = begin
+        self.begin: int = 0 if before is None else before.begin + len(before)
+        self.before = before
         self.following: _Changes[Entry] | None = None
+
+    def between(self, earlier: int, later: int) -> list[tuple[Entry | None, Entry | None]] | None:
+        """The changes from one number to before another, which is among these; None: forgotten."""
+        begin, before = self.begin, self.before
+        if begin <= earlier <= later:
+            return self[earlier - begin : later - begin]
+        if before is None or not before.begin <= earlier <= later:
+            return None
+        return before[earlier - before.begin :] + self[: later - begin]
 
 
 class Roster(Generic[Key, Entry]):
@@ -41,16 +54,10 @@ class Roster(Generic[Key, Entry]):
         self._entries: dict[Key, Entry] = {}
         self._is_ordered = True
         self._last = -1
-        self._changes: _Changes[Entry] = _Changes(0)
-        self._earlier = self._changes
+        self._changes: _Changes[Entry] = _Changes()
         self._most = _FEW
         self._shown: Listed[Entry] | None = None
         self.by_id: Mapping[Key, Entry] = MappingProxyType(self._entries)
-
-    @property
-    def version(self) -> int:
-        """How often it has been changed."""
-        return self._changes.begin + len(self._changes)
 
     def put(self, key: Key, entry: Entry) -> None:
         """Enter one, or another entry for one that is in it."""
@@ -101,21 +108,6 @@ class Roster(Generic[Key, Entry]):
             self._shown = Listed(self, changes, version, len(self._entries))
         return self._shown
 
-    def since(self, earlier: int, later: int) -> Sequence[tuple[Entry | None, Entry | None]] | None:
-        """What was entered, taken out or changed between two versions, as entries before and after.
-
-        None: it is not remembered any more.
-        """
-        if earlier == later:
-            return ()
-        changes, before = self._changes, self._earlier
-        first, end = earlier - changes.begin, later - changes.begin
-        if 0 <= first < end:
-            return changes[first:end]
-        if earlier > later or earlier < before.begin:
-            return None
-        return before[earlier - before.begin : later - before.begin] + changes[: max(end, 0)]
-
     def as_it_was(self, changes: _Changes[Entry], version: int) -> list[Entry]:
         """All entries by number at a version that is among these changes, or begins behind them."""
         undone = changes[version - changes.begin :]
@@ -138,28 +130,31 @@ class Roster(Generic[Key, Entry]):
         """Forget the changes but the latest; whom these were shown to keeps those that follow."""
         changes = self._changes
         self._most = max(_FEW, 2 * len(self._entries))
-        self._earlier, self._changes = changes, _Changes(changes.begin + len(changes))
-        changes.following = self._changes
+        self._changes = changes.following = _Changes(changes)
+        changes.before = None
 
 
 class Listed(LateTuple[Entry]):
-    """The entries of a roster in order, as they were when it was asked for them."""
+    """The entries of a roster in order, as they were when it was asked for them.
 
-    __slots__ = ("_changes", "_entries", "_length", "roster", "version")
+    ``version`` is how often it had been changed, the last time as the last of ``changes`` then.
+    """
+
+    __slots__ = ("_entries", "_length", "changes", "roster", "version")
 
     def __init__(
         self, roster: Roster[Any, Entry], changes: _Changes[Entry], version: int, length: int
     ) -> None:
         self.roster = roster
         self.version = version
-        self._changes = changes
+        self.changes = changes
         self._length = length
         self._entries: tuple[Entry, ...] | None = None
 
     def settle(self) -> tuple[Entry, ...]:
         """All of them, found once."""
         if self._entries is None:
-            self._entries = tuple(self.roster.as_it_was(self._changes, self.version))
+            self._entries = tuple(self.roster.as_it_was(self.changes, self.version))
         return self._entries
 
     def __len__(self) -> int:
@@ -184,4 +179,4 @@ class Followed(Generic[Entry]):
             return None
         before, earlier = self._roster, self._version
         roster, version = self._roster, self._version = shown.roster, shown.version
-        return roster.since(earlier, version) if roster is before else None
+        return shown.changes.between(earlier, version) if roster is before else None

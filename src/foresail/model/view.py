@@ -126,14 +126,12 @@ class ClusterView:
         Waiting jobs that may start (their dependencies have ended), in order of arrival.
     running
         Running jobs in order of start.
-    plan
-        Planned start seconds by job id, as the last decision stated them.
     free_nodes
         Unused resources by node name, of the nodes that are up; empty where nodes are not known.
     blocked
         Waiting jobs that may not start yet: others that they depend on have not ended.
     planned
-        The plan as that decision made it, with the places.
+        The plan as the last decision stated it.
     """
 
     now: float
@@ -141,7 +139,11 @@ class ClusterView:
     free: Mapping[str, Resources]
     pending: Sequence[PendingJob]
     running: Sequence[RunningJob]
-    plan: Mapping[str, float] = field(default_factory=dict)
     free_nodes: Mapping[str, Resources] = field(default_factory=dict)
     blocked: Sequence[PendingJob] = ()
     planned: Sequence[PlannedStart] = ()
+
+    @property
+    def plan(self) -> dict[str, float]:
+        """Planned start (seconds) by job id, as the last decision stated it."""
+        return {each.job_id: each.start_seconds for each in self.planned}

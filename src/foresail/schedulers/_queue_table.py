@@ -52,6 +52,9 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
+_NOTHING: Final = (0, 0.0)
+"""What a job holds elsewhere than where it runs, as ``_exactly`` tells it."""
+
 _CHANGE: Final = Struct("=4d")
 _ENTRY: Final = Struct(f"={table.CHANGE_COLUMNS}d")
 _CHANGE_BYTES: Final = _ENTRY.size
@@ -198,7 +201,7 @@ class QueueTable:
         self._soonest = -math.inf
         self._held = 0
         self._held_grains = 0.0
-        self._exact: dict[float, tuple[int, float]] = {}
+        self._holds: dict[int, tuple[int, float]] = {}  # as long as it runs
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._tables = Tables(
@@ -217,7 +220,8 @@ class QueueTable:
     def _replace(self, **tables: NDArray[Any]) -> None:
         """Go on with other tables in the place of these."""
         self._tables = self._tables._replace(**tables)
-        self._plan_rows, self._change_rows = self._tables.plan.data, self._tables.changes.data
+        self._plan_numbers = self._tables.plan.reshape(-1).data
+        self._change_rows, self._most_changes = self._tables.changes.data, len(self._tables.changes)
         self._places = Places(*self._tables).numbers
 
     def pass_over(self, view: ClusterView, plan: Mapping[str, float]) -> Passed:
@@ -238,9 +242,9 @@ class QueueTable:
         count = table.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []
-        reserved, rows = {}, self._plan_rows
-        for i in range(self._counts[table.RESERVED]):
-            reserved[int(rows[i, 0])] = rows[i, 1]
+        reserved, planned = {}, self._plan_numbers
+        for i in range(0, 2 * self._counts[table.RESERVED], 2):
+            reserved[int(planned[i])] = planned[i + 1]
         return Passed(starts, free, reserved)
 
     def pass_again(
@@ -337,7 +341,7 @@ class QueueTable:
         Of one who runs, before and after: that it holds cpus, and that it is one of its kind.
         """
         needed = self._changed + 4 * count
-        if needed > len(self._tables.changes):
+        if needed > self._most_changes:
             self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
     # --- following views
@@ -370,6 +374,8 @@ class QueueTable:
             changes = self._differences(view.pending)
         if not self._is_ordered or len(changes) > _FEW + len(self.slot_of):
             return False
+        if not changes:
+            return True
         self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is None:
@@ -479,7 +485,9 @@ class QueueTable:
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
     ) -> bool:
         """Note what has changed among those who run; whether that is known, and little."""
-        if changes is None or len(changes) > _FEW + 2 * self._releases:
+        if not changes:
+            return changes is not None
+        if len(changes) > _FEW + 2 * self._releases:
             return False
         self._make_room_for_changes(len(changes))
         for before, after in changes:
@@ -494,22 +502,19 @@ class QueueTable:
         if self._follows_probes:
             what = table.RUNS if sign > 0 else table.RUNS_NO_MORE
             self._note(what, self._kind(running.job))
-        parts, grains = self._exactly(running)
+        number = running.start_order
+        if sign > 0:
+            cpus = held_cpus(running.job, running.placement, self.partition.name)
+            parts, grains = self._holds[number] = _exactly(cpus)
+        else:
+            parts, grains = self._holds.pop(number, _NOTHING)
         if parts:
             self._held += sign * parts
             self._held_grains += sign * grains
             self._releases += sign
             end = max(running.expected_end_seconds, self._soonest)
             what = table.HOLDS if sign > 0 else table.LETS_GO
-            self._note(what, -1.0 - running.start_order, end, grains)
-
-    def _exactly(self, running: RunningJob) -> tuple[int, float]:
-        """The cpus that a job holds here, in the smallest parts and in grains."""
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
-        exact = self._exact.get(cpus)
-        if exact is None:
-            exact = self._exact[cpus] = int(cpus * _PER_CPU), whole_grain(cpus)
-        return exact
+            self._note(what, -1.0 - number, end, grains)
 
     # --- beginning anew
 
@@ -579,11 +584,12 @@ class QueueTable:
         count = len(releases)
         if count > len(self._tables.release):
             self._replace(release=np.zeros((2 * count, RELEASE_COLUMNS)))
-        grains = [whole_grain(cpus) for _, _, cpus in releases]
+        self._holds = {order: _exactly(cpus) for _, order, cpus in releases}
+        grains = [exact[1] for exact in self._holds.values()]
         self._tables.release[:count, EXPECTED_END] = [end for end, _, _ in releases]
         self._tables.release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
         self._tables.release[:count, HELD] = grains
-        self._held = sum(int(cpus * _PER_CPU) for _, _, cpus in releases)
+        self._held = sum(exact[0] for exact in self._holds.values())
         self._held_grains = sum(grains)
         self._soonest = -math.inf
         self._releases = count
@@ -599,6 +605,11 @@ class QueueTable:
             kinds = np.concatenate([self._tables.kinds, queue.blank_kinds(code)])
             self._replace(kinds=kinds)
         return code
+
+
+def _exactly(cpus: float) -> tuple[int, float]:
+    """Cpus in the smallest parts that are counted, and in grains."""
+    return int(cpus * _PER_CPU), whole_grain(cpus)
 
 
 def held_cpus(job: Job, placement: Placement, partition: str) -> float:

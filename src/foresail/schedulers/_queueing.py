@@ -172,8 +172,7 @@ class _PartitionQueue:
 
     def __init__(self, table: QueueTable) -> None:
         self.table = table
-        self._name = table.partition.name
-        self._placements: dict[int, Placement] = {}
+        self._placements = _Placements(table.partition.name)
         self._reasons: Callable[[], _Reasons | None] = _no_reasons
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
@@ -189,24 +188,29 @@ class _PartitionQueue:
 
     def decision(self, passed: Passed, now: float) -> Decision:
         """What a pass has come to, in words of the model."""
-        jobs = self.table.jobs_by_slot
+        jobs, placements = self.table.jobs_by_slot, self._placements
         reasons = _Reasons(self.table, passed, now)
         self._reasons = weakref.ref(reasons)
         starts: list[Start] = []
         for slot in passed.starts:
             job = jobs[slot].job
-            starts.append(Start(job.job_id, self._whole(job.tasks)))
+            starts.append(Start(job.job_id, placements[job.tasks]))
         planned: list[PlannedStart] = []
         for slot, start_seconds in passed.reserved.items():
             job = jobs[slot].job
-            planned.append(PlannedStart(job.job_id, start_seconds, self._whole(job.tasks)))
+            planned.append(PlannedStart(job.job_id, start_seconds, placements[job.tasks]))
         return Decision(tuple(starts), (), tuple(planned), reasons)
 
-    def _whole(self, tasks: int) -> Placement:
-        """All tasks in this partition; one placement for all gangs of this size."""
-        placement = self._placements.get(tasks)
-        if placement is None:
-            placement = self._placements[tasks] = Placement.whole(self._name, tasks)
+
+class _Placements(dict[int, Placement]):
+    """All tasks in a partition, by how many: one placement for all gangs of a size."""
+
+    def __init__(self, partition: str) -> None:
+        super().__init__()
+        self._partition = partition
+
+    def __missing__(self, tasks: int) -> Placement:
+        placement = self[tasks] = Placement.whole(self._partition, tasks)
         return placement
 
 

@@ -70,13 +70,12 @@ def pass_over_all(
 
 def _plan_for(table: QueueTable, view: ClusterView) -> Mapping[str, float]:
     """What was promised in a partition."""
-    elsewhere = {
-        each.job_id
+    here = table.partition.name
+    return {
+        each.job_id: each.start_seconds
         for each in view.planned
-        for name, _ in each.placement.tasks_by_partition
-        if name != table.partition.name
+        if all(name == here for name, _ in each.placement.tasks_by_partition)
     }
-    return {job_id: start for job_id, start in view.plan.items() if job_id not in elsewhere}
 
 
 class _Rounds:

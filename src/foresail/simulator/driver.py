@@ -63,6 +63,7 @@ class Driver:
         self._next_tick = -math.inf
         self._looks_again = cycle_seconds is None and controller.compares_with is not None
         self._look_again = math.inf
+        self._reports_at = math.inf
         self._idle_ticks = 0
 
     def run(self) -> Iterator[Outcome]:
@@ -99,7 +100,8 @@ class Driver:
                         self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
-        alarms, coming, soonest = self._alarms, self._coming, self._cluster.next_seconds
+        alarms, coming = self._alarms, self._coming
+        soonest = self._reports_at = self._cluster.next_seconds
         if self._looks_again:
             self._look_again = max(self._controller.look_again_seconds, self.now)
             soonest = min(soonest, self._look_again)
@@ -112,9 +114,9 @@ class Driver:
         return soonest
 
     def _happened(self, now: float) -> list[Event]:
-        """All that happens at the next instant."""
-        cluster, coming = self._cluster, self._coming
-        events = [*cluster.reports(now)] if cluster.next_seconds <= now else []
+        """All that happens at the next instant, once that has been found."""
+        coming = self._coming
+        events = [*self._cluster.reports(now)] if self._reports_at <= now else []
         if self._alarms and self._alarms[0][0] <= now:
             events += self._rung(now, events)
         if self._look_again <= now and Tick(now) not in events:
