@@ -16,7 +16,7 @@ from foresail.scenario.scenario import Scenario
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
 
-SEEDS = range(1, 17)
+SEEDS = range(1, 32)
 
 
 def log(seed: int) -> Workload:

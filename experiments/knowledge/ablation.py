@@ -84,9 +84,9 @@ def policies() -> Iterator[tuple[str, str, str]]:
     """What is swapped, for what, and the policy."""
     base = "guarded,similar"
     yield "nothing", "", base
-    for key in ("q10", "q25", "q75", "q90", "predicted"):
+    for key in ("q10", "q25", "q50", "q75", "q90", "predicted"):
         yield "order", key, f"guarded(queue=max({key},10)/probe),similar"
-    yield "order", "q50, no pilots", "guarded(queue=max(q50,10)),similar"
+    yield "order", "the same, no pilots", "guarded(queue=predicted/urgency),similar"
     yield "order", "urgency", "guarded(queue=1/(urgency*probe)),similar"
     yield "order", "requested", "guarded(queue=max(requested,10)/probe),similar"
     for key in ("q25", "q75", "q90", "predicted", "requested"):

@@ -30,12 +30,16 @@ PROCESSORS = {"MetaCentrum": 806}
 
 GENERATED = ("demonstration", "crowded")
 
-QUEUES = ("max(q50,10)/probe", "max(q50,10)*sqrt(cpus)/probe")
-"""Likely runtime, and the same weighted by width."""
+QUEUES = (
+    "max(q50,10)/probe",
+    "max(q50,10)*sqrt(cpus)/probe",
+    "sqrt(max(predicted,10)/urgency)/probe",
+)
+"""Likely runtime, the same weighted by width, and by how much waiting is likely to cost meanwhile."""
 
 PREDICTOR = "similar"
 
-GUARDS = ((0.7, 0.9), (0.8, 0.9), (0.8, 1.0), (0.9, 0.9), (0.9, 1.0))
+GUARDS = ((0.6, 0.8), (0.7, 0.8), (0.7, 0.9), (0.8, 0.9), (0.8, 1.0), (0.9, 1.0))
 """Shares of the longest wait under EASY so far: of patience, and of the bound."""
 
 SHAKES = (0.97, 1.0, 1.03)

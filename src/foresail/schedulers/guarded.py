@@ -1,9 +1,14 @@
 """Shortest likely first, and never much later than EASY: bold where it can be, careful where due.
 
-Beyond paper 004: the whole queue is ordered by the likely runtime instead of the backfill phase
-alone; a job that would tell about many alike ones goes early (``probe``); what EASY would have done
-with the same jobs says when one goes first. The reasons are in
-``docs/decisions/0012-guard-by-reference.md``.
+Beyond paper 004: the whole queue is ordered instead of the backfill phase alone; a job that would
+tell about many alike ones goes early (``probe``); what EASY would have done with the same jobs says
+when one goes first. The reasons are in ``docs/decisions/0012-guard-by-reference.md``.
+
+The order is that of the mean runtime over the rate at which waiting is expected to add to the
+slowdown: of jobs that run one after another, and of whose runtimes only distributions are known, it
+makes the expected sum least (M. H. Rothkopf, Scheduling with random service times, Management
+Science 12(9), 1966). The root makes seconds of it. Where a runtime is known, it is the shortest
+first; one that is short or very long comes later than by its median.
 """
 
 from __future__ import annotations
@@ -41,11 +46,11 @@ class GuardedParameters:
         share (unless it must anyway, or is not due by then).
     """
 
-    queue: str = "max(q50, 10) / probe"
+    queue: str = "sqrt(max(predicted, 10) / urgency) / probe"
     likely: str = "q50"
     plan: str = "requested if requested < 1e12 else 2 * q90"
-    patience: float = 0.7
-    bound: float = 0.9
+    patience: float = 0.6
+    bound: float = 0.8
 
 
 @register("scheduler", "guarded_backfilling", parameters=GuardedParameters)
