@@ -58,6 +58,11 @@ class Bundle:
 
     choices: tuple[FilterChoice, ...]
 
+    @classmethod
+    def of(cls, *names: str) -> Bundle:
+        """Filters of these names, with nothing set."""
+        return cls(tuple(map(FilterChoice, names)))
+
 
 def plain(apply: Filter) -> Callable[[NoParameters], Filter]:
     """What builds a filter that has nothing to set."""
