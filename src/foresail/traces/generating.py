@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import update_wrapper
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +23,33 @@ class Generator(Protocol):
     def generate(self, random: np.random.Generator) -> Workload:
         """A workload whose jobs depend on the parameters and the random stream alone."""
         ...
+
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A generator that is a function of its parameters and of the random stream."""
+
+    make: Callable[[Any, np.random.Generator], Workload]
+    parameters: Any
+
+    def generate(self, random: np.random.Generator) -> Workload:
+        return self.make(self.parameters, random)
+
+
+def generator(
+    make: Callable[[Record, np.random.Generator], Workload],
+) -> Callable[[Record], Generator]:
+    """What builds a generator, from the function that makes its workloads."""
+
+    def build(parameters: Record) -> Generator:
+        return _Bound(make, parameters)
+
+    update_wrapper(build, make)
+    del build.__dict__["__wrapped__"]  # it takes the parameters alone
+    return build
 
 
 def generate(name: str, parameters: Any, seed: int) -> Workload:

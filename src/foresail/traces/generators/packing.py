@@ -13,6 +13,7 @@ from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._phases import Phases
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
@@ -109,31 +110,25 @@ class PackingParameters:
 
 
 @register("generator", "packing", parameters=PackingParameters)
-class Packing:
+@generator
+def packing(parameters: PackingParameters, random: np.random.Generator) -> Workload:
     """Two hours of jobs like those DistSched was tried on: tasks, their use, deadlines, machines.
 
     As in ``usage``, an application has a request, a median runtime and a share of its request that
     it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
     """
-
-    def __init__(self, parameters: PackingParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        applications = _Applications.drawn(parameters, random)
-        run, history, of_phases = random.spawn(3)
-        kinds = applications.cpus.size
-        phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
-        is_run = parameters.part == "run"
-        drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
-        stretch = _stretch(drawn, parameters)
-        if not is_run:
-            count = round(parameters.jobs * parameters.history_hours / parameters.hours)
-            drawn = _Jobs.drawn(parameters, applications, history, count)
-        of_use = run if is_run else history
-        return _workload(drawn, applications, phases, stretch, parameters, of_use)
+    applications = _Applications.drawn(parameters, random)
+    run, history, of_phases = random.spawn(3)
+    kinds = applications.cpus.size
+    phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
+    is_run = parameters.part == "run"
+    drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
+    stretch = _stretch(drawn, parameters)
+    if not is_run:
+        count = round(parameters.jobs * parameters.history_hours / parameters.hours)
+        drawn = _Jobs.drawn(parameters, applications, history, count)
+    of_use = run if is_run else history
+    return _workload(drawn, applications, phases, stretch, parameters, of_use)
 
 
 @dataclass(frozen=True, slots=True)
