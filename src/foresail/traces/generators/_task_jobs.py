@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats, Integers
 from foresail.traces import schema
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.generators._gangs import gangs
+from foresail.traces.workload import Workload, WorkloadMeta
 
 WINDOW_SECONDS: Final = 1000.0
 STEP_SECONDS: Final = 100.0
@@ -102,20 +103,10 @@ def workload_of(
     jobs: JobsWithTasks, slots: int, header: Mapping[str, str], letter: str = ""
 ) -> Workload:
     """One job a row and one task a row; a job's runtime is that of its longest task."""
-    count = jobs.width.size
-    ids = np.char.mod(letter + "%d", np.arange(1, count + 1))
     longest = np.maximum.reduceat(jobs.task_seconds, jobs.begins)
-    table = jobs_table(
-        {
-            "job_id": ids,
-            "submit_seconds": jobs.submit_seconds,
-            "runtime_seconds": longest,
-            "tasks": jobs.width,
-            "allocated_cpus": jobs.width.astype(np.float64),
-            "status": ["completed"] * count,
-            **jobs.features.to_dict(),
-        }
-    )
+    features = jobs.features.to_dict()
+    table = gangs(jobs.submit_seconds, longest, jobs.width, letter, **features)
+    ids = np.char.mod(letter + "%d", np.arange(1, jobs.width.size + 1))
     tasks = tasks_table(np.repeat(ids, jobs.width), jobs.task_seconds, jobs.width, "main", None)
     meta = WorkloadMeta("", "", processors=slots, header=header)
     return Workload(table, meta, slot_nodes(slots), tasks)

@@ -18,9 +18,10 @@ from foresail.model.limits import (
 from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.generators import _lublin_model as model
+from foresail.traces.generators._gangs import gangs
 from foresail.traces.generators._requests import draw_requests
 from foresail.traces.generators._sessions import arrange
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 CLASSES: Final = {
     "combined": (("batch", model.COMBINED),),
@@ -134,17 +135,8 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
         columns["requested_seconds"] = draw_requests(
             draw.runtimes, habit, session, parameters.longest_share, random
         )
-    jobs = jobs_table(
-        {
-            "job_id": np.char.mod("%d", np.arange(1, parameters.jobs + 1)),
-            "submit_seconds": np.floor(draw.seconds),
-            "runtime_seconds": draw.runtimes,
-            "tasks": draw.sizes.astype(np.int64),
-            "allocated_cpus": draw.sizes,
-            "status": ["completed"] * parameters.jobs,
-            **columns,
-        }
-    )
+    width = draw.sizes.astype(np.int64)
+    jobs = gangs(np.floor(draw.seconds), draw.runtimes, width, **columns)
     return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))
 
 

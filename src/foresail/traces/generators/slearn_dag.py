@@ -15,13 +15,14 @@ from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._gangs import gangs
 from foresail.traces.generators._task_jobs import (
     JobsWithTasks,
     rescaled_times,
     slot_nodes,
     tasks_table,
 )
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 _POPULATION: Final = 12
 """Jobs of the population for each DAG of the run: half of them, in DAGs of 3.5, and some spare."""
@@ -107,17 +108,8 @@ def _workload(
     letter = "h" if parameters.part == "history" else ""
     ids = np.char.mod(letter + "%d", np.arange(1, stages.size + 1))
     widest = np.maximum.reduceat(jobs.width, begins)
-    table = jobs_table(
-        {
-            "job_id": ids,
-            "submit_seconds": submit,
-            "runtime_seconds": np.add.reduceat(longest, begins),
-            "tasks": widest,
-            "allocated_cpus": widest.astype(np.float64),
-            "status": ["completed"] * stages.size,
-            **jobs.features[begins].to_dict(),
-        }
-    )
+    runtime = np.add.reduceat(longest, begins)
+    table = gangs(submit, runtime, widest, letter, **jobs.features[begins].to_dict())
     number = np.arange(stages.sum()) - np.repeat(begins, stages) + 1
     of_task = np.repeat(number, jobs.width).tolist()
     tasks = tasks_table(
