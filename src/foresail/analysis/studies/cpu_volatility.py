@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.analysis.samples import cumulative_shares
 from foresail.analysis.volatility import (
     Filtered,
@@ -25,8 +25,6 @@ from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
-_NAME: Final = "cpu_volatility"
-_TITLE: Final = "Volatility of cpu use"
 _MEASURES: Final = {
     "cv": "deviation / mean",
     "mad": "median absolute deviation / median",
@@ -66,27 +64,22 @@ class CpuVolatilityParameters:
             raise InputError("no classes", field="scheduling_classes", expected="at least one")
 
 
-@register("analysis", _NAME, parameters=CpuVolatilityParameters)
-class CpuVolatility:
+@register("analysis", "cpu_volatility", parameters=CpuVolatilityParameters)
+@study_with_parameters("Volatility of cpu use")
+def cpu_volatility(parameters: CpuVolatilityParameters, workload: Workload) -> Answer | str:
     """Is the mean over five minutes a surrogate for the use in a second? Long-running services.
 
     Variation of both series per task, the distance between them, and both against the request.
+    Distributions of the variation and of the distance, the heat map, and shares.
     """
-
-    def __init__(self, parameters: CpuVolatilityParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Distributions of the variation and of the distance, the heat map, and shares."""
-        parameters = self._parameters
-        if workload.usage is None:
-            return Unavailable(_NAME, _TITLE, "there is no usage table")
-        if not workload.usage["sampled_cpus"].count():
-            return Unavailable(_NAME, _TITLE, "no period has a sampled second")
-        left = filtered(workload, parameters.scheduling_classes, parameters.coverage)
-        if not left.periods.height:
-            return Unavailable(_NAME, _TITLE, _nothing_left(left))
-        return _finding(left, with_requests(left.periods, workload), parameters)
+    if workload.usage is None:
+        return "there is no usage table"
+    if not workload.usage["sampled_cpus"].count():
+        return "no period has a sampled second"
+    left = filtered(workload, parameters.scheduling_classes, parameters.coverage)
+    if not left.periods.height:
+        return _nothing_left(left)
+    return _finding(left, with_requests(left.periods, workload), parameters)
 
 
 def _nothing_left(left: Filtered) -> str:
@@ -94,7 +87,7 @@ def _nothing_left(left: Filtered) -> str:
     return f"no task is left after the filters ({counted})"
 
 
-def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityParameters) -> Finding:
+def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityParameters) -> Answer:
     tasks = volatility_per_task(periods)
     deviations = periods.select(deviation().alias("d")).drop_nulls()["d"].to_numpy()
     distances = tasks["distance"].drop_nulls().to_numpy()
@@ -120,7 +113,7 @@ def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityPar
     if asked.height:
         tables["heat"] = _heat(asked)
     verdict = _verdict(scalars)
-    return Finding(_NAME, _TITLE, verdict, scalars, tables, _plots(tables, scalars), _notes(left))
+    return Answer(verdict, scalars, tables, _plots(tables, scalars), _notes(left))
 
 
 def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
