@@ -45,18 +45,9 @@ def analyse(
     names: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysed:
-    """Ask a workload everything, or what is named.
+    """Ask a workload of any number of jobs everything, or in this order what is named.
 
-    Parameters
-    ----------
-    workload
-        Any number of jobs.
-    log
-        What to call it.
-    names
-        Analyses to make, in this order; none of them stands for all.
-    progress
-        Called with how many are done, and of how many.
+    ``log`` is what to call it; ``progress`` is called with how many are done, and of how many.
 
     Raises
     ------

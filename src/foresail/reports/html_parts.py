@@ -34,18 +34,8 @@ def table(
 ) -> str:
     """A table that scrolls by itself where the page is narrow.
 
-    Parameters
-    ----------
-    label
-        What it is, for those who do not see it; as plain text.
-    headings
-        Of its columns.
-    rows
-        As ``row`` makes them, with as many columns of words.
-    words
-        How many columns at the left are words; the others are numbers.
-    caption
-        Said above it, as plain text.
+    ``label`` (what it is, for those who do not see it) and ``caption`` (said above it) are plain
+    text. The first ``words`` columns are words, the others numbers; ``row`` makes the rows.
     """
     head = "".join(_cell(each, "th", "col", at >= words) for at, each in enumerate(headings))
     above = f"<caption>{as_html(caption)}</caption>" if caption else ""

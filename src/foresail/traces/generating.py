@@ -55,21 +55,14 @@ def generator(
 def generate(name: str, parameters: Any, seed: int) -> Workload:
     """A workload from the generator of this name; the same seed gives the same workload.
 
-    Parameters
-    ----------
-    name
-        Name it is registered under.
-    parameters
-        The generator's own record. It and the seed are kept in ``meta.header``.
-    seed
-        At least zero.
+    The generator's own record of parameters and the seed are kept in ``meta.header``.
 
     Raises
     ------
     UnknownNameError
         If no generator has this name.
     InputError
-        If a parameter or the seed is out of its range.
+        If a parameter or the seed, which is at least zero, is out of its range.
     """
     if seed < 0:
         raise InputError("the seed is negative", field="seed", value=seed, expected="0 or more")

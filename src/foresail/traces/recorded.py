@@ -17,19 +17,10 @@ _LEAST_KNOWN: Final = 0.5
 
 
 def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
-    """When jobs started and ended, as the log has it.
+    """When jobs started and ended, as the log has it, on a machine with so many processors.
 
-    Parameters
-    ----------
-    workload
-        Jobs whose recorded wait or runtime is unknown are left out.
-    processors
-        Of the machine that simulations are compared on.
-
-    Returns
-    -------
-    Schedule or None
-        None where fewer than half of the jobs have a recorded wait, or no job waited.
+    Jobs whose recorded wait or runtime is unknown are left out. None where fewer than half of the
+    jobs have a recorded wait, or no job waited.
     """
     jobs = workload.jobs.filter(
         pl.col("recorded_wait_seconds").is_not_null() & pl.col("runtime_seconds").is_not_null()

@@ -21,21 +21,10 @@ def parts_of(quantity: str, parts: int) -> tuple[str, ...]:
 
 
 def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floats:
-    """How much of each period lies in each of the equal parts of its task's life.
+    """Seconds of each period in each of the equal parts of its task's life; shape (periods, parts).
 
-    Parameters
-    ----------
-    seconds
-        How long periods last, one after the other; shape (periods,).
-    of
-        The task of each, from 0 on, ascending.
-    parts
-        How many.
-
-    Returns
-    -------
-    numpy.ndarray
-        Seconds, shape (periods, parts).
+    Periods last ``seconds``, one after the other; ``of`` is the task of each, from 0 on, ascending.
+    Both have the shape (periods,).
     """
     end = np.cumsum(seconds)
     lives = np.bincount(of, weights=seconds)
@@ -51,17 +40,8 @@ def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floa
 def average_by_part(seconds: Floats, of: NDArray[np.int64], amounts: Floats, parts: int) -> Floats:
     """What some tasks use together in each part of their lives, weighed by time.
 
-    Parameters
-    ----------
-    seconds, of, parts
-        As of ``seconds_in_parts``.
-    amounts
-        Of each period, some amounts; shape (periods, quantities).
-
-    Returns
-    -------
-    numpy.ndarray
-        Averages, shape (quantities, parts).
+    Of amounts of each period, shape (periods, quantities), the averages are of shape (quantities,
+    parts); the others are as of ``seconds_in_parts``.
     """
     inside = seconds_in_parts(seconds, of, parts)
     averages: Floats = amounts.T @ inside / inside.sum(axis=0)

@@ -53,16 +53,7 @@ def page(
 ) -> str:
     """The whole page as text.
 
-    Parameters
-    ----------
-    view
-        What the report looks at.
-    parts
-        Figures in the order in which they are shown.
-    command
-        The command that made it.
-    course
-        What the event log says of a moment, and of why jobs waited.
+    ``course`` is what the event log says of a moment, and of why jobs waited.
     """
     title = f"{view.baseline.workload}: {_subject(view)}"
     drawn = [part for part in parts if isinstance(part, Figure)]

@@ -64,16 +64,7 @@ def page(
 ) -> str:
     """The whole page as text.
 
-    Parameters
-    ----------
-    view
-        What the report looks at.
-    parts
-        Figures in the order in which they are shown.
-    derived
-        Predictors, with the runtimes derived from their estimates of the cpu time.
-    command
-        The command that made it.
+    ``derived`` are the predictors with the runtimes derived from their estimates of the cpu time.
     """
     title = f"{view.first.source}: can the predictions be trusted?"
     body = [

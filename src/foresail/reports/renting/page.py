@@ -76,26 +76,12 @@ class CloudPage:
 
 
 def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = None) -> Path:
-    """Write ``report.html``, and a CSV file for each of its tables and figures, into a folder.
-
-    Parameters
-    ----------
-    page
-        What to write.
-    folder
-        Made unless it is there.
-    command
-        The command that made it.
-
-    Returns
-    -------
-    Path
-        Of the page.
+    """Write ``report.html``, whose path is given, and a CSV file for each table and figure.
 
     Raises
     ------
     InputError
-        If the folder cannot be written to.
+        If the folder, which is made unless it is there, cannot be written to.
     """
     tables = {part.name: part.table for part in page.parts if not isinstance(part, MissingFigure)}
     path = folder / "report.html"

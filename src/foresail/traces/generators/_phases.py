@@ -60,13 +60,8 @@ class Phases:
     ) -> pl.DataFrame:
         """The usage of tasks in phases: periods in which a phase ends become two.
 
-        Parameters
-        ----------
-        usage
-            The usage table of the tasks without phases.
-        tasks, application
-            The tasks, and of each the application; shape (tasks,). Phases end at whole seconds
-            after a task's start.
+        ``usage`` is the table without phases; ``application`` is that of each task, of shape
+        (tasks,). Phases end at whole seconds after a task's start.
         """
         keys = {"job_id": tasks.job_id, "task": tasks.task}
         number = pl.DataFrame(keys).with_row_index("number")
