@@ -12,18 +12,9 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True)
 class Analysed:
-    """What the analyses found on one log.
+    """What the analyses found on a log, in the order of the study; or what it lacks.
 
-    Parameters
-    ----------
-    log
-        What the log is called.
-    jobs
-        How many it holds.
-    span_seconds
-        From the first submission to the last.
-    findings
-        What each analysis found, in the order of the study; or what it lacks.
+    ``span_seconds`` is from the first submission to the last.
     """
 
     log: str

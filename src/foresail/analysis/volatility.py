@@ -25,15 +25,7 @@ _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one filter left.
-
-    Parameters
-    ----------
-    name
-        What is kept.
-    jobs, tasks, periods
-        How many are left.
-    """
+    """What is kept by one filter, and how many of it are left."""
 
     name: str
     jobs: int

@@ -24,15 +24,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FilterChoice:
-    """A filter by name.
-
-    Parameters
-    ----------
-    name
-        Name it is registered under.
-    parameters
-        Its parameters record; None for the defaults.
-    """
+    """A filter by the name it is registered under; without parameters, with its defaults."""
 
     name: str
     parameters: Any = None

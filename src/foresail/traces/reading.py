@@ -273,7 +273,7 @@ class Intake:
 
     def _canonical(self, chunk: pl.DataFrame) -> pl.DataFrame:
         try:
-            return canonical(chunk)
+            return schema.canonical_jobs(chunk)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"values of another type than their column: {str(error).partition(chr(10))[0]}",
@@ -335,16 +335,6 @@ class Intake:
 def too_many_lost(lost: int, kept: int) -> bool:
     """Whether so many rows of a log are no jobs that it is probably read wrongly."""
     return lost > MOST_LOST * (lost + kept)
-
-
-def canonical(chunk: pl.DataFrame) -> pl.DataFrame:
-    """The chunk with every column of ``schema.JOBS`` in order, then its features."""
-    known = [
-        (pl.col(name) if name in chunk.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in schema.JOBS.items()
-    ]
-    features = [pl.col(name) for name in chunk.columns if name not in schema.JOBS]
-    return chunk.select(known + features)
 
 
 def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:

@@ -36,14 +36,8 @@ def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
         "cpus": pl.col("tasks") * pl.col("cpus_per_task"),
         "corrections": pl.lit(0),
         "ended_because": pl.lit("completed"),  # as in simulations, whatever the status
-        "backfilled": pl.lit(None),
         "nominal_runtime_seconds": pl.col("runtime_seconds"),
     }
     kept = ("job_id", "submit_seconds", "user", "requested_seconds", "deadline_seconds")
-    columns = [
-        known.get(name, pl.col(name) if name in kept else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in schema.SCHEDULE.items()
-    ]
-    return Schedule(
-        jobs.select(columns), ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED)
-    )
+    table = schema.laid_out(jobs.select(*kept, **known), schema.SCHEDULE)
+    return Schedule(table, ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats, Integers
 
 BY_AGE: Final = ("cpu", "memory")
 """Of quantities, those that are also known by part."""
@@ -20,7 +19,7 @@ def parts_of(quantity: str, parts: int) -> tuple[str, ...]:
     return tuple(f"{quantity}_part_{number}_of_{parts}" for number in range(1, parts + 1))
 
 
-def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floats:
+def seconds_in_parts(seconds: Floats, of: Integers, parts: int) -> Floats:
     """Seconds of each period in each of the equal parts of its task's life; shape (periods, parts).
 
     Periods last ``seconds``, one after the other; ``of`` is the task of each, from 0 on, ascending.
@@ -37,7 +36,7 @@ def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floa
     return overlap
 
 
-def average_by_part(seconds: Floats, of: NDArray[np.int64], amounts: Floats, parts: int) -> Floats:
+def average_by_part(seconds: Floats, of: Integers, amounts: Floats, parts: int) -> Floats:
     """What some tasks use together in each part of their lives, weighed by time.
 
     Of amounts of each period, shape (periods, quantities), the averages are of shape (quantities,

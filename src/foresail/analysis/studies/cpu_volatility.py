@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.samples import cumulative_shares, quantile, share_of
 from foresail.analysis.volatility import (
     Filtered,
     deviation,
@@ -93,13 +92,13 @@ def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityPar
     distances = tasks["distance"].drop_nulls().to_numpy()
     scalars = _scalars(tasks, distances)
     scalars |= {
-        f"share_of_periods_deviating_over_{level:g}": _share(np.abs(deviations) > level)
+        f"share_of_periods_deviating_over_{level:g}": share_of(np.abs(deviations) > level)
         for level in parameters.levels
     }
     asked = periods.filter(pl.col("request").is_not_null() & pl.col("sampled").is_not_null())
     if asked.height:
         above = (asked["sampled"] > asked["request"]).to_numpy()
-        scalars["share_of_samples_above_request"] = _share(above)
+        scalars["share_of_samples_above_request"] = share_of(above)
     tables = {
         "filters": pl.DataFrame(
             [(kept.name, kept.jobs, kept.tasks, kept.periods) for kept in left.counts],
@@ -121,14 +120,14 @@ def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
     for measure in _MEASURES:
         for series in _SERIES:
             values = tasks[f"{measure}_{series}"].drop_nulls().to_numpy()
-            scalars[f"{measure}_{series}_median"] = _quantile(values, 0.5)
-            scalars[f"{measure}_{series}_p90"] = _quantile(values, 0.9)
+            scalars[f"{measure}_{series}_median"] = quantile(values, 0.5)
+            scalars[f"{measure}_{series}_p90"] = quantile(values, 0.9)
     both = tasks.select("cv_averaged", "cv_sampled").drop_nulls()
-    scalars["share_of_tasks_with_cv_sampled_above_averaged"] = _share(
+    scalars["share_of_tasks_with_cv_sampled_above_averaged"] = share_of(
         (both["cv_sampled"] > both["cv_averaged"]).to_numpy()
     )
     scalars["distance_mean"] = float(distances.mean()) if distances.size else float("nan")
-    scalars["distance_median"] = _quantile(distances, 0.5)
+    scalars["distance_median"] = quantile(distances, 0.5)
     return scalars
 
 
@@ -238,11 +237,3 @@ def _notes(left: Filtered) -> tuple[str, ...]:
         f"The last bin of distances holds all from {_LAST_BIN - _BIN:g} on, the last cells of the "
         f"heat map all above {_HIGHEST_SHARE:g}.",
     )
-
-
-def _share(flags: NDArray[np.bool_]) -> float:
-    return float(flags.mean()) if flags.size else float("nan")
-
-
-def _quantile(values: Floats, probability: float) -> float:
-    return float(np.quantile(values, probability)) if values.size else float("nan")

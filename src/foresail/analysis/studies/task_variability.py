@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.samples import cumulative_shares, known, quantile
 from foresail.analysis.variability import (
     DAY_AND_HOUR,
     DAY_SECONDS,
@@ -338,11 +338,10 @@ def _window(days: float) -> str:
 
 
 def _quantile(values: Floats, probability: float) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.quantile(known, probability)) if known.size else float("nan")
+    return quantile(known(values), probability)
 
 
 def _curve(label: str, values: Floats) -> pl.DataFrame:
-    return cumulative_shares(values[np.isfinite(values)]).select(
+    return cumulative_shares(known(values)).select(
         pl.lit(label).alias("measured"), variation="value", share="share"
     )

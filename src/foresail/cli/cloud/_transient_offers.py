@@ -22,15 +22,7 @@ _DAY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True)
 class OfferHistories:
-    """Histories that offers are estimated from, and how.
-
-    Parameters
-    ----------
-    history
-        Of all markets, on one time axis.
-    estimate
-        Offers, as a part of it shows them.
-    """
+    """Histories of all markets on one time axis, and what estimates offers from a part of them."""
 
     history: JointHistory
     estimate: Callable[[JointHistory], Offers]

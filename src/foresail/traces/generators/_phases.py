@@ -7,12 +7,9 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.traces.generators._usage_series import MeasuredTasks
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LOADING_SHARES: Final = (0.2, 0.5)
 _WRITING_SHARES: Final = (0.05, 0.2)
