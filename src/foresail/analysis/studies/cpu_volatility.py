@@ -68,8 +68,8 @@ class CpuVolatilityParameters:
 def cpu_volatility(parameters: CpuVolatilityParameters, workload: Workload) -> Answer | str:
     """Is the mean over five minutes a surrogate for the use in a second? Long-running services.
 
-    Variation of both series per task, the distance between them, and both against the request.
-    Distributions of the variation and of the distance, the heat map, and shares.
+    Variation of both series per task, the distance between them, and both against the request: as
+    distributions, a heat map and shares.
     """
     if workload.usage is None:
         return "there is no usage table"

@@ -17,8 +17,8 @@ from foresail.traces.workload import Workload
 def job_durations(workload: Workload) -> Answer | str:
     """Cumulative shares of runtimes.
 
-    Spec section 10, W2 and the runtimes of W16 (dissertation, figures 3.2 and 4.2a). Runtimes of
-    the jobs that have one.
+    Spec section 10, W2 and the runtimes of W16 (dissertation, figures 3.2 and 4.2a). Jobs without
+    a runtime are left out.
     """
     every = columns.runtimes(workload)
     runtimes = known(every)

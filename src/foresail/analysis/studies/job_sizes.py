@@ -24,8 +24,8 @@ _GIBIBYTE: Final = 2.0**30
 def job_sizes(workload: Workload) -> Answer | str:
     """Cumulative shares of what jobs ask for, and shares of jobs small and large for the machine.
 
-    Spec section 10, W1 (dissertation, figure 3.1). Sizes of the jobs that say how many cpus they
-    ask for.
+    Spec section 10, W1 (dissertation, figure 3.1). Jobs that do not say how many cpus they ask for
+    are left out.
     """
     asked = columns.cpus(workload)
     cpus = known(asked)

@@ -56,8 +56,8 @@ def misordering(parameters: MisorderingParameters, workload: Workload) -> Answer
     """How often a job is put on the wrong side of its group's mean after m sampled tasks.
 
     The Gaussian two-job model with deviations fitted to the log, beside what sampling tasks of the
-    log really does. History always says the group's mean and so is right half of the time. Fitted
-    deviations, and the probability of a wrong order by number of sampled tasks.
+    log really does: fitted deviations, and the probability of a wrong order by number of sampled
+    tasks. History always says the group's mean and so is right half of the time.
     """
     if workload.tasks is None:
         return "there is no tasks table"
