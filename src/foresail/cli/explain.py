@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from foresail.cli import _moments as moments
-from foresail.cli.command_line import made_by
+from foresail.cli.command_line import made_by, refuse
 from foresail.cli.progress import doing
 from foresail.cli.tables import console
 from foresail.model.errors import InputError
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _MOST_ROWS: Final = 30
+_NOT_OF_STORIES: Final = "a job's story has no such option"
 _JOB_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 
@@ -63,12 +63,12 @@ def explain(
     """The plan at one moment of a run, what happened to one job, or a shared node's use."""
     options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
     if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
-        _require_alone(str(run), options)
+        refuse(options, _NOT_OF_STORIES, str(run))
         _tell_of_service(str(run))
         return
     log = moments.log_of(run)
     if job_id is not None:
-        _require_alone(job_id, options)
+        refuse(options, _NOT_OF_STORIES, job_id)
         _tell(log, job_id)
         return
     if png and output is None:
@@ -79,14 +79,6 @@ def explain(
         _show_node(log, run, node, output, png)
         return
     _show(log, run, at, output, png)
-
-
-def _require_alone(job_id: str, options: Mapping[str, object]) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(
-                "a job's story has no such option", field=name, value=value, expected=job_id
-            )
 
 
 def _tell(log: Path, job_id: str) -> None:
