@@ -124,30 +124,20 @@ def tasks_table(
     ``width`` is that of the jobs or stages in order, from whose beginning tasks are numbered.
     """
     number = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-    table = pl.DataFrame(
-        {"job_id": ids, "task": number, "runtime_seconds": task_seconds, "cpus": 1.0}
-    ).with_columns(
-        pl.Series("stage", [stage] * number.size if isinstance(stage, str) else stage),
-        pl.Series(
-            "after_stages",
-            after if isinstance(after, list) else [after] * number.size,
-            dtype=pl.String,
-        ),
-        pl.lit(None, dtype=pl.Float64).alias("memory_bytes"),
-    )
-    return table.select(list(schema.TASKS)).cast(dict(schema.TASKS))  # type: ignore[arg-type]
+    columns = {"job_id": ids, "stage": stage, "after_stages": after, "task": number}
+    table = pl.DataFrame({**columns, "runtime_seconds": task_seconds, "cpus": 1.0})
+    return schema.laid_out(table, schema.TASKS)
 
 
 def slot_nodes(slots: int, speeds: Sequence[float] = ()) -> pl.DataFrame:
     """The nodes table: a node of one cpu for each slot; as many of each speed, if there are any."""
     known = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
-    row = {name: known.get(name) for name in schema.NODES}
     if not speeds:
-        return pl.DataFrame([row], schema=schema.NODES)
+        return schema.laid_out(pl.DataFrame([known]), schema.NODES)
     each, more = divmod(slots, len(speeds))
     rows = [
-        {**row, "node": f"node-{at}", "count": each + (at <= more)}
+        {**known, "node": f"node-{at}", "count": each + (at <= more)}
         for at in range(1, len(speeds) + 1)
     ]
-    table = pl.DataFrame(rows, schema=schema.NODES)
+    table = schema.laid_out(pl.DataFrame(rows), schema.NODES)
     return table.with_columns(pl.Series(schema.SPEED, speeds, dtype=pl.Float64))

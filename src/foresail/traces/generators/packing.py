@@ -282,13 +282,12 @@ def _workload(
     )
     used = float((usage["average_cpus"] * (usage["end_seconds"] - usage["start_seconds"])).sum())
     capacity = parameters.machines * parameters.machine_cpus * hours * 3600.0
+    room = capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE
     figures = achieved(
         load=used / capacity,
         requested_load=float(cpus[jobs.of] @ seconds) / capacity,
-        requested_memory_load=float(memory[jobs.of] @ seconds)
-        / (capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE),
-        used_memory_load=float(jobs.memory @ seconds)
-        / (capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE),
+        requested_memory_load=float(memory[jobs.of] @ seconds) / room,
+        used_memory_load=float(jobs.memory @ seconds) / room,
         mean_runtime_seconds=float(longest.mean()),
         slo_jobs=float(slo.sum()),
         tasks=float(jobs.of.size),
@@ -302,12 +301,12 @@ def _workload(
 def _nodes(parameters: PackingParameters) -> pl.DataFrame:
     """One row for all machines."""
     row = {
-        "node": ["m"],
-        "partition": ["all"],
-        "count": [parameters.machines],
-        "cpus": [parameters.machine_cpus],
-        "memory_bytes": [parameters.machine_memory_gibibytes * _GIBIBYTE],
-        "gpus": [0.0],
-        "model": pl.Series([None], dtype=pl.String),
+        "node": "m",
+        "partition": "all",
+        "count": parameters.machines,
+        "cpus": parameters.machine_cpus,
+        "memory_bytes": parameters.machine_memory_gibibytes * _GIBIBYTE,
+        "gpus": 0.0,
+        "model": None,
     }
-    return pl.DataFrame(row).cast(dict(schema.NODES))  # type: ignore[arg-type]
+    return pl.DataFrame([row], schema=schema.NODES)

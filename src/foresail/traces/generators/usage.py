@@ -315,16 +315,12 @@ def _table(
     random: np.random.Generator,
 ) -> pl.DataFrame:
     per_user = 2 * parameters.applications_per_user
-    classes = np.where(
-        jobs.service,
-        _SERVICE_CLASSES[jobs.application // 2 % _SERVICE_CLASSES.size],
-        _BATCH_CLASSES[jobs.application // 2 % _BATCH_CLASSES.size],
-    )
-    priorities = np.where(
-        jobs.service,
-        _SERVICE_PRIORITIES[jobs.application // 2 % _SERVICE_PRIORITIES.size],
-        _BATCH_PRIORITIES[jobs.application // 2 % _BATCH_PRIORITIES.size],
-    )
+
+    def in_turn(of_services: NDArray[np.str_], of_batch: NDArray[np.str_]) -> NDArray[np.str_]:
+        turn = jobs.application // 2
+        service, batch = of_services[turn % of_services.size], of_batch[turn % of_batch.size]
+        return np.where(jobs.service, service, batch)
+
     drawn = random.random(ids.size)
     share = parameters.unsuccessful_share
     unsuccessful = np.where(drawn < share / 2.0, "failed", "cancelled")
@@ -342,7 +338,7 @@ def _table(
             "status": status,
             "user": np.char.mod("user%d", jobs.application // per_user + 1),
             "executable": np.char.mod("application%d", jobs.application + 1),
-            "scheduling_class": classes,
-            "priority": priorities,
+            "scheduling_class": in_turn(_SERVICE_CLASSES, _BATCH_CLASSES),
+            "priority": in_turn(_SERVICE_PRIORITIES, _BATCH_PRIORITIES),
         }
     )
