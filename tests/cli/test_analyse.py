@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from foresail.cli import main as cli
-
 JOB = "{id} {submit} 5 {run} {cpus} -1 -1 {cpus} 600 -1 {status} {user} 1 {app} -1 -1 -1 -1\n"
 PLUGIN = '''
 from foresail.analysis.finding import Finding
@@ -45,20 +43,6 @@ def log(tmp_path):
     head = "; MaxProcs: 8\n; UnixStartTime: 1300000000\n; TimeZoneString: Europe/Paris\n"
     path.write_text(head + "".join(rows))
     return path
-
-
-@pytest.fixture
-def foresail(monkeypatch, capsys):
-    """Call the command line; returns exit status, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["foresail", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
 
 
 def test_a_line_per_analysis(foresail, log):

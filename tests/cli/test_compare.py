@@ -8,9 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from foresail.cli import main as cli
 from foresail.control.policy import NAMED_POLICIES
-from foresail.model import registry
 from foresail.model.errors import InputError
 from foresail.traces.schedule_file import read_schedule, write_schedule
 
@@ -42,28 +40,6 @@ def write_log(path, jobs, processors=4):
 @pytest.fixture
 def log(tmp_path):
     return write_log(tmp_path / "golden.swf", GOLDEN)
-
-
-@pytest.fixture
-def foresail(monkeypatch, capsys):
-    """Call the command line; returns exit status, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["foresail", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
-
-
-@pytest.fixture
-def plugins(monkeypatch):
-    """Plug-ins that a test loads are forgotten after it; Foresail's own have been found before."""
-    for family in registry.FAMILIES:
-        list(registry.entries(family))
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
 
 
 def test_simulate_as_json(foresail, log):
@@ -192,7 +168,6 @@ def test_policies_lists_everything(foresail):
         assert name in out
 
 
-@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize(
     ("file", "policy"),
     [
@@ -239,7 +214,6 @@ class Half(SteppedPredictor):
 '''
 
 
-@pytest.mark.usefixtures("plugins")
 def test_a_compiled_plug_in_of_ones_own(foresail, log, tmp_path):
     """It runs inside the compiled replay, and its predictions are in the schedule."""
     file = tmp_path / "half.py"

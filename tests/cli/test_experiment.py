@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
-from foresail.cli import main as cli
 from foresail.experiments import processes
 from made_studies import in_turn
 
@@ -14,18 +14,8 @@ SMALL = ("seeds=2", "hours=0.1", "nodes=64", "samples=[5,25]", "cycle_seconds=30
 
 
 @pytest.fixture
-def foresail(monkeypatch, capsys):
-    """Call the command line; returns exit status, standard output and standard error."""
-
-    def call(*arguments):
-        given = ["foresail", "experiment", *map(str, arguments)]
-        monkeypatch.setattr("sys.argv", given)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
+def foresail(foresail):
+    return partial(foresail, "experiment")
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import sys
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
+from calling import call
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
 from foresail.model.errors import InputError
@@ -35,12 +35,6 @@ def folder(tmp_path_factory):
     options = ("--policy", POLICY, "--on-nodes", "--cycle", "10", "--output", place / "report")
     call(simulate, place / "made", *options, "--events", place / "events.jsonl")
     return place
-
-
-def call(app, *arguments):
-    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_the_log_says_what_the_solver_believed(folder):

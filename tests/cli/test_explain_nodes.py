@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
+from calling import call
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
 from foresail.model.errors import InputError, UnknownNameError
@@ -13,12 +13,6 @@ from foresail.traces import schema
 from foresail.traces.folder import write_folder
 from foresail.traces.use_file import GONE, read_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-
-
-def call(app, *arguments):
-    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 @pytest.fixture(scope="module")

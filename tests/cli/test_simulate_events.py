@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from calling import call
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
 from foresail.model.errors import InputError
@@ -26,12 +26,6 @@ def log(tmp_path):
         + JOB.format(id=2, submit=5, run=1800, cpus=2, limit=7200, user=8)
     )
     return path
-
-
-def call(app, *arguments):
-    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_the_story_of_a_simulated_job(log, tmp_path):

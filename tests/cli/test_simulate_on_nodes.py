@@ -6,8 +6,8 @@ import json
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
+from calling import call
 from foresail.cli.compare import app as compare
 from foresail.cli.explain import app as explain
 from foresail.cli.simulate import app as simulate
@@ -29,12 +29,6 @@ def workload(tmp_path):
     made = generate("gs_het", entry.parameters(hours=0.2), 5)
     write_folder(made, tmp_path / "made")
     return tmp_path / "made"
-
-
-def call(app, *arguments):
-    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_jobs_are_placed_on_nodes_in_cycles(workload, tmp_path):

@@ -389,7 +389,7 @@ def test_the_order_of_jobs_does_not_matter():
 class _OutOfTime:
     """Never finds anything."""
 
-    capabilities = SolverCapabilities(False, False, False, False, False)
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters):
         pass
@@ -412,7 +412,7 @@ def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
 class _FarOff:
     """Says that giving nothing is best."""
 
-    capabilities = SolverCapabilities(False, False, False, False, False)
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters):
         pass

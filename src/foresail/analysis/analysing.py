@@ -12,18 +12,9 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True)
 class Analysed:
-    """What the analyses found on one log.
+    """What the analyses found on a log, in the order of the study; or what it lacks.
 
-    Parameters
-    ----------
-    log
-        What the log is called.
-    jobs
-        How many it holds.
-    span_seconds
-        From the first submission to the last.
-    findings
-        What each analysis found, in the order of the study; or what it lacks.
+    ``span_seconds`` is from the first submission to the last.
     """
 
     log: str
@@ -45,18 +36,9 @@ def analyse(
     names: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysed:
-    """Ask a workload everything, or what is named.
+    """Ask a workload of any number of jobs everything, or in this order what is named.
 
-    Parameters
-    ----------
-    workload
-        Any number of jobs.
-    log
-        What to call it.
-    names
-        Analyses to make, in this order; none of them stands for all.
-    progress
-        Called with how many are done, and of how many.
+    ``log`` is what to call it; ``progress`` is called with how many are done, and of how many.
 
     Raises
     ------

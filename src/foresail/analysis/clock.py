@@ -89,10 +89,7 @@ def per_hour(times: LocalTimes, weights: NDArray[np.float64]) -> NDArray[np.floa
 def quartiles_by_hour(counts: NDArray[np.float64]) -> pl.DataFrame:
     """A row per hour of the day: quartiles over the days (linear interpolation), mean, maximum.
 
-    Parameters
-    ----------
-    counts
-        (days, 24), at least one day (spec section 10, W3; golden value G20).
+    Counts have the shape (days, 24), with at least one day (spec section 10, W3; golden value G20).
     """
     low, median, high = np.quantile(counts, (0.25, 0.5, 0.75), axis=0)
     return pl.DataFrame(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from functools import update_wrapper, wraps
+from typing import Any, Literal, Protocol, TypeVar
 
 import polars as pl
 
@@ -109,8 +110,74 @@ class Analysis(Protocol):
         ...
 
 
-class PlainAnalysis:
-    """Base of analyses that have nothing to set."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a study finds: a ``Finding`` but for the study's own name and title."""
 
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
+    verdict: str
+    scalars: Mapping[str, float]
+    tables: Mapping[str, pl.DataFrame]
+    plots: tuple[Plot, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    """An analysis that is a function of its parameters and of the workload."""
+
+    name: str
+    title: str
+    parameters: Any
+    ask: Callable[[Any, Workload], Answer | str]
+
+    def examine(self, workload: Workload) -> Finding | Unavailable:
+        answer = self.ask(self.parameters, workload)
+        if isinstance(answer, str):
+            return Unavailable(self.name, self.title, answer)
+        return Finding(
+            self.name,
+            self.title,
+            answer.verdict,
+            answer.scalars,
+            answer.tables,
+            answer.plots,
+            answer.notes,
+        )
+
+
+Record = TypeVar("Record")
+
+
+def study_with_parameters(
+    title: str, section: str = ""
+) -> Callable[[Callable[[Record, Workload], Answer | str]], Callable[[Record], Analysis]]:
+    """What builds an analysis, from a function that has its name.
+
+    The function answers, or says what the workload lacks.
+    """
+
+    def studied(ask: Callable[[Record, Workload], Answer | str]) -> Callable[[Record], Analysis]:
+        def build(parameters: Record) -> Analysis:
+            return _Study(ask.__name__, title, parameters, ask)
+
+        update_wrapper(build, ask)
+        del build.__dict__["__wrapped__"]  # it takes the parameters alone
+        build.__dict__["section"] = section
+        return build
+
+    return studied
+
+
+def study(
+    title: str, section: str = ""
+) -> Callable[[Callable[[Workload], Answer | str]], Callable[[NoParameters], Analysis]]:
+    """The same of a function that has nothing to set."""
+
+    def studied(ask: Callable[[Workload], Answer | str]) -> Callable[[NoParameters], Analysis]:
+        @wraps(ask)
+        def asked(_: NoParameters, workload: Workload) -> Answer | str:
+            return ask(workload)
+
+        return study_with_parameters(title, section)(asked)
+
+    return studied

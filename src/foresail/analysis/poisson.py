@@ -17,12 +17,7 @@ def distance_to_exponential(gaps: NDArray[np.float64]) -> float:
     """Largest distance between the gaps' distribution and the exponential one of the same mean.
 
     D = max over the sorted gaps of max(i/n - F, F - (i-1)/n) (spec section 10, W7; golden value
-    G19).
-
-    Parameters
-    ----------
-    gaps
-        At least one gap of at least 0 (any unit), with a positive mean.
+    G19). There is at least one gap of at least 0 (any unit), and their mean is positive.
     """
     ordered = np.sort(gaps)
     count = ordered.size

@@ -34,20 +34,23 @@ def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.isfinite(values)]
 
 
+def share_of(holds: NDArray[np.bool_]) -> float:
+    """The share of which it holds; NaN of none."""
+    return float(holds.mean()) if holds.size else float("nan")
+
+
+def quantile(values: NDArray[np.float64], probability: float) -> float:
+    """A quantile (linear interpolation); NaN of none."""
+    return float(np.quantile(values, probability)) if values.size else float("nan")
+
+
 def cumulative_shares(values: NDArray[np.float64], name: str = "value") -> pl.DataFrame:
-    """The empirical distribution function of a sample, as columns ``name`` and ``share``.
+    """The empirical distribution function of finite values, as columns ``name`` and ``share``.
 
     One row per distinct value with the share of the sample that is at most it. Of more than
     ``MOST_POINTS`` distinct values those are kept that lie evenly in the share, evenly in the
     logarithm of the value, and evenly in the logarithm of the share beyond (the upper tail); every
     row that is kept is exact.
-
-    Parameters
-    ----------
-    values
-        Any number of finite values.
-    name
-        Of their column.
     """
     distinct, counts = np.unique(values, return_counts=True)
     share = np.cumsum(counts) / max(values.size, 1)

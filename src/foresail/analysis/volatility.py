@@ -25,15 +25,7 @@ _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one filter left.
-
-    Parameters
-    ----------
-    name
-        What is kept.
-    jobs, tasks, periods
-        How many are left.
-    """
+    """What is kept by one filter, and how many of it are left."""
 
     name: str
     jobs: int
@@ -199,14 +191,8 @@ def sampling_per_task(periods: pl.DataFrame) -> pl.DataFrame:
 def partly_sampled_jobs(per_task: pl.DataFrame) -> pl.DataFrame:
     """Jobs that break the rule that either all working tasks have a sample other than 0, or none.
 
-    Parameters
-    ----------
-    per_task
-        As ``sampling_per_task`` gives it.
-
-    Returns
-    -------
-    ``job_id``, ``working_tasks`` (average above 0), ``sampled_tasks`` among them.
+    Of ``sampling_per_task``: ``job_id``, ``working_tasks`` (average above 0), ``sampled_tasks``
+    among them.
     """
     return (
         per_task.filter(pl.col("averaged_mean") > 0)

@@ -20,14 +20,7 @@ _MOST_ROWS: Final = 5000
 
 
 def check_analysis(entry: Entry, **options: Any) -> None:
-    """Apply every rule that analyses must keep to a registered one.
-
-    Parameters
-    ----------
-    entry
-        The plug-in, as ``foresail.model.registry.find`` gives it.
-    options
-        Parameters of the analysis, by name.
+    """Apply every rule that analyses must keep to a registered one; options are its parameters.
 
     Raises
     ------

@@ -24,12 +24,7 @@ _ROUNDING: Final = 1e-6
 def check_predictor(entry: Entry, parameters: Any = None) -> None:
     """Apply every rule that predictors must keep to a registered one.
 
-    Parameters
-    ----------
-    entry
-        The plug-in, as ``foresail.model.registry.find`` gives it.
-    parameters
-        A record of its parameters; its defaults if not given.
+    Its parameters are the defaults if not given.
 
     Raises
     ------

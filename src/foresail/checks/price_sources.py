@@ -29,15 +29,8 @@ _NO_NAMES: Final = ("", "nothing of this name", "/no/such/file.csv")
 def check_price_source(entry: Entry, example: str | None = None, **options: Any) -> None:
     """Apply every rule that price sources must keep to a registered one.
 
-    Parameters
-    ----------
-    entry
-        The plug-in, as ``foresail.model.registry.find`` gives it.
-    example
-        What it recognises: a name, or the path of a file in the layout it reads; without one, the
-        rules about good prices are left out.
-    options
-        Parameters of the source, by name.
+    Options are its parameters. The example is what it recognises: a name, or the path of a file in
+    the layout it reads; without one, the rules about good prices are left out.
 
     Raises
     ------

@@ -27,15 +27,8 @@ from foresail.traces.workload import Workload
 def check_reader(entry: Entry, example: str | None = None, **options: Any) -> None:
     """Apply every rule that readers must keep to a registered one.
 
-    Parameters
-    ----------
-    entry
-        The plug-in, as ``foresail.model.registry.find`` gives it.
-    example
-        A correct log of at least two jobs, in the layout it reads; without one, the rules about
-        good logs are left out.
-    options
-        Parameters of the reader, by name.
+    Options are its parameters. The example is a correct log of at least two jobs, in the layout it
+    reads; without one, the rules about good logs are left out.
 
     Raises
     ------

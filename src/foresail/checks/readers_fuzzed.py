@@ -27,18 +27,9 @@ _SHOWN_BYTES = 400
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """A file that was neither read nor refused as it should be.
+    """A file that was neither read nor refused as it should be, what came instead, and its content.
 
-    Parameters
-    ----------
-    reader
-        Name of the kind of file.
-    number
-        Of the input, by which it can be made again.
-    seen
-        What came instead.
-    content
-        The file that was spoilt.
+    ``reader`` names the kind of file, and the input can be made again by its ``number``.
     """
 
     reader: str

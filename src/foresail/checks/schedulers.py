@@ -41,12 +41,7 @@ _LONG_QUEUE_SECONDS: Final = 20.0
 def check_scheduler(entry: Entry, parameters: Any = None) -> None:
     """Apply every rule that schedulers must keep to a registered one.
 
-    Parameters
-    ----------
-    entry
-        The plug-in, as ``foresail.model.registry.find`` gives it.
-    parameters
-        A record of its parameters; its defaults if not given.
+    Its parameters are the defaults if not given.
 
     Raises
     ------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +14,7 @@ from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat
 from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
+from foresail.cli.tables import console
 
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
@@ -187,15 +187,10 @@ def show(
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
-        from rich.console import Console
-
-        width = None if sys.stdout.isatty() else 100
-        console = Console(width=width, highlight=False)
-        for table in terminal_tables(every):
-            console.print(table)
-        for words in (never_started_words(every), how_near(every)):
-            if words:
-                console.print(words)
+        printer = console()
+        for part in (*terminal_tables(every), never_started_words(every), how_near(every)):
+            if part:
+                printer.print(part)
     if folder is not None:
         typer.echo(f"report: {folder / 'report.html'}", err=True)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -29,6 +29,19 @@ def connected() -> ServiceClient:
     from foresail.client.service_client import ServiceClient
 
     return ServiceClient(find_connection())
+
+
+def for_each_job(summary: str, request: Callable[[ServiceClient, str], object]) -> typer.Typer:
+    """The command that requests the same for every job, by its id."""
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command(help=summary)
+    def command(jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids.")]) -> None:
+        with connected() as client:
+            for job_id in jobs:
+                request(client, job_id)
+
+    return app
 
 
 def print_jobs(jobs: Sequence[Mapping[str, Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _moments as moments
-from foresail.cli.command_line import made_by
+from foresail.cli.command_line import made_by, refuse
 from foresail.cli.progress import doing
+from foresail.cli.tables import console
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from foresail.reports.figure import Figure
     from foresail.reports.plan.page import PlanPart
 
 app = typer.Typer(add_completion=False)
 
 _MOST_ROWS: Final = 30
+_NOT_OF_STORIES: Final = "a job's story has no such option"
 _JOB_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 
@@ -59,17 +61,14 @@ def explain(
     ] = False,
 ) -> None:
     """The plan at one moment of a run, what happened to one job, or a shared node's use."""
+    options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
     if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
-        _require_alone(
-            str(run), {"--at": at, "--node": node, "--output": output, "--png": png or None}
-        )
+        refuse(options, _NOT_OF_STORIES, str(run))
         _tell_of_service(str(run))
         return
     log = moments.log_of(run)
     if job_id is not None:
-        _require_alone(
-            job_id, {"--at": at, "--node": node, "--output": output, "--png": png or None}
-        )
+        refuse(options, _NOT_OF_STORIES, job_id)
         _tell(log, job_id)
         return
     if png and output is None:
@@ -80,14 +79,6 @@ def explain(
         _show_node(log, run, node, output, png)
         return
     _show(log, run, at, output, png)
-
-
-def _require_alone(job_id: str, options: dict[str, object]) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(
-                "a job's story has no such option", field=name, value=value, expected=job_id
-            )
 
 
 def _tell(log: Path, job_id: str) -> None:
@@ -130,10 +121,7 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
         command = made_by()
         with doing("writing the page"):
             write_plan(part, output, run.name or str(run), command)
-            if png:
-                from foresail.reports.images import write_images
-
-                write_images([part.figure], output)
+            _draw(part.figure, output, png)
     _print(part)
     if output is not None:
         typer.echo(f"plan: {output / 'plan.html'}", err=True)
@@ -161,16 +149,19 @@ def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) 
     if output is not None:
         with doing("writing the page"):
             write_node(figure, name, output, run.name, made_by())
-            if png:
-                from foresail.reports.images import write_images
-
-                write_images([figure], output)
+            _draw(figure, output, png)
         typer.echo(f"node: {output / 'node.html'}", err=True)
+
+
+def _draw(figure: Figure, folder: Path, png: bool) -> None:
+    from foresail.reports.images import write_images
+
+    if png:
+        write_images([figure], folder)
 
 
 def _print(part: PlanPart) -> None:
     """What the page says, as text."""
-    from rich.console import Console
     from rich.table import Table
 
     from foresail.model.words import count, duration
@@ -190,7 +181,6 @@ def _print(part: PlanPart) -> None:
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in zip(*(cells for *_, cells in columns), strict=True):
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else 100
-    Console(width=width, highlight=False, markup=False).print(table)
+    console().print(table)
     if len(waiting) > _MOST_ROWS:
         typer.echo(f"and {count(len(waiting) - _MOST_ROWS, 'further job')}; all with --output DIR")

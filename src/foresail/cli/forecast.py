@@ -51,10 +51,10 @@ def forecast(
     with connected() as client:
         answers: dict[str, Any] = {}
         if job_id is None:
-            job = {name: value for name, value in _new(command, name).items() if value}
-            answers["if submitted"] = client.what_if({"job": job, "arrivals": arrivals, **changes})[
-                "then"
-            ]
+            given = {"command": command, "name": name}
+            job = {name: value for name, value in given.items() if value}
+            told = client.what_if({"job": job, "arrivals": arrivals, **changes})
+            answers["if submitted"] = told["then"]
         elif changes:
             both = client.what_if({"job_id": job_id, "arrivals": arrivals, **changes})
             answers["now"], answers["then"] = both["now"], both["then"]
@@ -68,10 +68,6 @@ def forecast(
     for heading, answer in answers.items():
         for line in _lines(answer, time.time()):
             typer.echo(f"{heading:<12}  {line}")
-
-
-def _new(command: str | None, name: str | None) -> dict[str, Any]:
-    return {"command": command, "name": name}
 
 
 def _changes(

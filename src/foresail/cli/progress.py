@@ -44,16 +44,10 @@ def in_days(done: float, total: float | None) -> str:
 
 @dataclass(slots=True, eq=False)
 class Doing:
-    """One thing that is being done, and how far it is.
+    """One thing that is being done, in words such as ``reading KTH-SP2``, and how far it is.
 
-    Parameters
-    ----------
-    what
-        In words, such as ``reading KTH-SP2``.
-    total
-        How much there is to be done, in any unit, if that is known.
-    said
-        Puts what is done into words.
+    ``total`` is how much there is to be done, in any unit, if that is known; ``said`` puts what is
+    done into words.
     """
 
     what: str

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 import uuid
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from foresail.cli.progress_line import stop_showing
+from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _begin(
     source = "standard input" if from_input else jobs
     settings = RunSettings(
         source=source,
-        source_sha256=None if from_input else _digest(Path(jobs)),
+        source_sha256=None if from_input else sha256(bytes_of(Path(jobs))).hexdigest(),
         policy=scenario.policy.text,
         cpus=width,
         grace_seconds=_grace_seconds(grace),
@@ -153,13 +154,6 @@ def _begin(
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
     return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source, places))
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
 
 
 def _grace_seconds(text: str) -> float:

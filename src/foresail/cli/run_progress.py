@@ -8,7 +8,6 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from itertools import islice
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from rich.console import Console, Group, RenderableType
@@ -71,12 +70,7 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing to clear away."""
 
     def started(self, job: Job, attempt: int) -> None:
@@ -127,12 +121,7 @@ class LiveDisplay(Lines):
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def started(self, job: Job, attempt: int) -> None:

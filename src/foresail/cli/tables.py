@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PIPED_WIDTH = 400
+
+
+def console() -> Console:
+    """For tables that rich has laid out: as wide as a terminal, a hundred characters when piped."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> None:

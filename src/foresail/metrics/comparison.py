@@ -205,20 +205,11 @@ def compare(
 
 
 def movers(jobs: pl.DataFrame, count: int = 20) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The jobs that gained and those that lost most wait, most first.
+    """The jobs of ``paired`` that gained and those that lost most wait: at most ``count`` each.
 
-    Parameters
-    ----------
-    jobs
-        A table of ``paired``.
-    count
-        At most so many of each.
-
-    Returns
-    -------
-    tuple
-        Two tables with ``job_id``, ``user``, ``submit_seconds``, ``cpus``, ``runtime_seconds``,
-        ``wait_seconds``, ``wait_seconds_other`` and ``difference_seconds`` (other - baseline).
+    Two tables, most first, with ``job_id``, ``user``, ``submit_seconds``, ``cpus``,
+    ``runtime_seconds``, ``wait_seconds``, ``wait_seconds_other`` and ``difference_seconds`` (other
+    - baseline).
     """
     changed = jobs.select(
         "job_id",

@@ -31,12 +31,7 @@ def width_labels(bounds: Sequence[float]) -> tuple[str, ...]:
 def with_size_classes(jobs: pl.DataFrame, bounds: Sequence[float]) -> pl.DataFrame:
     """Add ``width_class`` and ``runtime_class``, indices into the labels.
 
-    Parameters
-    ----------
-    jobs
-        A table of ``per_job``.
-    bounds
-        Upper bounds of the width classes, of ``width_bounds``.
+    To a table of ``per_job``, with the bounds of ``width_bounds``.
     """
     width = pl.sum_horizontal([pl.col("cpus") > bound for bound in bounds])
     runtime = pl.sum_horizontal(

@@ -38,21 +38,11 @@ class PredictionQuality:
 
 
 def sharpness(jobs: pl.DataFrame, begin_seconds: float, step_seconds: float) -> pl.DataFrame:
-    """How narrow the stated intervals are over time.
+    """How narrow the stated intervals of a table of ``per_job`` are over time.
 
-    Parameters
-    ----------
-    jobs
-        A table of ``per_job``.
-    begin_seconds, step_seconds
-        Where the first stretch of time begins, and the length of each, in seconds.
-
-    Returns
-    -------
-    DataFrame
-        A row per stretch in which a job with a stated interval was submitted: ``from_seconds``,
-        ``jobs``, ``median_width_seconds`` (between the 10 % and the 90 % quantile),
-        ``median_prediction_seconds``, and ``relative_width``, the former over the latter.
+    A row per stretch of ``step_seconds`` in which a job with a stated interval was submitted:
+    ``from_seconds``, ``jobs``, ``median_width_seconds`` (between the 10 % and the 90 % quantile),
+    ``median_prediction_seconds``, and ``relative_width``, the former over the latter.
     """
     return (
         _stated(jobs)

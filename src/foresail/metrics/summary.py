@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -97,10 +98,6 @@ class Summary:
 def summary(schedule: Schedule) -> Summary:
     """All metrics of one schedule."""
     jobs = per_job(schedule)
-    wait = statistics(jobs["wait_seconds"])
-    slowdown = statistics(jobs["bounded_slowdown"])
-    flow = statistics(jobs["flow_seconds"])
-    treatment = fairness(schedule)
     quality = prediction_quality(jobs)
     replay_seconds = schedule.meta.replay_seconds
     return Summary(
@@ -110,31 +107,14 @@ def summary(schedule: Schedule) -> Summary:
         processors=schedule.meta.processors,
         jobs=jobs.height,
         never_started=int(schedule.jobs["start_seconds"].is_null().sum()),
-        average_bounded_slowdown=slowdown.mean,
-        median_bounded_slowdown=slowdown.median,
-        p90_bounded_slowdown=slowdown.p90,
-        p99_bounded_slowdown=slowdown.p99,
-        max_bounded_slowdown=slowdown.max,
-        mean_wait_seconds=wait.mean,
-        median_wait_seconds=wait.median,
-        p90_wait_seconds=wait.p90,
-        p99_wait_seconds=wait.p99,
-        max_wait_seconds=wait.max,
+        **_spread(jobs, "bounded_slowdown", mean="average"),
+        **_spread(jobs, "wait_seconds"),
         waited_share=_share(jobs["wait_seconds"] > 0),
-        mean_flow_seconds=flow.mean,
-        median_flow_seconds=flow.median,
-        p90_flow_seconds=flow.p90,
-        p99_flow_seconds=flow.p99,
-        max_flow_seconds=flow.max,
+        **_spread(jobs, "flow_seconds"),
         utilization=utilization(schedule),
         makespan_seconds=makespan_seconds(schedule) if jobs.height else math.nan,
         backfilled_share=_share(jobs["backfilled"].drop_nulls()),
-        overtaken_jobs=treatment.overtaken_jobs,
-        overtaken_share=treatment.overtaken_share,
-        passed_over_jobs=treatment.passed_over_jobs,
-        passed_over_share=treatment.passed_over_share,
-        loss_of_capacity=treatment.loss_of_capacity,
-        avoidable_idle_share=treatment.avoidable_idle_share,
+        **dataclasses.asdict(fairness(schedule)),
         predicted_jobs=quality.predicted_jobs,
         mean_absolute_error_seconds=quality.mean_absolute_error_seconds,
         within_factor_two_share=quality.within_factor_two,
@@ -172,6 +152,12 @@ def _against(first: Schedule, baseline: Summary, schedule: Schedule, other: Summ
         held_up_share=found.share,
         held_up_mean_seconds=found.mean_seconds,
     )
+
+
+def _spread(jobs: pl.DataFrame, column: str, mean: str = "mean") -> dict[str, Any]:
+    """The statistics of a column as fields of the summary, the mean by this name."""
+    found = dataclasses.asdict(statistics(jobs[column]))
+    return {f"{mean if name == 'mean' else name}_{column}": found[name] for name in found}
 
 
 def _share(flags: pl.Series) -> float:

@@ -52,14 +52,8 @@ def normalised_waiting(
 ) -> Floats:
     """Mean wait of a job's tasks over their mean runtime; nan for jobs that take no time.
 
-    Parameters
-    ----------
-    submit
-        Of each job; shape (jobs,).
-    start, seconds
-        Of each task; shape (tasks,).
-    first_task
-        Where each job's tasks begin, and where the last one's end; shape (jobs + 1,).
+    ``submit`` has the shape (jobs,), ``start`` and ``seconds`` (tasks,); ``first_task`` is where
+    each job's tasks begin, and where the last one's end, of shape (jobs + 1,).
     """
     waits = start - np.repeat(submit, np.diff(first_task))
     waited = np.add.reduceat(waits, first_task[:-1])

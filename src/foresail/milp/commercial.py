@@ -10,14 +10,20 @@ import math
 import time
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
+from foresail.milp.solver import (
+    Limits,
+    Solution,
+    SolverCapabilities,
+    SolveStatus,
+    nothing,
+    require_package,
+)
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
@@ -50,33 +56,17 @@ class Engine:
     takes_start: bool = True
     tells_bound: bool = False
 
-    @property
-    def capabilities(self) -> SolverCapabilities:
-        """As every back end declares them."""
-        return SolverCapabilities(
-            warm_start=self.takes_start,
-            time_limit=True,
-            gap=True,
-            bound=self.tells_bound,
-            column_addition=False,
-        )
-
 
 class CommercialSolver:
     """What the four have in common."""
 
     engine: ClassVar[Engine]
-    capabilities: SolverCapabilities
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
         name = self.engine.name
-        if find_spec("pyoptinterface") is None:
-            raise InputError(
-                f"solver {name!r} needs a package that is not installed",
-                field="solver",
-                expected="pip install 'foresail[commercial]', or another solver",
-            )
+        require_package(name, "pyoptinterface", "commercial")
         if not _interface(self.engine).is_library_loaded():
             raise InputError(
                 f"the library of solver {name!r} is not found",
@@ -113,7 +103,6 @@ class Gurobi(CommercialSolver):
     """Branch and cut by Gurobi (``foresail[commercial]`` and a licence), on one thread."""
 
     engine = Engine("gurobi", tells_bound=True)
-    capabilities = engine.capabilities
 
 
 @register("solver", "copt")
@@ -121,7 +110,6 @@ class Copt(CommercialSolver):
     """Branch and cut by COPT (``foresail[commercial]`` and a licence), on one thread."""
 
     engine = Engine("copt")
-    capabilities = engine.capabilities
 
 
 @register("solver", "xpress")
@@ -129,7 +117,6 @@ class Xpress(CommercialSolver):
     """Branch and cut by Xpress (``foresail[commercial]`` and a licence), on one thread."""
 
     engine = Engine("xpress", "XPRS_MIPRELSTOP", takes_start=False, tells_bound=True)
-    capabilities = engine.capabilities
 
 
 @register("solver", "mosek")
@@ -137,7 +124,6 @@ class Mosek(CommercialSolver):
     """Branch and cut by Mosek (``foresail[commercial]`` and a licence), on one thread."""
 
     engine = Engine("mosek")
-    capabilities = engine.capabilities
 
 
 def _interface(engine: Engine) -> Any:
@@ -194,11 +180,10 @@ def _solution(
     has_values = (
         model.get_model_attribute(attribute.PrimalStatus) is common.ResultStatusCode.FEASIBLE_POINT
     )
-    bounds = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}
-    if ended in bounds or not has_values:
-        ended = ended if ended in bounds else SolveStatus.NOTHING_FOUND
-        bound = bounds.get(ended, math.inf)
-        return Solution(ended, None, -math.inf, bound, time.perf_counter() - began)
+    impossible = ended in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED)
+    if impossible or not has_values:
+        ended = ended if impossible else SolveStatus.NOTHING_FOUND
+        return nothing(ended, time.perf_counter() - began)
     values = np.array([model.get_value(column) for column in columns])
     objective = program.objective_of(values)
     within = relative_gap if program.integer.any() else 0.0

@@ -9,15 +9,20 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
-from foresail.model.errors import InputError
+from foresail.milp.solver import (
+    Limits,
+    Solution,
+    SolverCapabilities,
+    SolveStatus,
+    nothing,
+    require_package,
+)
 from foresail.model.registry import NoParameters, register
 
 _HELPER = "ortools.linear_solver.python.model_builder_helper"
@@ -36,18 +41,11 @@ class CpSat:
     whole thousandths.
     """
 
-    capabilities = SolverCapabilities(
-        warm_start=True, time_limit=True, gap=True, bound=True, column_addition=False
-    )
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
-        if find_spec("ortools") is None:
-            raise InputError(
-                "solver 'cp-sat' needs a package that is not installed",
-                field="solver",
-                expected="pip install 'foresail[cp-sat]', or another solver",
-            )
+        require_package("cp-sat", "ortools", "cp-sat")
 
     def solve(
         self, program: Program, limits: Limits, start: NDArray[np.float64] | None = None
@@ -73,8 +71,7 @@ class CpSat:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            seconds = time.perf_counter() - began
-            return Solution(SolveStatus.NOTHING_FOUND, None, -math.inf, math.inf, seconds)
+            return nothing(SolveStatus.NOTHING_FOUND, time.perf_counter() - began)
         if answer.returncode:
             raise RuntimeError(f"CP-SAT failed: {answer.stderr.decode('utf-8', 'replace')[-2000:]}")
         found = _unpacked(answer.stdout)
@@ -86,7 +83,7 @@ def _solution(
 ) -> Solution:
     bound, ended = float(found["bound"]), SolveStatus(str(found["status"]))
     if not found["values"].size:
-        return Solution(ended, None, -math.inf, bound, seconds)
+        return nothing(ended, seconds, bound)
     values = found["values"]
     objective = program.objective_of(values)
     return Solution(ended, values, objective, max(bound, objective), seconds)
@@ -137,9 +134,7 @@ def _solved(
         raise RuntimeError(f"CP-SAT ends as {ended}: {solver.status_string()}")
     has_values = solver.has_solution()
     bound = solver.best_objective_bound() if solver.has_response() else math.inf
-    if statuses[ended] == SolveStatus.INFEASIBLE:
-        bound = -math.inf
-    elif not has_values:
+    if not has_values:
         bound = math.inf
     return {
         "status": statuses[ended].value,

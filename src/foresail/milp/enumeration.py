@@ -24,9 +24,7 @@ class Enumeration:
     their best ones.
     """
 
-    capabilities = SolverCapabilities(
-        warm_start=True, time_limit=True, gap=False, bound=True, column_addition=False
-    )
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Limits, RelaxedSolution, Solution, SolverCapabilities, SolveStatus
+from foresail.milp.solver import (
+    Limits,
+    RelaxedSolution,
+    Solution,
+    SolverCapabilities,
+    SolveStatus,
+    nothing,
+)
 from foresail.model.registry import NoParameters, register
 
 _SLOW_RULES = 0b1_1111_1111_1110_0000
@@ -29,9 +36,7 @@ _FEASIBLE = 2  # of what HiGHS calls the primal solution status
 class Highs:
     """Branch and cut by HiGHS, on one thread: it was never quicker on two."""
 
-    capabilities = SolverCapabilities(
-        warm_start=True, time_limit=True, gap=True, bound=True, column_addition=True
-    )
+    capabilities = SolverCapabilities(column_addition=True)
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
@@ -195,11 +200,8 @@ def _status(highs: Any) -> SolveStatus:
 
 def _solution(highs: Any, program: Program, seconds: float) -> Solution:
     ended = _status(highs)
-    nothing = -math.inf
-    if ended == SolveStatus.INFEASIBLE:
-        return Solution(ended, None, nothing, nothing, seconds)
-    if ended == SolveStatus.UNBOUNDED:
-        return Solution(ended, None, nothing, math.inf, seconds)
+    if ended in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
+        return nothing(ended, seconds)
     finished = ended == SolveStatus.OPTIMAL
     found = highs.getInfo()
     if finished and not program.integer.any():
@@ -207,7 +209,7 @@ def _solution(highs: Any, program: Program, seconds: float) -> Solution:
     else:
         bound = found.mip_dual_bound if math.isfinite(found.mip_dual_bound) else math.inf
     if found.primal_solution_status != _FEASIBLE:
-        return Solution(SolveStatus.NOTHING_FOUND, None, nothing, bound, seconds)
+        return nothing(SolveStatus.NOTHING_FOUND, seconds, bound)
     values = np.asarray(highs.getSolution().col_value, np.float64)
     objective = program.objective_of(values)
     return Solution(ended, values, objective, max(bound, objective), seconds)
@@ -218,4 +220,4 @@ def _without_columns(program: Program, seconds: float) -> Solution:
     values = np.empty(0)
     if program.admits(values):
         return Solution(SolveStatus.OPTIMAL, values, 0.0, 0.0, seconds)
-    return Solution(SolveStatus.INFEASIBLE, None, -math.inf, -math.inf, seconds)
+    return nothing(SolveStatus.INFEASIBLE, seconds)

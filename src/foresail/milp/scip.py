@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import time
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.milp.program import Program
-from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
-from foresail.model.errors import InputError
+from foresail.milp.solver import (
+    Limits,
+    Solution,
+    SolverCapabilities,
+    SolveStatus,
+    nothing,
+    require_package,
+)
 from foresail.model.registry import NoParameters, register
 
 _ENDED = {
@@ -29,18 +34,11 @@ _ENDED = {
 class Scip:
     """Branch, cut and price by SCIP (``foresail[scip]``), on one thread."""
 
-    capabilities = SolverCapabilities(
-        warm_start=True, time_limit=True, gap=True, bound=True, column_addition=False
-    )
+    capabilities = SolverCapabilities()
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
-        if find_spec("pyscipopt") is None:
-            raise InputError(
-                "solver 'scip' needs a package that is not installed",
-                field="solver",
-                expected="pip install 'foresail[scip]', or another solver",
-            )
+        require_package("scip", "pyscipopt", "scip")
 
     def solve(
         self, program: Program, limits: Limits, start: NDArray[np.float64] | None = None
@@ -103,10 +101,9 @@ def _solution(model: Any, columns: list[Any], program: Program, began: float) ->
     bound = model.getDualbound()
     bound = math.inf if model.isInfinity(abs(bound)) else bound
     if ended in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED) or not model.getNSols():
-        bounds = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}
-        ended = ended if ended in bounds else SolveStatus.NOTHING_FOUND
-        bound = bounds.get(ended, bound)
-        return Solution(ended, None, -math.inf, bound, time.perf_counter() - began)
+        if ended not in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
+            ended = SolveStatus.NOTHING_FOUND
+        return nothing(ended, time.perf_counter() - began, bound)
     best = model.getBestSol()
     values = np.array([model.getSolVal(best, column) for column in columns])
     objective = program.objective_of(values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Protocol
 
 import numpy as np
@@ -39,27 +40,15 @@ class SolveStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolverCapabilities:
-    """What a back end makes use of; what it does not, it ignores.
+    """What not every back end can do.
 
     Parameters
     ----------
-    warm_start
-        Begins from the values it is given.
-    time_limit
-        Stops in time, with what it has.
-    gap
-        Stops as soon as what it has is good enough.
-    bound
-        Says how good the best could be although it was stopped.
     column_addition
         Solves relaxations that take more columns and go on from there: see ``GrowingSolver``.
     """
 
-    warm_start: bool
-    time_limit: bool
-    gap: bool
-    bound: bool
-    column_addition: bool
+    column_addition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +137,8 @@ class Solver(Protocol):
     ) -> Solution:
         """The best values found within the limits; ``start`` are values to begin from.
 
-        A solve that runs out of time without any values says so in its status.
+        A solve that runs out of time without any values says so in its status. A back end that
+        cannot begin from values, stop within a gap or tell a bound does without.
         """
 
 
@@ -203,6 +193,22 @@ class GrowingSolver(Solver, Protocol):
 
     def relaxation(self, program: Program) -> Relaxation:
         """The relaxation of a program, without a solve yet."""
+
+
+def require_package(solver: str, package: str, extra: str) -> None:
+    """Raise ``InputError`` unless the package that a back end needs is installed."""
+    if find_spec(package) is None:
+        raise InputError(
+            f"solver {solver!r} needs a package that is not installed",
+            field="solver",
+            expected=f"pip install 'foresail[{extra}]', or another solver",
+        )
+
+
+def nothing(ended: SolveStatus, seconds: float, bound: float = math.inf) -> Solution:
+    """The answer of a back end that has no values: there are none, or it found none."""
+    bound = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}.get(ended, bound)
+    return Solution(ended, None, -math.inf, bound, seconds)
 
 
 def find_solver(name: str) -> Solver:

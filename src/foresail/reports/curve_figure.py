@@ -62,18 +62,10 @@ def curve_figure(
     note: str = "",
     level: tuple[float, str] | None = None,
 ) -> Figure:
-    """Curves on one pair of axes.
+    """At least one curve on one pair of axes, named in a key above where there are several.
 
-    Parameters
-    ----------
-    name, title, findings, table, note
-        As for ``Figure``.
-    curves
-        At least one; they are named in a key above where there are several.
-    across, up
-        The axes.
-    level
-        A height that curves are compared with, and what it is called.
+    ``level`` is a height that curves are compared with, and what it is called; the others are as in
+    ``Figure``.
     """
     traces: list[dict[str, Any]] = []
     for position, curve in enumerate(curves):

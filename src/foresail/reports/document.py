@@ -28,14 +28,8 @@ _SECURITY: Final = (
 def document(title: str, body: str, figures: Sequence[Figure]) -> str:
     """The whole page as text.
 
-    Parameters
-    ----------
-    title
-        As plain text.
-    body
-        As HTML; the element that the skip link leads to has the id ``numbers``.
-    figures
-        Those whose ``section`` is in the body.
+    The title is plain text. The body is HTML: it has the sections of these figures, and the element
+    that the skip link leads to has the id ``numbers``.
     """
     specifications = {
         figure.name: {
@@ -76,14 +70,7 @@ def as_html(text: str) -> str:
 def section(part: Figure | MissingFigure, key: str, command: str | None = None) -> str:
     """A figure with its heading, findings, buttons and numbers; or what is missing, in words.
 
-    Parameters
-    ----------
-    part
-        What to show.
-    key
-        HTML that tells the lines apart.
-    command
-        The command that made it.
+    ``key`` is HTML that tells the lines apart.
     """
     if isinstance(part, MissingFigure):
         return missing(part.title, part.problem, part.remedy)

@@ -11,21 +11,12 @@ from foresail.model.whole_files import make_folder, write_whole
 
 
 def write_page(path: Path, page: str, tables: Mapping[str, pl.DataFrame]) -> None:
-    """Write a page and, beside it, the tables behind it; its folder is made unless it is there.
-
-    Parameters
-    ----------
-    path
-        Of the page.
-    page
-        Its text.
-    tables
-        By the stem of their CSV files.
+    """Write a page and, beside it, the tables behind it, by the stem of their CSV files.
 
     Raises
     ------
     InputError
-        If the folder cannot be written to.
+        If the folder, which is made unless it is there, cannot be written to.
     """
     make_folder(path.parent)
     for name, table in tables.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from foresail.model.words import count
 from foresail.reports.document import as_html, behind
@@ -13,6 +13,8 @@ from foresail.reports.style import PolicyStyle
 
 Cell: TypeAlias = str | tuple[str, str]
 """The HTML in a cell, and its classes if it has more than those of its column."""
+
+Item = TypeVar("Item")
 
 _STROKES: Final = {
     "dash": "8 4",
@@ -34,18 +36,8 @@ def table(
 ) -> str:
     """A table that scrolls by itself where the page is narrow.
 
-    Parameters
-    ----------
-    label
-        What it is, for those who do not see it; as plain text.
-    headings
-        Of its columns.
-    rows
-        As ``row`` makes them, with as many columns of words.
-    words
-        How many columns at the left are words; the others are numbers.
-    caption
-        Said above it, as plain text.
+    ``label`` (what it is, for those who do not see it) and ``caption`` (said above it) are plain
+    text. The first ``words`` columns are words, the others numbers; ``row`` makes the rows.
     """
     head = "".join(_cell(each, "th", "col", at >= words) for at, each in enumerate(headings))
     above = f"<caption>{as_html(caption)}</caption>" if caption else ""
@@ -53,6 +45,14 @@ def table(
         f"<div class='wide' tabindex='0' role='region' aria-label='{escape(label)}'><table>{above}"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def in_columns(
+    items: Iterable[Item], *columns: tuple[str, Callable[[Item], str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Headings, and texts of a row for each item: of columns, each a heading and what it tells."""
+    headings = [heading for heading, _ in columns]
+    return headings, [[told(item) for _, told in columns] for item in items]
 
 
 def row(cells: Sequence[Cell], words: int = 1, kind: str = "") -> str:

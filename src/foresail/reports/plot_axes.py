@@ -54,20 +54,10 @@ class AxisScale:
 def scale_of(
     label: str, kind: str, values: NDArray[np.float64], *, log: bool, longest: float = 0.0
 ) -> AxisScale:
-    """The axis for some values.
+    """The axis for some values: all finite ones that are drawn on it.
 
-    Parameters
-    ----------
-    label
-        As the plot has it.
-    kind
-        ``number``, ``duration`` (seconds), ``share`` or ``hour``.
-    values
-        Finite, of everything drawn on the axis.
-    log
-        Whether it is logarithmic.
-    longest
-        Longest duration of the page in seconds: logarithmic axes of durations all reach that far.
+    The kind is ``number``, ``duration`` (seconds), ``share`` or ``hour``. ``longest`` is the
+    longest duration of the page in seconds: logarithmic axes of durations all reach that far.
     """
     if log and kind == "duration":
         far = max(longest, float(values.max(initial=0.0)))

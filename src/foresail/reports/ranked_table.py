@@ -61,16 +61,7 @@ def ranked_table(
 ) -> Table:
     """A table for a terminal; ``*`` marks the best of each column.
 
-    Parameters
-    ----------
-    names, compared
-        What is compared, and how it is called.
-    columns
-        After the names.
-    heading, width
-        Of the column of names.
-    caption, title
-        Said below, and above.
+    ``heading`` and ``width`` are those of the column of names; the caption is said below.
     """
     table = Table(
         box=None,

@@ -322,14 +322,7 @@ _LEGEND_ROW_CHARACTERS: Final = 120
 def image_layout(title: str, drawing: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """What changes where a figure stands alone, as an image: heading and legend join the drawing.
 
-    Parameters
-    ----------
-    title
-        The figure's heading.
-    drawing
-        Its layout.
-    names
-        The entries of its legend; none for a figure that names its lines itself.
+    There are no ``names`` for the legend of a figure that names its lines itself.
     """
     characters = sum(len(name) + 8 for name in names)
     rows = math.ceil(characters / _LEGEND_ROW_CHARACTERS)

@@ -28,12 +28,8 @@ _LEAST_TICK_SECONDS: Final = 1.0
 def zoomed_line(trace: int, values: pl.Series) -> dict[str, Any]:
     """A line in finer bins.
 
-    Parameters
-    ----------
-    trace
-        Position of the line among the figure's traces.
-    values
-        Averages over equal bins of the whole time, none negative.
+    ``trace`` is its position among the figure's traces; ``values`` are averages over equal bins of
+    the whole time, none negative.
     """
     heights = values.to_numpy()
     most = max(float(heights.max()), 1e-12)
@@ -48,14 +44,8 @@ def zoomed_line(trace: int, values: pl.Series) -> dict[str, Any]:
 def zoomed_gantts(traces: Sequence[int], laid: Sequence[LaidJobs], window: Span) -> dict[str, Any]:
     """The jobs of each Gantt if they are few enough, else its cells in finer bins.
 
-    Parameters
-    ----------
-    traces
-        Position of each heat map among the figure's traces.
-    laid
-        The jobs of each.
-    window
-        The whole time; longer than nothing.
+    ``traces`` are the positions of their heat maps among the figure's traces; the window is the
+    whole time, longer than nothing.
     """
     if sum(jobs.low.size for jobs in laid) > MOST_RECTANGLES:
         return {

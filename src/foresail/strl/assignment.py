@@ -22,12 +22,7 @@ Allocation: TypeAlias = Mapping[int, frozenset[str]]
 def named_nodes(compiled: Compiled, given: Integers) -> Allocation:
     """Named nodes for every leaf that is given some; of those free, the first by name.
 
-    Parameters
-    ----------
-    compiled
-        The expression's program.
-    given
-        Nodes given to every part of it; shape (parts,).
+    ``given`` are the nodes given to every part of the program; shape (parts,).
     """
     first, last = compiled.leaves.first, compiled.leaves.last
     parts = np.flatnonzero(given)

@@ -58,14 +58,9 @@ class Branch:
 
 
 def worths(root: Branch, amounts: Sequence[int]) -> dict[int, float]:
-    """What the branches are worth, by their numbers; those worth nothing are left out.
+    """What the branches are worth, by their numbers, for the nodes given to every leaf.
 
-    Parameters
-    ----------
-    root
-        The tree.
-    amounts
-        Nodes given to every leaf.
+    Those worth nothing are left out.
     """
     found: dict[int, float] = {}
     _worth(root, amounts, found)

@@ -101,10 +101,7 @@ class Compiled:
     def values(self, given: Integers) -> Floats:
         """The program's columns for an allocation that nothing is given away in for nothing.
 
-        Parameters
-        ----------
-        given
-            Nodes given to every part; leaves that add no worth are given none.
+        Of nodes given to every part; leaves that add no worth are given none.
         """
         columns = np.zeros(self.program.objective.size)
         columns[self.part_column] = given // self.part_unit

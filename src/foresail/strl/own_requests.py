@@ -85,14 +85,8 @@ class RequestPlaces:
 def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[PlacementOption, ...]:
     """The options that a job's own request gives it, in the order of the text.
 
-    Parameters
-    ----------
-    text
-        Definitions of sets and expressions as in a file of requests, and one request.
-    tasks
-        Tasks of the job.
-    places
-        What it may name.
+    The text defines sets and expressions as a file of requests does, and has one request, which may
+    name these places; the job has so many tasks.
 
     Raises
     ------

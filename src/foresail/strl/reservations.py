@@ -60,16 +60,9 @@ class ReservationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The answer to a request for a reservation.
+    """The answer to a request for a reservation: what is promised, and why in words for a person.
 
-    Parameters
-    ----------
-    plan
-        The plan with the reservation in it; as it was, if there is none.
-    reservation
-        What is promised; None if the request is rejected.
-    reason
-        Why, in words for a person.
+    A rejected request has no reservation, and the plan is as it was.
     """
 
     plan: AdmissionPlan

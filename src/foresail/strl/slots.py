@@ -85,18 +85,8 @@ def free_slots(nodes: Sequence[str], supply: Supply, quantum_seconds: float) -> 
 def free_nodes(partitions: Partitions, free_from: Floats, slots: Floats) -> Integers:
     """Free nodes of every partition in every one of these ascending slots.
 
-    Parameters
-    ----------
-    partitions
-        Groups of the nodes.
-    free_from
-        First slot in which each node is free; shape (nodes,).
-    slots
-        The slots; shape (slots,).
-
-    Returns
-    -------
-    Shape (partitions, slots). A node that is free stays so, hence rows never fall.
+    The shape is (partitions, slots). ``free_from`` is the first slot in which each node is free;
+    shape (nodes,). A node that is free stays so, hence rows never fall.
     """
     joined = np.zeros((partitions.sizes.size, slots.size + 1), np.int64)
     used = partitions.of_node >= 0

@@ -69,20 +69,8 @@ def solve(
 ) -> SolvedRequest:
     """The best allocation of an expression that is found within the limits.
 
-    Parameters
-    ----------
-    expression
-        What is asked for; several jobs are the children of a ``Sum``. Starts count from now.
-    supply
-        The nodes, and until when running jobs are expected to hold them.
-    quantum_seconds
-        Length of a slot of the plan.
-    solver
-        Name of a registered solver.
-    limits
-        When the solver stops; without limits, at the best.
-    formulation
-        How the program is written.
+    The solver is a registered one; without limits it stops at the best. The others are as of
+    ``compile_expression``.
 
     Raises
     ------

@@ -15,17 +15,7 @@ _FILE: Final = "catalogue.toml"
 
 
 class Archive(BaseModel):
-    """Where the logs are kept.
-
-    Parameters
-    ----------
-    address
-        Base address; ends with a slash.
-    terms
-        What users of a log are asked to do.
-    citation
-        The paper to cite.
-    """
+    """Where the logs are kept: an address that ends with a slash, terms, and the paper to cite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -263,14 +263,5 @@ def count_malformed(
     InputError
         When strict and there are such rows.
     """
-    if not wrong.any():
-        return
-    row = wrong.arg_max() or 0
-    notes.repair(
-        "dropped_malformed_line",
-        int(wrong.sum()),
-        line=chunk[LINE][row],
-        field=field,
-        value=text[row],
-        expected=expected,
-    )
+    rows = pl.DataFrame([chunk[LINE], text.alias(field)])
+    notes.repair_rows("dropped_malformed_line", rows, wrong, field, expected)

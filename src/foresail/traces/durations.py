@@ -33,13 +33,10 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)[\s,]*")
 def parse_duration(text: str | float) -> float:
     """Seconds of a duration that a person wrote.
 
-    Parameters
-    ----------
-    text
-        A number of seconds; number and unit pairs (``1h30m``, ``10 min``, ``2 days 3 hours``); or
-        a clock with all of hours, minutes and seconds (``00:10:00``, ``1-12:00:00`` with days).
-        Two-part clocks are refused: half of all people mean hours and minutes by them, the others
-        minutes and seconds.
+    That is a number of seconds; number and unit pairs (``1h30m``, ``10 min``, ``2 days 3 hours``);
+    or a clock with all of hours, minutes and seconds (``00:10:00``, ``1-12:00:00`` with days).
+    Two-part clocks are refused: half of all people mean hours and minutes by them, the others
+    minutes and seconds.
 
     Raises
     ------

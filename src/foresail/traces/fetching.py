@@ -84,22 +84,8 @@ def fetch(
 
     What has come so far is kept in a file ending in ``.part``, and the next call goes on from
     there. The file gets its name only when it decompresses to its end and has the catalogue's
-    digest.
-
-    Parameters
-    ----------
-    log
-        What to fetch.
-    folder
-        Where to put it; made if it is not there.
-    address
-        Of the file; or, ending with a slash, of the folder that has a file of this name.
-    progress
-        Told of every bit that arrives.
-    patience
-        How long to keep trying.
-    accept_other_digest
-        Take the file even if its digest differs from the catalogue's.
+    digest, or another where that is accepted. An ``address`` that ends with a slash is of the
+    folder that has a file of this name; ``progress`` is told of every bit that arrives.
 
     Raises
     ------

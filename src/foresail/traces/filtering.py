@@ -24,15 +24,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FilterChoice:
-    """A filter by name.
-
-    Parameters
-    ----------
-    name
-        Name it is registered under.
-    parameters
-        Its parameters record; None for the defaults.
-    """
+    """A filter by the name it is registered under; without parameters, with its defaults."""
 
     name: str
     parameters: Any = None
@@ -57,6 +49,11 @@ class Bundle:
     """Some filters under one name, in order: what building it gives."""
 
     choices: tuple[FilterChoice, ...]
+
+    @classmethod
+    def of(cls, *names: str) -> Bundle:
+        """Filters of these names, with nothing set."""
+        return cls(tuple(map(FilterChoice, names)))
 
 
 def plain(apply: Filter) -> Callable[[NoParameters], Filter]:

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of
@@ -125,9 +126,7 @@ def read_meta(path: Path) -> WorkloadMeta:
     """
     file = path / META_FILE
     try:
-        return MetaFile.model_validate_json(file.read_bytes()).meta()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=file) from error
+        return MetaFile.model_validate_json(bytes_of(file)).meta()
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import update_wrapper
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,24 +25,44 @@ class Generator(Protocol):
         ...
 
 
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A generator that is a function of its parameters and of the random stream."""
+
+    make: Callable[[Any, np.random.Generator], Workload]
+    parameters: Any
+
+    def generate(self, random: np.random.Generator) -> Workload:
+        return self.make(self.parameters, random)
+
+
+def generator(
+    make: Callable[[Record, np.random.Generator], Workload],
+) -> Callable[[Record], Generator]:
+    """What builds a generator, from the function that makes its workloads."""
+
+    def build(parameters: Record) -> Generator:
+        return _Bound(make, parameters)
+
+    update_wrapper(build, make)
+    del build.__dict__["__wrapped__"]  # it takes the parameters alone
+    return build
+
+
 def generate(name: str, parameters: Any, seed: int) -> Workload:
     """A workload from the generator of this name; the same seed gives the same workload.
 
-    Parameters
-    ----------
-    name
-        Name it is registered under.
-    parameters
-        The generator's own record. It and the seed are kept in ``meta.header``.
-    seed
-        At least zero.
+    The generator's own record of parameters and the seed are kept in ``meta.header``.
 
     Raises
     ------
     UnknownNameError
         If no generator has this name.
     InputError
-        If a parameter or the seed is out of its range.
+        If a parameter or the seed, which is at least zero, is out of its range.
     """
     if seed < 0:
         raise InputError("the seed is negative", field="seed", value=seed, expected="0 or more")

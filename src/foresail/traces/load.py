@@ -13,16 +13,7 @@ def offered_load(
 ) -> float:
     """Work of all jobs over what the machine can do in that time (3Sigma section 6.3).
 
-    Parameters
-    ----------
-    width
-        Nodes (or cpus) that each job holds; shape (jobs,).
-    runtime_seconds
-        Shape (jobs,).
-    capacity
-        Nodes (or cpus) of the machine.
-    seconds
-        Length of time.
+    Widths and the capacity are nodes, or cpus; shapes are (jobs,).
     """
     return float(np.sum(width * runtime_seconds)) / (capacity * seconds)
 

@@ -17,7 +17,8 @@ def tasks_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
 
     Tasks of the same number stay in order, so that stages do not change places.
     """
-    return _table(data, schema.TASKS).sort("job_id", "task", maintain_order=True)
+    table = schema.laid_out(pl.DataFrame(data), schema.TASKS)
+    return table.sort("job_id", "task", maintain_order=True)
 
 
 def usage_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
@@ -25,26 +26,16 @@ def usage_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
 
     Stages are a further column, ``schema.STAGE``, where they are given.
     """
-    columns = schema.USAGE
-    if schema.STAGE in pl.DataFrame(data).columns:
+    given, columns = pl.DataFrame(data), schema.USAGE
+    if schema.STAGE in given.columns:
         columns = {**columns, schema.STAGE: pl.String()}
-    table = _table(data, columns)
+    table = schema.laid_out(given, columns)
     return table.sort(*task_keys(table), "start_seconds")
 
 
 def task_keys(usage: pl.DataFrame) -> tuple[str, ...]:
     """The columns of a usage table that tell whether two rows are of one task."""
     return ("job_id", schema.STAGE, "task") if schema.STAGE in usage.columns else ("job_id", "task")
-
-
-def _table(
-    data: pl.DataFrame | Mapping[str, Any], columns: Mapping[str, pl.DataType]
-) -> pl.DataFrame:
-    given = pl.DataFrame(data)
-    return given.select(
-        (pl.col(name) if name in given.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in columns.items()
-    )
 
 
 def with_use(jobs: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:

@@ -49,6 +49,7 @@ _NOT_NEGATIVE: Final = (
     "think_seconds",
 )
 
+_AMOUNT: Final = "a number of at least 0"
 _MEASURED: Final = tuple(
     name for name, kind in schema.JOBS.items() if kind.is_float() and name != "submit_seconds"
 )
@@ -119,6 +120,21 @@ class Notes:
         self.repairs[name] += count
         if name in LOSSES:
             self._lose(name, count, line, field, value, expected or "a job")
+
+    def repair_rows(
+        self, name: str, rows: pl.DataFrame, wrong: pl.Series, field: str, expected: str
+    ) -> None:
+        """Count a repair of the rows that are wrong, if any are; raises as ``repair`` does."""
+        if wrong.any():
+            first = rows.row(wrong.arg_max() or 0, named=True)
+            self.repair(
+                name,
+                int(wrong.sum()),
+                line=first.get(LINE),
+                field=field,
+                value=first[field],
+                expected=expected,
+            )
 
     def _lose(
         self,
@@ -257,7 +273,7 @@ class Intake:
 
     def _canonical(self, chunk: pl.DataFrame) -> pl.DataFrame:
         try:
-            return canonical(chunk)
+            return schema.canonical_jobs(chunk)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"values of another type than their column: {str(error).partition(chr(10))[0]}",
@@ -266,65 +282,41 @@ class Intake:
             ) from error
 
     def _without_impossible(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        repair = self._notes.repair_rows
         nameless = chunk["job_id"].is_null()
         if nameless.any():
-            self._count("dropped_without_id", chunk, nameless, "job_id", "an id")
+            repair("dropped_without_id", chunk, nameless, "job_id", "an id")
             chunk = chunk.filter(~nameless)
         submit = chunk["submit_seconds"]
         unusable = (submit < 0).fill_null(value=True) | ~submit.is_finite().fill_null(value=True)
         if unusable.any():
-            self._count("dropped_without_submit", chunk, unusable, "submit_seconds")
+            repair("dropped_without_submit", chunk, unusable, "submit_seconds", _AMOUNT)
             chunk = chunk.filter(~unusable)
         finite_at_all = chunk.select(pl.col(_MEASURED).is_finite().all()).row(0)
         for name, all_finite in zip(_MEASURED, finite_at_all, strict=True):
             if not all_finite:
                 finite = chunk[name].is_finite()
-                self._count(f"unknown_for_endless_{name}", chunk, ~finite, name, "a finite number")
+                repair(f"unknown_for_endless_{name}", chunk, ~finite, name, "a finite number")
                 known = pl.when(pl.col(name).is_finite()).then(pl.col(name))
                 chunk = chunk.with_columns(known.alias(name))
         for name in _NOT_NEGATIVE:
             lowest = chunk[name].min()
             if isinstance(lowest, int | float) and lowest < 0:
                 negative = (chunk[name] < 0).fill_null(value=False)
-                self._count(f"unknown_for_negative_{name}", chunk, negative, name)
+                repair(f"unknown_for_negative_{name}", chunk, negative, name, _AMOUNT)
                 known = pl.when(pl.col(name) >= 0).then(pl.col(name))
                 chunk = chunk.with_columns(known.alias(name))
         return chunk
-
-    def _count(
-        self,
-        name: str,
-        chunk: pl.DataFrame,
-        rows: pl.Series,
-        column: str,
-        expected: str = "a number of at least 0",
-    ) -> None:
-        first = chunk.row(rows.arg_max() or 0, named=True)
-        self._notes.repair(
-            name,
-            int(rows.sum()),
-            line=first.get(LINE),
-            field=column,
-            value=first[column],
-            expected=expected,
-        )
 
     def _watch_order(self, chunk: pl.DataFrame) -> None:
         if not chunk.height:
             return
         submit = chunk["submit_seconds"].to_numpy()
         before = np.maximum.accumulate(np.concatenate(([self._highest_submit], submit[:-1])))
-        late = submit < before
+        late = pl.Series(submit < before)
         if late.any():
-            first = chunk.row(int(late.argmax()), named=True)
-            self._notes.repair(
-                "sorted_by_submit",
-                int(late.sum()),
-                line=first.get(LINE),
-                field="submit_seconds",
-                value=first["submit_seconds"],
-                expected="jobs in order of submission",
-            )
+            expected = "jobs in order of submission"
+            self._notes.repair_rows("sorted_by_submit", chunk, late, "submit_seconds", expected)
             self.ordered = False
         self._highest_submit = max(self._highest_submit, float(submit.max()))
         self._lowest_submit = min(self._lowest_submit, float(submit.min()))
@@ -343,16 +335,6 @@ class Intake:
 def too_many_lost(lost: int, kept: int) -> bool:
     """Whether so many rows of a log are no jobs that it is probably read wrongly."""
     return lost > MOST_LOST * (lost + kept)
-
-
-def canonical(chunk: pl.DataFrame) -> pl.DataFrame:
-    """The chunk with every column of ``schema.JOBS`` in order, then its features."""
-    known = [
-        (pl.col(name) if name in chunk.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in schema.JOBS.items()
-    ]
-    features = [pl.col(name) for name in chunk.columns if name not in schema.JOBS]
-    return chunk.select(known + features)
 
 
 def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
@@ -380,20 +362,13 @@ def renamed(chunk: pl.DataFrame, used_before: NDArray[np.int64], notes: Notes) -
     InputError
         When strict and there are such rows.
     """
-    again = used_before > 0
+    again = pl.Series(used_before > 0)
     if not again.any():
         return chunk
-    first = chunk.row(int(again.argmax()), named=True)
-    notes.repair(
-        "renamed_duplicate_id",
-        int(again.sum()),
-        line=first.get(LINE),
-        field="job_id",
-        value=first["job_id"],
-        expected="an id of its own for every job",
-    )
+    expected = "an id of its own for every job"
+    notes.repair_rows("renamed_duplicate_id", chunk, again, "job_id", expected)
     suffix = pl.Series("suffix", used_before + 1).cast(pl.String)
-    unique = pl.when(pl.Series(again)).then(pl.col("job_id") + "#" + suffix)
+    unique = pl.when(again).then(pl.col("job_id") + "#" + suffix)
     return chunk.with_columns(unique.otherwise(pl.col("job_id")).alias("job_id"))
 
 

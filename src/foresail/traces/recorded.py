@@ -17,19 +17,10 @@ _LEAST_KNOWN: Final = 0.5
 
 
 def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
-    """When jobs started and ended, as the log has it.
+    """When jobs started and ended, as the log has it, on a machine with so many processors.
 
-    Parameters
-    ----------
-    workload
-        Jobs whose recorded wait or runtime is unknown are left out.
-    processors
-        Of the machine that simulations are compared on.
-
-    Returns
-    -------
-    Schedule or None
-        None where fewer than half of the jobs have a recorded wait, or no job waited.
+    Jobs whose recorded wait or runtime is unknown are left out. None where fewer than half of the
+    jobs have a recorded wait, or no job waited.
     """
     jobs = workload.jobs.filter(
         pl.col("recorded_wait_seconds").is_not_null() & pl.col("runtime_seconds").is_not_null()
@@ -45,14 +36,8 @@ def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
         "cpus": pl.col("tasks") * pl.col("cpus_per_task"),
         "corrections": pl.lit(0),
         "ended_because": pl.lit("completed"),  # as in simulations, whatever the status
-        "backfilled": pl.lit(None),
         "nominal_runtime_seconds": pl.col("runtime_seconds"),
     }
     kept = ("job_id", "submit_seconds", "user", "requested_seconds", "deadline_seconds")
-    columns = [
-        known.get(name, pl.col(name) if name in kept else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in schema.SCHEDULE.items()
-    ]
-    return Schedule(
-        jobs.select(columns), ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED)
-    )
+    table = schema.laid_out(jobs.select(*kept, **known), schema.SCHEDULE)
+    return Schedule(table, ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED))

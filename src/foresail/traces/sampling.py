@@ -17,16 +17,8 @@ WEEK_SECONDS: Final = 7 * 86400.0
 def sample_weeks(workload: Workload, weeks: int, first_week: int = 0) -> Workload:
     """Some successive weeks: the part that keeps load, daily cycle and habits as they are.
 
+    Weeks count from 0 at the workload's second zero; fewer are given where the workload ends.
     Second zero becomes the beginning of the first of these weeks, and the origin moves with it.
-
-    Parameters
-    ----------
-    workload
-        The whole.
-    weeks
-        How many, at least 1; fewer are given where the workload ends.
-    first_week
-        Number of the first, from 0; weeks count from the workload's second zero.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import polars as pl
@@ -125,3 +126,17 @@ PARTS: Final[dict[str, pl.DataType]] = {"stage": pl.String(), "tasks": pl.String
 stage's name is null where a row is of a whole job, and the numbers of tasks (comma-separated, from
 0 on) where it is of all of a stage. ``cpus`` are then those of the part, and of its nominal runtime
 nothing is said."""
+
+
+def laid_out(table: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The table with these columns alone, in this order and cast; those that it lacks are null."""
+    return table.select(
+        (pl.col(name) if name in table.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in columns.items()
+    )
+
+
+def canonical_jobs(table: pl.DataFrame) -> pl.DataFrame:
+    """A table with every column of ``JOBS`` in order, then its features."""
+    features = [name for name in table.columns if name not in JOBS]
+    return laid_out(table, JOBS | {name: table.schema[name] for name in features})

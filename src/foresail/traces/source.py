@@ -22,12 +22,7 @@ BLOCK_BYTES: Final = 4 << 20
 class LogFile:
     """A log file, plain or compressed with gzip or zstd (told by its first bytes).
 
-    Parameters
-    ----------
-    path
-        The file.
-    advance
-        Called with the number of bytes of the file just read, for a progress bar.
+    ``advance`` is called with the number of bytes of the file just read, for a progress bar.
     """
 
     def __init__(self, path: Path, advance: Callable[[int], None] | None = None) -> None:

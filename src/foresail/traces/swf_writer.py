@@ -45,17 +45,10 @@ def write_swf(workload: Workload, path: Path) -> None:
     numbers become numbers in order of appearance, as do job ids; a note in the header tells which
     is which. What the format has no field for (deadlines, gpus, features) is left out.
 
-    Parameters
-    ----------
-    workload
-        What to write.
-    path
-        Ends in one of ``SWF_SUFFIXES``.
-
     Raises
     ------
     InputError
-        If the name ends otherwise, or the file cannot be written.
+        If the name does not end in one of ``SWF_SUFFIXES``, or the file cannot be written.
     """
     if not is_swf_name(path):
         raise InputError(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from foresail.model.arrays import Floats, Integers
 
 BY_AGE: Final = ("cpu", "memory")
 """Of quantities, those that are also known by part."""
@@ -20,22 +19,11 @@ def parts_of(quantity: str, parts: int) -> tuple[str, ...]:
     return tuple(f"{quantity}_part_{number}_of_{parts}" for number in range(1, parts + 1))
 
 
-def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floats:
-    """How much of each period lies in each of the equal parts of its task's life.
+def seconds_in_parts(seconds: Floats, of: Integers, parts: int) -> Floats:
+    """Seconds of each period in each of the equal parts of its task's life; shape (periods, parts).
 
-    Parameters
-    ----------
-    seconds
-        How long periods last, one after the other; shape (periods,).
-    of
-        The task of each, from 0 on, ascending.
-    parts
-        How many.
-
-    Returns
-    -------
-    numpy.ndarray
-        Seconds, shape (periods, parts).
+    Periods last ``seconds``, one after the other; ``of`` is the task of each, from 0 on, ascending.
+    Both have the shape (periods,).
     """
     end = np.cumsum(seconds)
     lives = np.bincount(of, weights=seconds)
@@ -48,20 +36,11 @@ def seconds_in_parts(seconds: Floats, of: NDArray[np.int64], parts: int) -> Floa
     return overlap
 
 
-def average_by_part(seconds: Floats, of: NDArray[np.int64], amounts: Floats, parts: int) -> Floats:
+def average_by_part(seconds: Floats, of: Integers, amounts: Floats, parts: int) -> Floats:
     """What some tasks use together in each part of their lives, weighed by time.
 
-    Parameters
-    ----------
-    seconds, of, parts
-        As of ``seconds_in_parts``.
-    amounts
-        Of each period, some amounts; shape (periods, quantities).
-
-    Returns
-    -------
-    numpy.ndarray
-        Averages, shape (quantities, parts).
+    Of amounts of each period, shape (periods, quantities), the averages are of shape (quantities,
+    parts); the others are as of ``seconds_in_parts``.
     """
     inside = seconds_in_parts(seconds, of, parts)
     averages: Floats = amounts.T @ inside / inside.sum(axis=0)

@@ -32,18 +32,10 @@ ONLY_STAGE: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """Rows of a source of which no job could be made, for one cause.
+    """Rows of a source that the repair of this name dropped, for no job could be made of them.
 
-    Parameters
-    ----------
-    repair
-        Name of the repair that dropped them.
-    rows
-        How many.
-    expected
-        What they should have had.
-    example
-        The first of them: line, field and what was found there, as far as known.
+    ``expected`` is what they should have had; ``example`` is the first of them: line, field and
+    what was found there, as far as known.
     """
 
     repair: str
@@ -373,9 +365,4 @@ def jobs_table(data: Mapping[str, Any]) -> pl.DataFrame:
     given = pl.DataFrame(data)
     if "cpus_per_task" not in given.columns:
         given = given.with_columns(cpus_per_task=pl.lit(1.0))
-    canonical = [
-        (pl.col(name) if name in given.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in schema.JOBS.items()
-    ]
-    features = [pl.col(name) for name in given.columns if name not in schema.JOBS]
-    return given.select(canonical + features).sort("submit_seconds", maintain_order=True)
+    return schema.canonical_jobs(given).sort("submit_seconds", maintain_order=True)

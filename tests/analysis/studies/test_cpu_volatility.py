@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.studies.cpu_volatility import CpuVolatility, CpuVolatilityParameters
-from foresail.analysis.studies.usage_sampling import UsageSampling
+from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
+from foresail.analysis.studies.usage_sampling import usage_sampling
 from foresail.analysis.variability import cpu_spread
 from foresail.analysis.volatility import (
     covering,
@@ -137,7 +137,7 @@ def test_violators_of_the_rule():
     workload = _workload(series)
     violators = partly_sampled_jobs(sampling_per_task(periods_of(workload)))
     assert violators.rows() == [("mixed", 2, 1)]
-    finding = UsageSampling(NoParameters()).examine(workload)
+    finding = usage_sampling(NoParameters()).examine(workload)
     assert isinstance(finding, Finding)
     assert finding.scalars["jobs_sampled_in_part"] == 1
     assert finding.scalars["jobs_never_sampled"] == 1
@@ -178,7 +178,7 @@ def _noisy(tasks: int = 40, periods: int = 200, noise: float = 0.5) -> Workload:
 
 def test_finding_of_noisy_samples():
     """Noise of samples comes out: more variation than the means, the right share of deviations."""
-    finding = CpuVolatility(CpuVolatilityParameters()).examine(_noisy())
+    finding = cpu_volatility(CpuVolatilityParameters()).examine(_noisy())
     assert isinstance(finding, Finding)
     scalars = finding.scalars
     assert scalars["tasks"] == 30
@@ -204,8 +204,8 @@ def test_filter_recovers_the_sampled_jobs():
 def test_plots_of_volatility_show_columns_that_are_there():
     """Every plot names a table of the finding and columns of it, small enough to draw."""
     findings = [
-        CpuVolatility(CpuVolatilityParameters()).examine(_noisy()),
-        UsageSampling(NoParameters()).examine(_noisy()),
+        cpu_volatility(CpuVolatilityParameters()).examine(_noisy()),
+        usage_sampling(NoParameters()).examine(_noisy()),
     ]
     for finding in findings:
         assert isinstance(finding, Finding)
@@ -217,7 +217,7 @@ def test_plots_of_volatility_show_columns_that_are_there():
 
 def test_unavailable_without_samples():
     """No usage table, no samples in it, or nothing left: said so, with the reason."""
-    study = CpuVolatility(CpuVolatilityParameters())
+    study = cpu_volatility(CpuVolatilityParameters())
     workload = _noisy(tasks=4)
     bare = Workload(workload.jobs, workload.meta)
     unsampled = _workload({("a", 0): ([1.0], [None])})
@@ -230,8 +230,8 @@ def test_unavailable_without_samples():
         found = study.examine(one)
         assert isinstance(found, Unavailable)
         assert reason in found.reason
-    assert isinstance(UsageSampling(NoParameters()).examine(bare), Unavailable)
-    assert isinstance(UsageSampling(NoParameters()).examine(unsampled), Unavailable)
+    assert isinstance(usage_sampling(NoParameters()).examine(bare), Unavailable)
+    assert isinstance(usage_sampling(NoParameters()).examine(unsampled), Unavailable)
 
 
 def test_volatility_parameters_out_of_range():

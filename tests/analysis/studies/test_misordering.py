@@ -8,7 +8,7 @@ import pytest
 
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.analysis.gaussian import misordered_by_sampling
-from foresail.analysis.studies.misordering import Misordering, MisorderingParameters
+from foresail.analysis.studies.misordering import MisorderingParameters, misordering
 from foresail.model.errors import InputError
 from foresail.traces.measured import tasks_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -44,7 +44,7 @@ def _workload(
 
 
 def _examine(workload: Workload) -> Finding:
-    finding = Misordering(MisorderingParameters()).examine(workload)
+    finding = misordering(MisorderingParameters()).examine(workload)
     assert isinstance(finding, Finding)
     return finding
 
@@ -85,7 +85,7 @@ def test_table_and_plot():
 def test_what_a_log_must_have():
     """Tasks, a feature and two jobs of several tasks that share it are needed, and said so."""
     workload = _workload(0.1, 0.1, jobs=3, tasks=2)
-    study = Misordering(MisorderingParameters())
+    study = misordering(MisorderingParameters())
     without = study.examine(Workload(workload.jobs, workload.meta))
     assert isinstance(without, Unavailable)
     assert "tasks table" in without.reason

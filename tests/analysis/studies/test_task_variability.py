@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.analysis.kernels.variation import window_variation
-from foresail.analysis.studies.task_variability import TaskVariability, TaskVariabilityParameters
+from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
 from foresail.analysis.variability import (
     DAY_AND_HOUR,
     REQUEST,
@@ -139,7 +139,7 @@ def _history(days: int = 30, tasks: int = 4, users: int = 5) -> Workload:
 
 
 def _examine(workload: Workload, **parameters) -> Finding:
-    finding = TaskVariability(TaskVariabilityParameters(**parameters)).examine(workload)
+    finding = task_variability(TaskVariabilityParameters(**parameters)).examine(workload)
     assert isinstance(finding, Finding)
     return finding
 
@@ -260,7 +260,7 @@ def test_log_without_tasks():
 
 def test_what_cannot_be_judged():
     """No feature at all, or too short a log, is said to be unavailable, with the reason."""
-    study = TaskVariability(TaskVariabilityParameters(features=("user",)))
+    study = task_variability(TaskVariabilityParameters(features=("user",)))
     short = study.examine(_history(days=5))
     assert isinstance(short, Unavailable)
     assert "5.0 days" in short.reason
@@ -278,7 +278,7 @@ def test_how_many_similar_jobs_count():
     some = _examine(workload, features=("user",), similar_jobs=10)
     quantiles = some.tables["quantiles"].filter(pl.col("measured") == "time, 3 days")
     assert quantiles["jobs"][0] == 16 * 24
-    none = TaskVariability(
+    none = task_variability(
         TaskVariabilityParameters(features=("user",), similar_jobs=10_000)
     ).examine(workload)
     assert isinstance(none, Unavailable)

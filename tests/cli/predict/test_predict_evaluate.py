@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import polars as pl
 import pytest
 
-from foresail.cli import main as cli
 from foresail.traces.swf_writer import write_swf
 from made_evaluations import random_jobs
 
@@ -25,18 +25,8 @@ def log(tmp_path_factory):
 
 
 @pytest.fixture
-def foresail(monkeypatch, capsys):
-    """Call the command line; returns exit status, standard output and standard error."""
-
-    def call(*arguments):
-        given = ["foresail", "predict", "evaluate", *map(str, arguments)]
-        monkeypatch.setattr("sys.argv", given)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
+def foresail(foresail):
+    return partial(foresail, "predict", "evaluate")
 
 
 def test_a_table_to_read(foresail, log):

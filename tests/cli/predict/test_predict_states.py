@@ -1,11 +1,10 @@
 """``foresail predict train``, ``merge`` and ``show``: what was learned, as files."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
 
-from foresail.cli.main import main
 from foresail.predictors.saving import read_header
 
 LOG = "; MaxProcs: 8\n" + "".join(
@@ -15,19 +14,10 @@ LOG = "; MaxProcs: 8\n" + "".join(
 
 
 @pytest.fixture
-def foresail(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process; returns exit status, output and errors."""
+def foresail(foresail, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.swf").write_text(LOG)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["foresail", "predict", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
+    return partial(foresail, "predict")
 
 
 def train(foresail, output, predictor="history(features=[user])"):

@@ -1,10 +1,9 @@
 """``foresail strl solve``, as a user meets it."""
 
 import json
+from functools import partial
 
 import pytest
-
-from foresail.cli import main as cli
 
 FIGURE_4 = """\
 nodes {M1, M2, M3}
@@ -17,17 +16,8 @@ third = max(nCk(every, 3, 0, 10, 1), nCk(every, 3, 10, 10, 1))
 
 
 @pytest.fixture
-def foresail(monkeypatch, capsys):
-    """Call the command line; returns exit status, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["foresail", "strl", "solve", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
+def foresail(foresail):
+    return partial(foresail, "strl", "solve")
 
 
 @pytest.fixture

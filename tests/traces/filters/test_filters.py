@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.registry import entries
+from foresail.model.registry import NoParameters, entries
 from foresail.traces import schema
 from foresail.traces.filtering import Bundle, FilterChoice, apply_filters
+from foresail.traces.filters.bundles import predictsim
 from foresail.traces.filters.drop_flurries import FlurryParameters
 from foresail.traces.filters.keep_between import BetweenParameters
 from foresail.traces.filters.keep_first_weeks import FirstWeeksParameters
 from foresail.traces.filters.keep_users import UsersParameters
-from foresail.traces.filters.predictsim import CHOICES
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from shared import shared
@@ -205,7 +205,7 @@ def test_filters_are_recorded_in_order():
     """Counts follow those recorded earlier; a bundle's filters are recorded one by one."""
     once = apply_filters(workload(tasks=[1, 9]), [FilterChoice("drop_no_runtime")])
     twice = apply_filters(once, [FilterChoice("predictsim")])
-    names = [choice.name for choice in CHOICES]
+    names = [choice.name for choice in predictsim(NoParameters()).choices]
     assert [name for name, _ in twice.meta.filters] == ["drop_no_runtime", *names]
     assert dict(twice.meta.filters)["drop_wider_than_machine"] == 1
 

@@ -19,9 +19,7 @@ from foresail.traces.generators._demands import (
     rack_nodes,
     split_by_load,
 )
-from foresail.traces.generators.deadline import DeadlineParameters
-from foresail.traces.generators.e2e import E2EParameters
-from foresail.traces.generators.e2e_sample import E2ESampleParameters
+from foresail.traces.generators.e2e import DeadlineParameters, E2EParameters, E2ESampleParameters
 from foresail.traces.generators.scalability import ScalabilityParameters
 from foresail.traces.load import offered_load
 from foresail.traces.runtime_samples import samples_of

@@ -9,11 +9,13 @@ from scipy import stats
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail.traces.generators._hadoop import HadoopParameters
 from foresail.traces.generators._swim_population import draw_bytes
-from foresail.traces.generators.gr_mix import GrMixParameters
-from foresail.traces.generators.gs_het import GsHetParameters
-from foresail.traces.generators.gs_mix import GsMixParameters
+from foresail.traces.generators.tetrisched import (
+    GrMixParameters,
+    GsHetParameters,
+    GsMixParameters,
+    HadoopParameters,
+)
 from foresail.traces.load import offered_load
 from foresail.traces.reading import read
 from shared import shared

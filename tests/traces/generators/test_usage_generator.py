@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding
-from foresail.analysis.studies.cpu_volatility import CpuVolatility, CpuVolatilityParameters
-from foresail.analysis.studies.task_variability import TaskVariability, TaskVariabilityParameters
+from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
+from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
 from foresail.analysis.volatility import (
     measured,
     partly_sampled_jobs,
@@ -233,13 +233,13 @@ def test_unsuccessful_share():
 
 def test_analyses_of_generated_usage():
     """Both studies find what was put in: seconds vary more than means; jobs more than tasks."""
-    volatility = CpuVolatility(CpuVolatilityParameters()).examine(_generated())
+    volatility = cpu_volatility(CpuVolatilityParameters()).examine(_generated())
     assert isinstance(volatility, Finding)
     assert volatility.scalars["share_of_tasks_with_cv_sampled_above_averaged"] > 0.95
     kept = volatility.tables["filters"]["jobs"].to_list()
     assert kept[:3] == [300, 60, 60]
     workload = _generated(jobs=3000, days=20.0, service_share=0.0, single_task_share=0.2)
-    study = TaskVariability(TaskVariabilityParameters(window_days=(3.0, 7.0)))
+    study = task_variability(TaskVariabilityParameters(window_days=(3.0, 7.0)))
     variability = study.examine(workload)
     assert isinstance(variability, Finding)
     name = "runtime_time_exceeds_space_at_least_one_share"

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding
-from foresail.analysis.studies.cpu_volatility import CpuVolatility, CpuVolatilityParameters
+from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.folder import convert, read_folder, write_folder
@@ -384,7 +384,7 @@ def test_each_layout_has_one_reader(tmp_path):
 
 def test_volatility_of_a_google_trace(workload):
     """The chapter's analysis runs on what the readers give: services with samples are left."""
-    study = CpuVolatility(CpuVolatilityParameters(coverage=0.5))
+    study = cpu_volatility(CpuVolatilityParameters(coverage=0.5))
     finding = study.examine(workload)
     assert isinstance(finding, Finding)
     assert finding.scalars["tasks"] == 1

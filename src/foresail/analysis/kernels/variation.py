@@ -6,12 +6,9 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 _COUNT: Final = 0
 _MEAN: Final = 1

@@ -2,108 +2,98 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study
 from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload
 
-TITLE: Final = "How much of the machine is allocated?"
 _BINS: Final = 400
 
 
 @register("analysis", "allocation_over_time")
-class AllocationOverTime(PlainAnalysis):
+@study("How much of the machine is allocated?", "3.4")
+def allocation_over_time(workload: Workload) -> Answer | str:
     """Cpus of the running jobs as a step function of time, against the machine's.
 
-    Spec section 10, W6 (dissertation, section 3.4).
+    Spec section 10, W6 (dissertation, section 3.4). Use between the first and the last submission,
+    by what the log says of starts and ends. Means over bins and over all time are exact; a job
+    holds what was allocated to it, or else what it asked for.
     """
-
-    section: ClassVar[str] = "3.4"
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Use between the first and the last submission, by what the log says of starts and ends.
-
-        Means over bins and over all time are exact; a job holds what was allocated to it, or else
-        what it asked for.
-        """
-        jobs = workload.jobs.select(
-            start=pl.col("submit_seconds") + pl.col("recorded_wait_seconds"),
-            seconds=pl.col("runtime_seconds"),
-            cpus=pl.coalesce("allocated_cpus", pl.col("tasks") * pl.col("cpus_per_task")),
-        ).cast(pl.Float64)
-        every = jobs.to_numpy()
-        usable = every[np.isfinite(every).all(axis=1) & (every[:, 1] > 0) & (every[:, 2] > 0)]
-        if not usable.size:
-            reason = "No job's start, runtime above 0 and cpus are all known."
-            return Unavailable("allocation_over_time", TITLE, reason)
-        start, seconds, cpus = usable.T
-        submit = columns.submissions(workload)
-        begin, end = float(submit[0]), float(submit[-1])
-        if end <= begin:
-            begin, end = float(start.min()), float((start + seconds).max())
-        edges = np.linspace(begin, end, _BINS + 1)
-        at, held, done = _steps(start, start + seconds, cpus)
-        work = np.interp(edges, at, done, left=0.0)
-        means = np.diff(work) / np.diff(edges)
-        inside = (at >= begin) & (at < end)
-        mean = float(work[-1] - work[0]) / (end - begin)
-        scalars = {
-            "mean_allocated_cpus": mean,
-            "most_allocated_cpus": float(held[inside].max(initial=0.0)),
+    jobs = workload.jobs.select(
+        start=pl.col("submit_seconds") + pl.col("recorded_wait_seconds"),
+        seconds=pl.col("runtime_seconds"),
+        cpus=pl.coalesce("allocated_cpus", pl.col("tasks") * pl.col("cpus_per_task")),
+    ).cast(pl.Float64)
+    every = jobs.to_numpy()
+    usable = every[np.isfinite(every).all(axis=1) & (every[:, 1] > 0) & (every[:, 2] > 0)]
+    if not usable.size:
+        return "No job's start, runtime above 0 and cpus are all known."
+    start, seconds, cpus = usable.T
+    submit = columns.submissions(workload)
+    begin, end = float(submit[0]), float(submit[-1])
+    if end <= begin:
+        begin, end = float(start.min()), float((start + seconds).max())
+    edges = np.linspace(begin, end, _BINS + 1)
+    at, held, done = _steps(start, start + seconds, cpus)
+    work = np.interp(edges, at, done, left=0.0)
+    means = np.diff(work) / np.diff(edges)
+    inside = (at >= begin) & (at < end)
+    mean = float(work[-1] - work[0]) / (end - begin)
+    scalars = {
+        "mean_allocated_cpus": mean,
+        "most_allocated_cpus": float(held[inside].max(initial=0.0)),
+    }
+    table = pl.DataFrame(
+        {"from_seconds": edges[:-1] - begin, "to_seconds": edges[1:] - begin, "cpus": means}
+    )
+    processors = workload.meta.processors
+    y, label = "cpus", "cpus allocated"
+    verdict = f"{number(mean)} cpus are allocated on average"
+    if processors:
+        table = table.with_columns(share=pl.col("cpus") / processors)
+        low, high = (float(q) for q in np.quantile(means / processors, (0.1, 0.9)))
+        scalars |= {
+            "mean_allocated_share": mean / processors,
+            "p10_allocated_share": low,
+            "p90_allocated_share": high,
+            "most_allocated_share": scalars["most_allocated_cpus"] / processors,
         }
-        table = pl.DataFrame(
-            {"from_seconds": edges[:-1] - begin, "to_seconds": edges[1:] - begin, "cpus": means}
+        y, label = "share", "share of cpus allocated"
+        verdict = (
+            f"{percent(mean / processors)} of the cpus are allocated on average, "
+            f"{percent(low)} to {percent(high)} most of the time, "
+            f"{percent(scalars['most_allocated_share'])} at most."
         )
-        processors = workload.meta.processors
-        y, label = "cpus", "cpus allocated"
-        verdict = f"{number(mean)} cpus are allocated on average"
-        if processors:
-            table = table.with_columns(share=pl.col("cpus") / processors)
-            low, high = (float(q) for q in np.quantile(means / processors, (0.1, 0.9)))
-            scalars |= {
-                "mean_allocated_share": mean / processors,
-                "p10_allocated_share": low,
-                "p90_allocated_share": high,
-                "most_allocated_share": scalars["most_allocated_cpus"] / processors,
-            }
-            y, label = "share", "share of cpus allocated"
-            verdict = (
-                f"{percent(mean / processors)} of the cpus are allocated on average, "
-                f"{percent(low)} to {percent(high)} most of the time, "
-                f"{percent(scalars['most_allocated_share'])} at most."
-            )
-        else:
-            verdict += "; the machine's size is unknown."
-        left_out = every.shape[0] - usable.shape[0]
-        step = duration((end - begin) / _BINS)
-        note = f"Averages over {step}; “most of the time”: 10 % and 90 % quantile of these."
-        plot = Plot(
-            kind="line",
-            table="use",
-            x="from_seconds",
-            y=y,
-            x_label="time from the first submission",
-            y_label=label,
-            alternative=verdict,
-            x_kind="duration",
-            y_kind="share" if processors else "number",
-        )
-        return Finding(
-            name="allocation_over_time",
-            title=TITLE,
-            verdict=verdict,
-            scalars=scalars,
-            tables={"use": table},
-            plots=(plot,),
-            notes=(note, *([_left_out(left_out)] if left_out else [])),
-        )
+    else:
+        verdict += "; the machine's size is unknown."
+    left_out = every.shape[0] - usable.shape[0]
+    step = duration((end - begin) / _BINS)
+    note = f"Averages over {step}; “most of the time”: 10 % and 90 % quantile of these."
+    plot = Plot(
+        kind="line",
+        table="use",
+        x="from_seconds",
+        y=y,
+        x_label="time from the first submission",
+        y_label=label,
+        alternative=verdict,
+        x_kind="duration",
+        y_kind="share" if processors else "number",
+    )
+    return Answer(
+        verdict,
+        scalars,
+        {"use": table},
+        (plot,),
+        (note, *([_left_out(left_out)] if left_out else [])),
+    )
 
 
 def _left_out(jobs: int) -> str:

@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
+from foresail.analysis.samples import cumulative_shares, quantile, share_of
 from foresail.analysis.volatility import (
     Filtered,
     deviation,
@@ -25,8 +24,6 @@ from foresail.model.limits import require_share
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
-_NAME: Final = "cpu_volatility"
-_TITLE: Final = "Volatility of cpu use"
 _MEASURES: Final = {
     "cv": "deviation / mean",
     "mad": "median absolute deviation / median",
@@ -66,27 +63,22 @@ class CpuVolatilityParameters:
             raise InputError("no classes", field="scheduling_classes", expected="at least one")
 
 
-@register("analysis", _NAME, parameters=CpuVolatilityParameters)
-class CpuVolatility:
+@register("analysis", "cpu_volatility", parameters=CpuVolatilityParameters)
+@study_with_parameters("Volatility of cpu use")
+def cpu_volatility(parameters: CpuVolatilityParameters, workload: Workload) -> Answer | str:
     """Is the mean over five minutes a surrogate for the use in a second? Long-running services.
 
-    Variation of both series per task, the distance between them, and both against the request.
+    Variation of both series per task, the distance between them, and both against the request: as
+    distributions, a heat map and shares.
     """
-
-    def __init__(self, parameters: CpuVolatilityParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Distributions of the variation and of the distance, the heat map, and shares."""
-        parameters = self._parameters
-        if workload.usage is None:
-            return Unavailable(_NAME, _TITLE, "there is no usage table")
-        if not workload.usage["sampled_cpus"].count():
-            return Unavailable(_NAME, _TITLE, "no period has a sampled second")
-        left = filtered(workload, parameters.scheduling_classes, parameters.coverage)
-        if not left.periods.height:
-            return Unavailable(_NAME, _TITLE, _nothing_left(left))
-        return _finding(left, with_requests(left.periods, workload), parameters)
+    if workload.usage is None:
+        return "there is no usage table"
+    if not workload.usage["sampled_cpus"].count():
+        return "no period has a sampled second"
+    left = filtered(workload, parameters.scheduling_classes, parameters.coverage)
+    if not left.periods.height:
+        return _nothing_left(left)
+    return _finding(left, with_requests(left.periods, workload), parameters)
 
 
 def _nothing_left(left: Filtered) -> str:
@@ -94,19 +86,19 @@ def _nothing_left(left: Filtered) -> str:
     return f"no task is left after the filters ({counted})"
 
 
-def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityParameters) -> Finding:
+def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityParameters) -> Answer:
     tasks = volatility_per_task(periods)
     deviations = periods.select(deviation().alias("d")).drop_nulls()["d"].to_numpy()
     distances = tasks["distance"].drop_nulls().to_numpy()
     scalars = _scalars(tasks, distances)
     scalars |= {
-        f"share_of_periods_deviating_over_{level:g}": _share(np.abs(deviations) > level)
+        f"share_of_periods_deviating_over_{level:g}": share_of(np.abs(deviations) > level)
         for level in parameters.levels
     }
     asked = periods.filter(pl.col("request").is_not_null() & pl.col("sampled").is_not_null())
     if asked.height:
         above = (asked["sampled"] > asked["request"]).to_numpy()
-        scalars["share_of_samples_above_request"] = _share(above)
+        scalars["share_of_samples_above_request"] = share_of(above)
     tables = {
         "filters": pl.DataFrame(
             [(kept.name, kept.jobs, kept.tasks, kept.periods) for kept in left.counts],
@@ -120,7 +112,7 @@ def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityPar
     if asked.height:
         tables["heat"] = _heat(asked)
     verdict = _verdict(scalars)
-    return Finding(_NAME, _TITLE, verdict, scalars, tables, _plots(tables, scalars), _notes(left))
+    return Answer(verdict, scalars, tables, _plots(tables, scalars), _notes(left))
 
 
 def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
@@ -128,14 +120,14 @@ def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
     for measure in _MEASURES:
         for series in _SERIES:
             values = tasks[f"{measure}_{series}"].drop_nulls().to_numpy()
-            scalars[f"{measure}_{series}_median"] = _quantile(values, 0.5)
-            scalars[f"{measure}_{series}_p90"] = _quantile(values, 0.9)
+            scalars[f"{measure}_{series}_median"] = quantile(values, 0.5)
+            scalars[f"{measure}_{series}_p90"] = quantile(values, 0.9)
     both = tasks.select("cv_averaged", "cv_sampled").drop_nulls()
-    scalars["share_of_tasks_with_cv_sampled_above_averaged"] = _share(
+    scalars["share_of_tasks_with_cv_sampled_above_averaged"] = share_of(
         (both["cv_sampled"] > both["cv_averaged"]).to_numpy()
     )
     scalars["distance_mean"] = float(distances.mean()) if distances.size else float("nan")
-    scalars["distance_median"] = _quantile(distances, 0.5)
+    scalars["distance_median"] = quantile(distances, 0.5)
     return scalars
 
 
@@ -245,11 +237,3 @@ def _notes(left: Filtered) -> tuple[str, ...]:
         f"The last bin of distances holds all from {_LAST_BIN - _BIN:g} on, the last cells of the "
         f"heat map all above {_HIGHEST_SHARE:g}.",
     )
-
-
-def _share(flags: NDArray[np.bool_]) -> float:
-    return float(flags.mean()) if flags.size else float("nan")
-
-
-def _quantile(values: Floats, probability: float) -> float:
-    return float(np.quantile(values, probability)) if values.size else float("nan")

@@ -2,92 +2,81 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Unavailable
+from foresail.analysis.finding import Answer, study
 from foresail.analysis.poisson import asymptotic_p_value, distance_to_exponential
 from foresail.analysis.samples import cumulative_plot, cumulative_shares, variation
 from foresail.model.registry import register
 from foresail.model.words import duration, number, percent
 from foresail.traces.workload import Workload
 
-TITLE: Final = "How far apart are submissions?"
 _LEAST_SAID: Final = 0.0001
 _FEWEST: Final = 30
 """Gaps that tell how finely a log's clock counts."""
 
 
 @register("analysis", "interarrivals")
-class Interarrivals(PlainAnalysis):
+@study("How far apart are submissions?", "3.4")
+def interarrivals(workload: Workload) -> Answer | str:
     """Cumulative shares of the gaps between submissions, against the exponential distribution.
 
-    Spec section 10, W7 (dissertation, figure 3.5).
+    Spec section 10, W7 (dissertation, figure 3.5). Gaps between consecutive submissions, zeros
+    included.
     """
-
-    section: ClassVar[str] = "3.4"
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Gaps between consecutive submissions, zeros included."""
-        gaps = np.diff(columns.submissions(workload))
-        resolution = _resolution(gaps)
-        if not gaps.size:
-            return Unavailable("interarrivals", TITLE, "There is no second job.")
-        if not gaps.any():
-            return Unavailable("interarrivals", TITLE, "All jobs were submitted at once.")
-        distance = distance_to_exponential(gaps)
-        chance = asymptotic_p_value(distance, gaps.size)
-        short = float((gaps < 1).mean())
-        scalars = {
-            "mean_seconds": float(gaps.mean()),
-            "p50_seconds": float(np.median(gaps)),
-            "p90_seconds": float(np.quantile(gaps, 0.9)),
-            "longest_seconds": float(gaps.max()),
-            "coefficient_of_variation": variation(gaps),
-            "kolmogorov_smirnov_distance": distance,
-            "kolmogorov_smirnov_p_value": chance,
-        }
-        half = duration(scalars["p50_seconds"])
-        said = f"half of the jobs follow within {half}"
-        if resolution <= 1:
-            scalars["share_below_1_second"] = short
-            said = f"{percent(short)} of the jobs follow within a second, half within {half}"
-        odds = f"= {number(chance)}" if chance >= _LEAST_SAID else "< 0.0001"
-        verdict = (
-            f"{said[0].upper()}{said[1:]}; against a Poisson process D = {number(distance)} "
-            f"(p {odds})."
+    gaps = np.diff(columns.submissions(workload))
+    resolution = _resolution(gaps)
+    if not gaps.size:
+        return "There is no second job."
+    if not gaps.any():
+        return "All jobs were submitted at once."
+    distance = distance_to_exponential(gaps)
+    chance = asymptotic_p_value(distance, gaps.size)
+    short = float((gaps < 1).mean())
+    scalars = {
+        "mean_seconds": float(gaps.mean()),
+        "p50_seconds": float(np.median(gaps)),
+        "p90_seconds": float(np.quantile(gaps, 0.9)),
+        "longest_seconds": float(gaps.max()),
+        "coefficient_of_variation": variation(gaps),
+        "kolmogorov_smirnov_distance": distance,
+        "kolmogorov_smirnov_p_value": chance,
+    }
+    half = duration(scalars["p50_seconds"])
+    said = f"half of the jobs follow within {half}"
+    if resolution <= 1:
+        scalars["share_below_1_second"] = short
+        said = f"{percent(short)} of the jobs follow within a second, half within {half}"
+    odds = f"= {number(chance)}" if chance >= _LEAST_SAID else "< 0.0001"
+    verdict = (
+        f"{said[0].upper()}{said[1:]}; against a Poisson process D = {number(distance)} (p {odds})."
+    )
+    notes = [
+        "D: Kolmogorov-Smirnov distance to the exponential distribution of the same mean. The "
+        "mean is estimated from the same gaps (Lilliefors) and ties exaggerate D, so p is only "
+        "indicative."
+    ]
+    if resolution == 1:
+        notes.append("Times are whole seconds: “within a second” is in the same second.")
+    elif resolution > 1:
+        notes.append(
+            f"Times are multiples of {duration(resolution)}: what is shorter cannot be seen."
         )
-        notes = [
-            "D: Kolmogorov-Smirnov distance to the exponential distribution of the same mean. The "
-            "mean is estimated from the same gaps (Lilliefors) and ties exaggerate D, so p is only "
-            "indicative."
-        ]
-        if resolution == 1:
-            notes.append("Times are whole seconds: “within a second” is in the same second.")
-        elif resolution > 1:
-            notes.append(
-                f"Times are multiples of {duration(resolution)}: what is shorter cannot be seen."
-            )
-        plot = cumulative_plot(
-            "gaps",
-            "gap_seconds",
-            "time to the next submission (log scale)",
-            "share of submissions",
-            verdict,
-            x_kind="duration",
-        )
-        return Finding(
-            name="interarrivals",
-            title=TITLE,
-            verdict=verdict,
-            scalars=scalars,
-            tables={"gaps": cumulative_shares(gaps, "gap_seconds")},
-            plots=(plot,),
-            notes=tuple(notes),
-        )
+    plot = cumulative_plot(
+        "gaps",
+        "gap_seconds",
+        "time to the next submission (log scale)",
+        "share of submissions",
+        verdict,
+        x_kind="duration",
+    )
+    return Answer(
+        verdict, scalars, {"gaps": cumulative_shares(gaps, "gap_seconds")}, (plot,), tuple(notes)
+    )
 
 
 def _resolution(gaps: NDArray[np.float64]) -> float:

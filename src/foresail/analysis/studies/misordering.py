@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.analysis.gaussian import (
     MISORDERED_BY_HISTORY,
     misordered_by_sampling,
@@ -20,8 +20,6 @@ from foresail.model.limits import require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
-_NAME: Final = "misordering"
-_TITLE: Final = "Jobs put in the wrong order by history and by sampling"
 _MODEL: Final = "sampling, Gaussian model"
 _OBSERVED: Final = "sampling, this log"
 _HISTORY: Final = "history"
@@ -52,35 +50,29 @@ class MisorderingParameters:
         require_each_at_least(self, 1, "samples")
 
 
-@register("analysis", _NAME, parameters=MisorderingParameters)
-class Misordering:
+@register("analysis", "misordering", parameters=MisorderingParameters)
+@study_with_parameters("Jobs put in the wrong order by history and by sampling")
+def misordering(parameters: MisorderingParameters, workload: Workload) -> Answer | str:
     """How often a job is put on the wrong side of its group's mean after m sampled tasks.
 
     The Gaussian two-job model with deviations fitted to the log, beside what sampling tasks of the
-    log really does. History always says the group's mean and so is right half of the time.
+    log really does: fitted deviations, and the probability of a wrong order by number of sampled
+    tasks. History always says the group's mean and so is right half of the time.
     """
-
-    def __init__(self, parameters: MisorderingParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Fitted deviations, and the probability of a wrong order by number of sampled tasks."""
-        parameters = self._parameters
-        if workload.tasks is None:
-            return Unavailable(_NAME, _TITLE, "there is no tasks table")
-        jobs = workload.jobs
-        feature = next(
-            (f for f in parameters.features if f in jobs and jobs[f].null_count() < len(jobs)), None
-        )
-        if feature is None:
-            wanted = ", ".join(parameters.features)
-            return Unavailable(_NAME, _TITLE, f"no job has any of the features {wanted}")
-        tasks = _scaled_tasks(workload.tasks, jobs, feature)
-        if not tasks.height:
-            reason = f"no {feature} has two jobs of two tasks or more with known runtimes"
-            return Unavailable(_NAME, _TITLE, reason)
-        job_deviation, task_deviation = _deviations(tasks)
-        return _finding(tasks, feature, job_deviation, task_deviation, parameters)
+    if workload.tasks is None:
+        return "there is no tasks table"
+    jobs = workload.jobs
+    feature = next(
+        (f for f in parameters.features if f in jobs and jobs[f].null_count() < len(jobs)), None
+    )
+    if feature is None:
+        wanted = ", ".join(parameters.features)
+        return f"no job has any of the features {wanted}"
+    tasks = _scaled_tasks(workload.tasks, jobs, feature)
+    if not tasks.height:
+        return f"no {feature} has two jobs of two tasks or more with known runtimes"
+    job_deviation, task_deviation = _deviations(tasks)
+    return _finding(tasks, feature, job_deviation, task_deviation, parameters)
 
 
 def _scaled_tasks(tasks: pl.DataFrame, jobs: pl.DataFrame, feature: str) -> pl.DataFrame:
@@ -165,7 +157,7 @@ def _finding(
     job_deviation: float,
     task_deviation: float,
     parameters: MisorderingParameters,
-) -> Finding:
+) -> Answer:
     samples = tuple(sorted(set(parameters.samples)))
     model = {m: misordered_by_sampling(job_deviation, task_deviation, m) for m in samples}
     observed = _observed(tasks, samples, parameters.seed)
@@ -214,7 +206,7 @@ def _finding(
         "The model takes runtimes for Gaussian; what is observed draws real tasks, without "
         "replacement, of jobs that have more than were drawn.",
     )
-    return Finding(_NAME, _TITLE, verdict, scalars, {"misordering": table}, (plot,), notes)
+    return Answer(verdict, scalars, {"misordering": table}, (plot,), notes)
 
 
 def _wins(needed: float) -> str:

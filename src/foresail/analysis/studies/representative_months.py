@@ -2,122 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study
 from foresail.analysis.samples import TukeyBox, known, tukey_box
 from foresail.model.registry import register
 from foresail.model.words import count, number
 from foresail.traces.workload import Workload
 
-TITLE: Final = "Is a month representative?"
 MONTH_SECONDS: Final = 29 * 86400.0
 """As long as the Google trace, whose representativeness the study asks about."""
 
 
 @register("analysis", "representative_months")
-class RepresentativeMonths(PlainAnalysis):
+@study("Is a month representative?", "3.7")
+def representative_months(workload: Workload) -> Answer | str:
     """Means of 29-day windows over the mean of the whole log: gaps, runtimes and sizes.
 
-    Spec section 10, W15 (dissertation, figure 3.11; golden value G21). Windows count from the
-    first submission; the last, partial one is dropped. A gap belongs to the window in which it
-    ends.
+    Spec section 10, W15 (dissertation, figure 3.11; golden value G21). Windows count from the first
+    submission; the last, partial one is dropped. A gap belongs to the window in which it ends.
+    Ratios of each window; a window without jobs has none.
     """
-
-    section: ClassVar[str] = "3.7"
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Ratios of each window; a window without jobs has none."""
-        submit = workload.jobs["submit_seconds"].to_numpy()
-        windows = int((submit[-1] - submit[0]) // MONTH_SECONDS) if submit.size else 0
-        if windows < 2:
-            reason = "The log is shorter than two months of 29 days."
-            return Unavailable("representative_months", TITLE, reason)
-        window = ((submit - submit[0]) // MONTH_SECONDS).astype(np.int64)
-        gaps = np.concatenate(([np.nan], np.diff(submit)))
-        scalars = {"months": float(windows)}
-        rows: list[pl.DataFrame] = []
-        boxes: list[dict[str, Any]] = []
-        for quantity, values in (
-            ("inter-arrival", gaps),
-            ("runtime", columns.runtimes(workload)),
-            ("cpus", columns.cpus(workload)),
-        ):
-            ratios = _ratios(values, window, windows)
-            if ratios is None:
-                continue
-            rows.append(
-                pl.DataFrame(
-                    {
-                        "month": np.arange(1.0, windows + 1),
-                        "quantity": [f"mean {quantity}"] * windows,
-                        "ratio": ratios,
-                    }
-                )
+    submit = workload.jobs["submit_seconds"].to_numpy()
+    windows = int((submit[-1] - submit[0]) // MONTH_SECONDS) if submit.size else 0
+    if windows < 2:
+        return "The log is shorter than two months of 29 days."
+    window = ((submit - submit[0]) // MONTH_SECONDS).astype(np.int64)
+    gaps = np.concatenate(([np.nan], np.diff(submit)))
+    scalars = {"months": float(windows)}
+    rows: list[pl.DataFrame] = []
+    boxes: list[dict[str, Any]] = []
+    for quantity, values in (
+        ("inter-arrival", gaps),
+        ("runtime", columns.runtimes(workload)),
+        ("cpus", columns.cpus(workload)),
+    ):
+        ratios = _ratios(values, window, windows)
+        if ratios is None:
+            continue
+        rows.append(
+            pl.DataFrame(
+                {
+                    "month": np.arange(1.0, windows + 1),
+                    "quantity": [f"mean {quantity}"] * windows,
+                    "ratio": ratios,
+                }
             )
-            box = tukey_box(known(ratios))
-            boxes.append({"quantity": f"mean {quantity}", **_row(box)})
-            name = quantity.replace("-", "_")
-            scalars |= {
-                f"least_{name}_ratio": float(known(ratios).min()),
-                f"most_{name}_ratio": float(known(ratios).max()),
-                f"outliers_{name}": float(len(box.outliers)),
-            }
-        said = ", ".join(
-            f"{words} {number(scalars[f'least_{name}_ratio'])}–"
-            f"{number(scalars[f'most_{name}_ratio'])} times"
-            for name, words in (("inter_arrival", "gaps"), ("runtime", "runtimes"))
-            if f"least_{name}_ratio" in scalars
         )
-        verdict = f"Months have mean {said} those of the whole log."
-        by_month = Plot(
-            kind="line",
-            table="months",
-            x="month",
-            y="ratio",
-            x_label="month of 29 days",
-            y_label="month ÷ whole log (log scale)",
-            alternative=verdict,
-            series="quantity",
-            log_y=True,
+        box = tukey_box(known(ratios))
+        boxes.append({"quantity": f"mean {quantity}", **_row(box)})
+        name = quantity.replace("-", "_")
+        scalars |= {
+            f"least_{name}_ratio": float(known(ratios).min()),
+            f"most_{name}_ratio": float(known(ratios).max()),
+            f"outliers_{name}": float(len(box.outliers)),
+        }
+    said = ", ".join(
+        f"{words} {number(scalars[f'least_{name}_ratio'])}–"
+        f"{number(scalars[f'most_{name}_ratio'])} times"
+        for name, words in (("inter_arrival", "gaps"), ("runtime", "runtimes"))
+        if f"least_{name}_ratio" in scalars
+    )
+    verdict = f"Months have mean {said} those of the whole log."
+    by_month = Plot(
+        kind="line",
+        table="months",
+        x="month",
+        y="ratio",
+        x_label="month of 29 days",
+        y_label="month ÷ whole log (log scale)",
+        alternative=verdict,
+        series="quantity",
+        log_y=True,
+    )
+    box_plot = Plot(
+        kind="box",
+        table="boxes",
+        x="quantity",
+        y="median",
+        x_label="what is averaged",
+        y_label="month ÷ whole log (log scale)",
+        alternative="Half of the months lie between "
+        + ", ".join(
+            f"{number(box['quartile_1'])} and {number(box['quartile_3'])} times ({box['quantity']})"
+            for box in boxes
         )
-        box_plot = Plot(
-            kind="box",
-            table="boxes",
-            x="quantity",
-            y="median",
-            x_label="what is averaged",
-            y_label="month ÷ whole log (log scale)",
-            alternative="Half of the months lie between "
-            + ", ".join(
-                f"{number(box['quartile_1'])} and {number(box['quartile_3'])} times "
-                f"({box['quantity']})"
-                for box in boxes
-            )
-            + ".",
-            x_kind="category",
-            log_y=True,
-        )
-        return Finding(
-            name="representative_months",
-            title=TITLE,
-            verdict=verdict,
-            scalars=scalars,
-            tables={
-                "months": pl.concat(rows).with_columns(pl.col("ratio").fill_nan(None)),
-                "boxes": pl.DataFrame(boxes),
-            },
-            plots=(by_month, box_plot),
-            notes=(
-                f"{count(windows, 'whole month')}.",
-                "Boxes: quartiles; whiskers: the furthest months within 1.5 times their distance.",
-            ),
-        )
+        + ".",
+        x_kind="category",
+        log_y=True,
+    )
+    return Answer(
+        verdict,
+        scalars,
+        {
+            "months": pl.concat(rows).with_columns(pl.col("ratio").fill_nan(None)),
+            "boxes": pl.DataFrame(boxes),
+        },
+        (by_month, box_plot),
+        (
+            f"{count(windows, 'whole month')}.",
+            "Boxes: quartiles; whiskers: the furthest months within 1.5 times their distance.",
+        ),
+    )
 
 
 def _ratios(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, PlainAnalysis, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study
 from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, outcomes
 from foresail.model.registry import register
 from foresail.model.words import number, percent, signed
 from foresail.traces.workload import Workload
 
-TITLE: Final = "Do longer, larger jobs fail more?"
 _HOUR_SECONDS: Final = 3600.0
 _LEAST_DECADE: Final = -2
 _LEAST_JOBS: Final = 30
@@ -23,81 +22,67 @@ _LEAST_JOBS: Final = 30
 
 
 @register("analysis", "success_by_cpu_hours")
-class SuccessByCpuHours(PlainAnalysis):
+@study("Do longer, larger jobs fail more?", "3.5")
+def success_by_cpu_hours(workload: Workload) -> Answer | str:
     """Share of successful jobs by decade of the cpu hours they took.
 
     Spec section 10, W12 (dissertation, figure 3.9). Everything below 0.01 cpu hours is one bin.
+    Success of the jobs whose outcome, size and runtime are known.
     """
-
-    section: ClassVar[str] = "3.5"
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Success of the jobs whose outcome, size and runtime are known."""
-        outcome = outcomes(workload)
-        if outcome is None:
-            return Unavailable("success_by_cpu_hours", TITLE, NOT_TOLD)
-        hours = columns.cpus(workload) * columns.runtimes(workload) / _HOUR_SECONDS
-        usable = np.isfinite(hours) & outcome.is_not_null().to_numpy()
-        if not usable.any():
-            reason = "No job's outcome, size and runtime are all known."
-            return Unavailable("success_by_cpu_hours", TITLE, reason)
-        success = (outcome == "successful").fill_null(value=False).to_numpy()[usable]
-        decade = _decades(hours[usable])
-        bins = np.arange(_LEAST_DECADE - 1, decade.max() + 1)
-        jobs = np.bincount(decade - bins[0], minlength=bins.size)
-        successful = np.bincount((decade - bins[0])[success], minlength=bins.size)
-        table = pl.DataFrame(
-            {
-                "decade": bins,
-                "cpu_hours": [_said(int(each)) for each in bins],
-                "jobs": jobs,
-                "successful": successful,
-            }
-        ).with_columns(
-            success=pl.when(pl.col("jobs") > 0).then(pl.col("successful") / pl.col("jobs"))
+    outcome = outcomes(workload)
+    if outcome is None:
+        return NOT_TOLD
+    hours = columns.cpus(workload) * columns.runtimes(workload) / _HOUR_SECONDS
+    usable = np.isfinite(hours) & outcome.is_not_null().to_numpy()
+    if not usable.any():
+        return "No job's outcome, size and runtime are all known."
+    success = (outcome == "successful").fill_null(value=False).to_numpy()[usable]
+    decade = _decades(hours[usable])
+    bins = np.arange(_LEAST_DECADE - 1, decade.max() + 1)
+    jobs = np.bincount(decade - bins[0], minlength=bins.size)
+    successful = np.bincount((decade - bins[0])[success], minlength=bins.size)
+    table = pl.DataFrame(
+        {
+            "decade": bins,
+            "cpu_hours": [_said(int(each)) for each in bins],
+            "jobs": jobs,
+            "successful": successful,
+        }
+    ).with_columns(success=pl.when(pl.col("jobs") > 0).then(pl.col("successful") / pl.col("jobs")))
+    trend = table.filter(pl.col("jobs") >= _LEAST_JOBS)
+    scalars = {"success_share": float(success.mean())}
+    verdict = f"{percent(scalars['success_share'])} of the jobs succeed"
+    if trend.height >= 2:
+        slope = _slope(trend)
+        first, last = trend.row(0, named=True), trend.row(-1, named=True)
+        scalars |= {
+            "success_change_per_decade": slope,
+            "success_of_smallest": first["success"],
+            "success_of_largest": last["success"],
+        }
+        verdict = (
+            f"{percent(first['success'])} of the jobs of {first['cpu_hours']} cpu hours "
+            f"succeed, {percent(last['success'])} of those of {last['cpu_hours']}: "
+            f"{signed(number(100 * slope))} percentage points per decade."
         )
-        trend = table.filter(pl.col("jobs") >= _LEAST_JOBS)
-        scalars = {"success_share": float(success.mean())}
-        verdict = f"{percent(scalars['success_share'])} of the jobs succeed"
-        if trend.height >= 2:
-            slope = _slope(trend)
-            first, last = trend.row(0, named=True), trend.row(-1, named=True)
-            scalars |= {
-                "success_change_per_decade": slope,
-                "success_of_smallest": first["success"],
-                "success_of_largest": last["success"],
-            }
-            verdict = (
-                f"{percent(first['success'])} of the jobs of {first['cpu_hours']} cpu hours "
-                f"succeed, {percent(last['success'])} of those of {last['cpu_hours']}: "
-                f"{signed(number(100 * slope))} percentage points per decade."
-            )
-        else:
-            verdict += "; too few of other sizes to see a trend."
-        plot = Plot(
-            kind="bars",
-            table="decades",
-            x="cpu_hours",
-            y="success",
-            x_label="cpu hours of a job",
-            y_label="share of successful jobs",
-            alternative=verdict,
-            x_kind="category",
-            y_kind="share",
-        )
-        note = (
-            f"Trend: least squares over the decades of at least {_LEAST_JOBS} jobs, each weighted "
-            "by its jobs."
-        )
-        return Finding(
-            name="success_by_cpu_hours",
-            title=TITLE,
-            verdict=verdict,
-            scalars=scalars,
-            tables={"decades": table},
-            plots=(plot,),
-            notes=(DEFINITION, note),
-        )
+    else:
+        verdict += "; too few of other sizes to see a trend."
+    plot = Plot(
+        kind="bars",
+        table="decades",
+        x="cpu_hours",
+        y="success",
+        x_label="cpu hours of a job",
+        y_label="share of successful jobs",
+        alternative=verdict,
+        x_kind="category",
+        y_kind="share",
+    )
+    note = (
+        f"Trend: least squares over the decades of at least {_LEAST_JOBS} jobs, each weighted "
+        "by its jobs."
+    )
+    return Answer(verdict, scalars, {"decades": table}, (plot,), (DEFINITION, note))
 
 
 def _decades(hours: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.analysis.samples import cumulative_shares
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
+from foresail.analysis.samples import cumulative_shares, known, quantile
 from foresail.analysis.variability import (
     DAY_AND_HOUR,
     DAY_SECONDS,
@@ -27,8 +27,6 @@ from foresail.model.limits import require_at_least, require_each_positive
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 
-_NAME: Final = "task_variability"
-_TITLE: Final = "Variability of tasks over time and over space"
 _LITERAL: Final = "space, 3 % of tasks"
 _CLAMPED: Final = "space, 3 % but one task at least"
 _SAID: Final = {"runtime": "Runtime", "cpu": "Cpu use"}
@@ -98,49 +96,40 @@ class _Variation:
         return {_window(days): found for days, found in self.over_time.items()} | self.over_space
 
 
-@register("analysis", _NAME, parameters=TaskVariabilityParameters)
-class TaskVariability:
+@register("analysis", "task_variability", parameters=TaskVariabilityParameters)
+@study_with_parameters("Variability of tasks over time and over space")
+def task_variability(parameters: TaskVariabilityParameters, workload: Workload) -> Answer | str:
     """Do similar jobs over time vary more than the tasks of one job? For runtimes and cpu use.
 
     Over time: the least variation, over the features, of the mean tasks of similar earlier jobs.
-    Over space: the variation of the mean of sampled tasks.
+    Over space: the variation of the mean of sampled tasks. Coefficients of variation, their
+    quantiles, and how often time exceeds space.
     """
-
-    def __init__(self, parameters: TaskVariabilityParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Coefficients of variation, their quantiles, and how often time exceeds space."""
-        parameters = self._parameters
-        found = {name: feature_codes(workload, name) for name in parameters.features}
-        features = {name: codes for name, codes in found.items() if codes is not None}
-        if not features:
-            wanted = ", ".join(parameters.features)
-            return Unavailable(_NAME, _TITLE, f"no job has any of the features {wanted}")
-        submit = workload.jobs["submit_seconds"].to_numpy()
-        span_days = float(np.ptp(submit)) / DAY_SECONDS if submit.size else 0.0
-        least = parameters.period_days_at_least
-        windows = [days for days in parameters.window_days if span_days - days >= least]
-        if not windows:
-            reason = (
-                f"submissions span {span_days:.1f} days: no window leaves {least:g} days to judge"
-            )
-            return Unavailable(_NAME, _TITLE, reason)
-        judged = submit >= submit.min() + max(windows) * DAY_SECONDS
-        spreads = {"runtime": runtime_spread(workload)}
-        cpu = cpu_spread(workload)
-        if cpu is not None:
-            spreads["cpu"] = cpu
-        varied = {
-            name: _variation(workload, spread, features, windows, judged, parameters.similar_jobs)
-            for name, spread in spreads.items()
-        }
-        varied = {name: one for name, one in varied.items() if _judgeable(one)}
-        if not varied:
-            few = f"no job has {parameters.similar_jobs} similar jobs before it"
-            return Unavailable(_NAME, _TITLE, few)
-        notes = _notes(parameters, features, windows, judged, workload)
-        return _finding(varied, parameters, notes)
+    found = {name: feature_codes(workload, name) for name in parameters.features}
+    features = {name: codes for name, codes in found.items() if codes is not None}
+    if not features:
+        wanted = ", ".join(parameters.features)
+        return f"no job has any of the features {wanted}"
+    submit = workload.jobs["submit_seconds"].to_numpy()
+    span_days = float(np.ptp(submit)) / DAY_SECONDS if submit.size else 0.0
+    least = parameters.period_days_at_least
+    windows = [days for days in parameters.window_days if span_days - days >= least]
+    if not windows:
+        return f"submissions span {span_days:.1f} days: no window leaves {least:g} days to judge"
+    judged = submit >= submit.min() + max(windows) * DAY_SECONDS
+    spreads = {"runtime": runtime_spread(workload)}
+    cpu = cpu_spread(workload)
+    if cpu is not None:
+        spreads["cpu"] = cpu
+    varied = {
+        name: _variation(workload, spread, features, windows, judged, parameters.similar_jobs)
+        for name, spread in spreads.items()
+    }
+    varied = {name: one for name, one in varied.items() if _judgeable(one)}
+    if not varied:
+        return f"no job has {parameters.similar_jobs} similar jobs before it"
+    notes = _notes(parameters, features, windows, judged, workload)
+    return _finding(varied, parameters, notes)
 
 
 def _variation(
@@ -171,7 +160,7 @@ def _finding(
     varied: dict[str, _Variation],
     parameters: TaskVariabilityParameters,
     notes: tuple[str, ...],
-) -> Finding:
+) -> Answer:
     scalars: dict[str, float] = {}
     tables = {"quantiles": pl.concat(_quantiles(name, one) for name, one in varied.items())}
     plots = []
@@ -190,7 +179,7 @@ def _finding(
         tables["scatter"] = _scatter(spatial[first], parameters)
         plots.append(_scatter_plot(first))
     verdict = ". ".join(_sentence(name, one) for name, one in varied.items()) + "."
-    return Finding(_NAME, _TITLE, verdict, scalars, tables, tuple(plots), notes)
+    return Answer(verdict, scalars, tables, tuple(plots), notes)
 
 
 def _scalars(name: str, variation: _Variation) -> dict[str, float]:
@@ -349,11 +338,10 @@ def _window(days: float) -> str:
 
 
 def _quantile(values: Floats, probability: float) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.quantile(known, probability)) if known.size else float("nan")
+    return quantile(known(values), probability)
 
 
 def _curve(label: str, values: Floats) -> pl.DataFrame:
-    return cumulative_shares(values[np.isfinite(values)]).select(
+    return cumulative_shares(known(values)).select(
         pl.lit(label).alias("measured"), variation="value", share="share"
     )

@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def told_by_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Raise errors about these fields anew, with the option's name in place of the field's.
-
-    Parameters
-    ----------
-    options
-        By field.
-    """
+    """Raise errors about these fields anew, with the option's name in place of the field's."""
     try:
         yield
     except InputError as error:

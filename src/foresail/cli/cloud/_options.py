@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -53,6 +54,14 @@ class AnswerOptions:
             from foresail.model.whole_files import make_folder
 
             make_folder(self.output)
+
+    def write_record(self, name: str, record: Mapping[str, Any]) -> None:
+        """A record for a machine, into the folder that was asked for."""
+        from foresail.model.whole_files import write_whole
+
+        assert self.output is not None
+        content = json.dumps(record, indent=2, allow_nan=False)
+        write_whole(self.output / name, content.encode())
 
     def write(self, page: CloudPage) -> None:
         """The page and its numbers, into the folder that was asked for; says where."""

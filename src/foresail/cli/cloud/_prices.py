@@ -85,6 +85,16 @@ def prices_of(options: PriceOptions) -> PriceCatalogue:
     return chosen
 
 
+def require_jobs(workload: Workload, log: Path) -> None:
+    """Refuse a log of which cleaning has left nothing."""
+    if not len(workload):
+        raise InputError(
+            "no jobs with cores and a runtime are left",
+            source=log,
+            expected="a log that has both, or fewer filters",
+        )
+
+
 def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
     """The jobs of a log that was cleaned, as waiting policies see them.
 
@@ -95,12 +105,7 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
     """
     from foresail.cloud.waiting.jobs import TraceJobs
 
-    if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime are left",
-            source=log,
-            expected="a log that has both, or fewer filters",
-        )
+    require_jobs(workload, log)
     if not (workload.cpus > 0.0).all():
         raise InputError(
             "jobs without cores",

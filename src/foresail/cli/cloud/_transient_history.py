@@ -41,18 +41,8 @@ def held_to(
 ) -> HeldToHistory:
     """What a plan would have had in a history, and what could have been done with it.
 
-    Parameters
-    ----------
-    history
-        Of its markets, and perhaps others.
-    planned
-        The plan.
-    batch
-        Batch tasks for the surplus, ``UNITSxHOURS``; None: none.
-    requests
-        That come each second; None: none.
-    longest_wait
-        Seconds that a request queues at most.
+    The history is of its markets, and perhaps others. ``batch`` are tasks for the surplus,
+    ``UNITSxHOURS``; ``requests`` come each second and queue for ``longest_wait`` seconds at most.
 
     Raises
     ------

@@ -22,15 +22,7 @@ _DAY_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True)
 class OfferHistories:
-    """Histories that offers are estimated from, and how.
-
-    Parameters
-    ----------
-    history
-        Of all markets, on one time axis.
-    estimate
-        Offers, as a part of it shows them.
-    """
+    """Histories of all markets on one time axis, and what estimates offers from a part of them."""
 
     history: JointHistory
     estimate: Callable[[JointHistory], Offers]
@@ -39,18 +31,9 @@ class OfferHistories:
 def offers_of(
     types: Path | None, learned: OfferHistories | None, window: float | None, price: float | None
 ) -> Offers:
-    """Types of a file, or as the last days of their histories show them.
+    """Types of a file, or as the last days of their histories (``window``; None: all) show them.
 
-    Parameters
-    ----------
-    types
-        The file, or None.
-    learned
-        The histories, or None.
-    window
-        Days at the end of the histories that are learned from; None: all of them.
-    price
-        On demand, of a unit of capacity for an hour, instead of what types have.
+    The price is that on demand, of a unit of capacity for an hour, instead of what types have.
 
     Raises
     ------
@@ -85,18 +68,9 @@ def learned_of(
 ) -> OfferHistories:
     """Histories of markets and capacities of their machines, for offers to be estimated from.
 
-    Parameters
-    ----------
-    prices
-        Where the histories are.
-    machines
-        The file with the capacity of each instance type.
-    market
-        A pattern; only markets of such a name.
-    doubt
-        Hours, half of them down, that are put to what was seen of each.
-    correlated
-        Whether markets may fail together.
+    ``machines`` is the file with the capacity of each instance type; only markets whose name
+    matches the pattern ``market`` count; ``doubt`` are hours, half of them down, that are put to
+    what was seen of each; ``correlated`` markets may fail together.
 
     Raises
     ------

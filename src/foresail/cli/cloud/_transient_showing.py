@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,9 +11,6 @@ from foresail.cli.cloud._prices import echo, print_json, print_numbers
 from foresail.cli.formats import Format
 
 if TYPE_CHECKING:
-    from foresail.cloud.transient.plan import CapacityPlan
-    from foresail.cloud.transient.tiers import TieredPlan
-    from foresail.reports.renting.page import CloudPage
     from foresail.reports.renting.tiers_page import TieredAnswer
     from foresail.reports.renting.transient_page import TransientAnswer
 
@@ -40,7 +36,8 @@ def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
         for sentence in sentences(answer):
             echo(sentence)
     if answering.output is not None:
-        _write(transient_page(answer), answer.plan, answering)
+        answering.write_record("plan.json", answer.plan.to_record())
+        answering.write(transient_page(answer))
 
 
 def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
@@ -63,14 +60,5 @@ def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
         for sentence in tier_sentences(answer):
             echo(sentence)
     if answering.output is not None:
-        _write(tiers_page(answer), answer.plan, answering)
-
-
-def _write(page: CloudPage, planned: CapacityPlan | TieredPlan, answering: AnswerOptions) -> None:
-    """The page, its numbers, and the plan for a machine to apply."""
-    from foresail.model.whole_files import write_whole
-
-    assert answering.output is not None
-    content = json.dumps(planned.to_record(), indent=2, allow_nan=False)
-    write_whole(answering.output / "plan.json", content.encode())
-    answering.write(page)
+        answering.write_record("plan.json", answer.plan.to_record())
+        answering.write(tiers_page(answer))

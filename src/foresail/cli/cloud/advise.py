@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,12 +21,12 @@ from foresail.cli.cloud._prices import (
     prices_of,
     print_json,
     print_numbers,
+    require_jobs,
     times_of,
 )
 from foresail.cli.formats import Format
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
-from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,12 +184,7 @@ def command(
     catalogue = prices_of(prices)
     transient = None if history is None else _transient(history)
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
-    if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime are left",
-            source=log,
-            expected="a log that has both, or fewer filters",
-        )
+    require_jobs(workload, log)
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES
         question = replace(
@@ -207,8 +201,12 @@ def command(
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if answering.output is not None:
+        from foresail.reports.renting.advice_page import advice_page, record
+
         with doing("writing the report"):
-            _write(advice, around, answering)
+            answering.make_folder()
+            answering.write_record("advice.json", record(advice, around))
+            answering.write(advice_page(advice, around))
     _show(advice, around, answering.output_format)
     if advice.missed:
         raise typer.Exit(_UNMET)
@@ -247,17 +245,6 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
     typer.echo("\nWhat it rests on")
     for sentence in rests_on(advice, around):
         echo(sentence)
-
-
-def _write(advice: Advice, around: PricesTold, answering: PicturedAnswerOptions) -> None:
-    from foresail.model.whole_files import write_whole
-    from foresail.reports.renting.advice_page import advice_page, record
-
-    assert answering.output is not None
-    answering.make_folder()
-    content = json.dumps(record(advice, around), indent=2, allow_nan=False)
-    write_whole(answering.output / "advice.json", content.encode())
-    answering.write(advice_page(advice, around))
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from foresail.cli.cloud._options import AnswerOptions
 from foresail.cli.cloud._prices import print_json, print_numbers
+from foresail.cli.command_line import refuse
 from foresail.cli.formats import Format
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
@@ -34,6 +35,7 @@ STANDARD: Final = (
 )
 """What is compared when no model is named."""
 _MOST_WORKERS: Final = 100_000
+_ALONE: Final = "changes nothing alone"
 
 _LOWEST: Final = 0.05
 _MODEL_HELP: Final = f'Such as "replicas(count=2)"; may be repeated [{", ".join(STANDARD)}].'
@@ -102,10 +104,10 @@ def command(
     from foresail.cloud.synchronization.models import model_of
     from foresail.cloud.synchronization.setting import BarrierProgram
 
-    if market is not None and prices is None:
-        _refuse("--market", market, "--prices HISTORIES too")
+    if prices is None:
+        refuse({"--market": market}, _ALONE, "--prices HISTORIES too")
     if speed_intervals > 1 and not monte_carlo:
-        _refuse("--speed-intervals", speed_intervals, "--monte-carlo RUNS too")
+        refuse({"--speed-intervals": speed_intervals}, _ALONE, "--monte-carlo RUNS too")
     setting = BarrierProgram(operations, barriers, network, discount)
     counts = _workers(workers)
     parts = [model_of(text) for text in models or STANDARD]
@@ -126,10 +128,6 @@ def command(
         from foresail.reports.renting.synchronization_page import synchronization_page
 
         answering.write(synchronization_page(setting, found, how))
-
-
-def _refuse(option: str, value: object, expected: str) -> NoReturn:
-    raise InputError("changes nothing alone", field=option, value=value, expected=expected)
 
 
 def _workers(text: str) -> NDArray[np.int64]:

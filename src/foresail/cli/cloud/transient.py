@@ -14,13 +14,12 @@ from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked,
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
 from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
 from foresail.cli.cloud._transient_showing import show, show_tiers
+from foresail.cli.command_line import refuse
 from foresail.cli.progress import doing
 from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from foresail.cloud.transient.offers import Offers
     from foresail.reports.renting.transient_page import TransientAnswer
 
@@ -136,10 +135,10 @@ def command(
             "--correlated": correlated or None,
             "--plan": made,
         }
-        _refuse({**in_history, **learning}, "needs price histories", "--prices HISTORIES too")
+        refuse({**in_history, **learning}, "needs price histories", "--prices HISTORIES too")
     if tiers:
         in_history["--plan"] = made
-        _refuse(in_history, "is not told of tiers", "--capacity UNITS instead of --tier")
+        refuse(in_history, "is not told of tiers", "--capacity UNITS instead of --tier")
     learned = (
         learned_of(prices, machines, market, doubt, correlated) if prices is not None else None
     )
@@ -175,15 +174,8 @@ def _answer(
 ) -> TransientAnswer:
     """The plan that was made before, or one for a capacity."""
     if made is not None:
-        _refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
+        refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
         return answer_of_plan(offers, made, method)
     if capacity is None:
         raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
     return answer_of(offers, capacity, availability, method, extra_nines)
-
-
-def _refuse(given: Mapping[str, object], problem: str, expected: str) -> None:
-    """Options that would be ignored are errors."""
-    for field, value in given.items():
-        if value is not None:
-            raise InputError(problem, field=field, value=value, expected=expected)

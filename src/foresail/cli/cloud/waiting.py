@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -31,11 +31,9 @@ from foresail.cli.cloud._waiting_question import (
     wrong_shares,
 )
 from foresail.cli.cloud._waiting_queue import line_of
+from foresail.cli.command_line import refuse
 from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _WORKERS: Final = min(4, os.cpu_count() or 1)
 
@@ -188,7 +186,7 @@ def command(
             "--mapping": log_options.mapping,
             "--processors": log_options.processors,
         }
-        _refuse_options_of_logs(stated)
+        refuse(stated, "it says nothing about a formula", "a log")
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
@@ -228,26 +226,6 @@ def _require_formula_suffices(
     """Formulas know no memory, no users, and nothing but first come, first served."""
     if question.customised:
         raise InputError("a formula knows no memory", field="--customised", expected="a log")
-    if question.hour_values is not None:
-        raise InputError(
-            "a formula knows no users",
-            field="--hour-values",
-            value=question.hour_values,
-            expected="a log",
-        )
-    if order is not None or scheduler is not None:
-        raise InputError(
-            "formulas are of first come, first served",
-            field="--order" if scheduler is None else "--scheduler",
-            value=order if scheduler is None else scheduler,
-            expected="a log",
-        )
-
-
-def _refuse_options_of_logs(stated: Mapping[str, object]) -> None:
-    """Nothing is taken that would change nothing."""
-    for option, value in stated.items():
-        if value is not None:
-            raise InputError(
-                "it says nothing about a formula", field=option, value=value, expected="a log"
-            )
+    refuse({"--hour-values": question.hour_values}, "a formula knows no users", "a log")
+    lines = {"--scheduler": scheduler, "--order": order}
+    refuse(lines, "formulas are of first come, first served", "a log")

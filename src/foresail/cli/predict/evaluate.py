@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +14,7 @@ from foresail.cli.command_line import made_by
 from foresail.cli.formats import Format, FormatOption
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
+from foresail.cli.tables import console
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -166,14 +166,10 @@ def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
 
 
 def _print_table(evaluations: Sequence[Evaluation]) -> None:
-    from rich.console import Console
-
     from foresail.evaluation.scores import scores
     from foresail.reports.evaluation.table import terminal_table
 
-    width = None if sys.stdout.isatty() else 100
-    console = Console(width=width, highlight=False)
-    console.print(terminal_table([scores(each) for each in evaluations]))
+    console().print(terminal_table([scores(each) for each in evaluations]))
     typer.echo()
 
 

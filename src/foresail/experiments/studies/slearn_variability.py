@@ -8,8 +8,8 @@ from typing import Final
 
 from foresail.analysis.finding import Finding
 from foresail.analysis.studies.task_variability import (
-    TaskVariability,
     TaskVariabilityParameters,
+    task_variability,
 )
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
@@ -53,7 +53,7 @@ class VariabilityTrial:
     def measure(self) -> Mapping[str, float]:
         """Quantiles of the coefficient of variation; nothing where nothing can be judged."""
         similar = 10 if self.where == _MANY else 2
-        analysis = TaskVariability(
+        analysis = task_variability(
             TaskVariabilityParameters(window_days=(3.0, 7.0), similar_jobs=similar)
         )
         found = analysis.examine(generated(self.history, self.seed))

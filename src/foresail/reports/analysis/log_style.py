@@ -16,12 +16,7 @@ DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
 class LogStyle:
     """A log's looks, the same throughout a report.
 
-    Parameters
-    ----------
-    log
-        What it is called.
-    colour, dash, symbol
-        Of its lines and marks; the dash is for figures whose lines tell nothing but logs.
+    The dash is for figures whose lines tell nothing but logs.
     """
 
     log: str

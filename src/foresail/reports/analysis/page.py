@@ -41,19 +41,7 @@ def analysis_page(
     figures: Sequence[Figure],
     command: str | None = None,
 ) -> str:
-    """The whole page as text.
-
-    Parameters
-    ----------
-    logs
-        What was found, at least one log.
-    styles
-        How each is drawn, in the same order.
-    figures
-        In the order in which they are shown.
-    command
-        The command that made it.
-    """
+    """The whole page as text, of at least one log; ``styles`` are how the logs are drawn."""
     title = _title(logs)
     brief = command if command and len(command) <= _BRIEF else None
     rows = compared(logs)

@@ -85,24 +85,10 @@ def drawn(
     table: pl.DataFrame,
     note: str = "",
 ) -> Figure:
-    """One figure with a plot of every log.
+    """One figure with the same plot of at least one log.
 
-    Parameters
-    ----------
-    name
-        Stem of the figure's files.
-    parts
-        The same plot of at least one log.
-    findings
-        What it shows, in sentences.
-    rows
-        Rows of a line that are drawn at most; evenly thinned beyond.
-    longest
-        Longest duration of the page in seconds.
-    table
-        The numbers behind it.
-    note
-        How it was drawn.
+    Lines have at most so many ``rows``, evenly thinned beyond; ``longest`` is the longest duration
+    of the page in seconds. The others are as in ``Figure``.
     """
     first = parts[0].plot
     if first.kind == "heat":

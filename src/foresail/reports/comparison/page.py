@@ -27,6 +27,7 @@ from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.html_parts import (
     footer,
     further,
+    in_columns,
     key,
     leading,
     note,
@@ -53,16 +54,7 @@ def page(
 ) -> str:
     """The whole page as text.
 
-    Parameters
-    ----------
-    view
-        What the report looks at.
-    parts
-        Figures in the order in which they are shown.
-    command
-        The command that made it.
-    course
-        What the event log says of a moment, and of why jobs waited.
+    ``course`` is what the event log says of a moment, and of why jobs waited.
     """
     title = f"{view.baseline.workload}: {_subject(view)}"
     drawn = [part for part in parts if isinstance(part, Figure)]
@@ -197,23 +189,17 @@ def _worst_predicted_section(view: ReportView, command: str | None) -> str:
 
 
 def _worst_predicted_table(users: pl.DataFrame) -> str:
-    rows = [
-        row(
-            [
-                user_name(each["user"]),
-                f"{each['jobs']:,}",
-                duration(each["absolute_error_seconds"]),
-                percent(each["share_of_error"]),
-                percent(each["too_short"]),
-                duration(each["median_runtime_seconds"]),
-                duration(each["median_prediction_seconds"]),
-            ]
-        )
-        for each in users.iter_rows(named=True)
-    ]
-    errors = ("summed error", "of all error", "predicted too short")
-    headings = ("user", "jobs", *errors, "median runtime", "median prediction")
-    return table("Worst predicted users", headings, rows)
+    headings, rows = in_columns(
+        users.iter_rows(named=True),
+        ("user", lambda each: user_name(each["user"])),
+        ("jobs", lambda each: f"{each['jobs']:,}"),
+        ("summed error", lambda each: duration(each["absolute_error_seconds"])),
+        ("of all error", lambda each: percent(each["share_of_error"])),
+        ("predicted too short", lambda each: percent(each["too_short"])),
+        ("median runtime", lambda each: duration(each["median_runtime_seconds"])),
+        ("median prediction", lambda each: duration(each["median_prediction_seconds"])),
+    )
+    return table("Worst predicted users", headings, map(row, rows))
 
 
 def _movers_section(view: ReportView) -> str:
@@ -240,26 +226,20 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
     if not jobs.height:
         return f"<p class='none'>No job {what} anything.</p>"
     begin = view.window.begin_seconds
-    rows = [
-        row(
-            [
-                as_html(str(job["job_id"])),
-                user_name(job["user"]),
-                f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}",
-                number(job["cpus"]),
-                duration(job["runtime_seconds"]),
-                duration(job["wait_seconds"]),
-                duration(job["wait_seconds_other"]),
-                signed(duration(job["difference_seconds"])),
-            ],
-            words=2,
-        )
-        for job in jobs.iter_rows(named=True)
-    ]
-    times = ("runtime", "wait before", "wait now", "change")
-    headings = ("job", "user", "day", "processors", *times)
+    headings, rows = in_columns(
+        jobs.iter_rows(named=True),
+        ("job", lambda job: as_html(str(job["job_id"]))),
+        ("user", lambda job: user_name(job["user"])),
+        ("day", lambda job: f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}"),
+        ("processors", lambda job: number(job["cpus"])),
+        ("runtime", lambda job: duration(job["runtime_seconds"])),
+        ("wait before", lambda job: duration(job["wait_seconds"])),
+        ("wait now", lambda job: duration(job["wait_seconds_other"])),
+        ("change", lambda job: signed(duration(job["difference_seconds"]))),
+    )
     caption = f"{count(jobs.height, 'job')} that {what} most"
-    return table(caption, headings, rows, words=2, caption=caption)
+    lines = (row(cells, words=2) for cells in rows)
+    return table(caption, headings, lines, words=2, caption=caption)
 
 
 def _footer(view: ReportView, command: str | None) -> str:

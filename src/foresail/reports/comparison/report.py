@@ -79,18 +79,10 @@ def write_report(
     command: str | None = None,
     course: RunCourse | None = None,
 ) -> Report:
-    """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder.
+    """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder, made if need be.
 
-    Parameters
-    ----------
-    schedules
-        Schedules of the same workload, the baseline first.
-    folder
-        Made unless it is there.
-    command
-        The command that made it, printed beneath each figure.
-    course
-        A moment of the only schedule and why its jobs waited, from its event log.
+    The schedules are of the same workload, the baseline first; ``command`` is printed beneath each
+    figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log.
 
     Raises
     ------

@@ -25,6 +25,7 @@ from foresail.reports.evaluation.view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.html_parts import (
     footer,
+    in_columns,
     key,
     leading,
     note,
@@ -64,16 +65,7 @@ def page(
 ) -> str:
     """The whole page as text.
 
-    Parameters
-    ----------
-    view
-        What the report looks at.
-    parts
-        Figures in the order in which they are shown.
-    derived
-        Predictors, with the runtimes derived from their estimates of the cpu time.
-    command
-        The command that made it.
+    ``derived`` are the predictors with the runtimes derived from their estimates of the cpu time.
     """
     title = f"{view.first.source}: can the predictions be trusted?"
     body = [
@@ -224,23 +216,17 @@ def _crps(told: Scores) -> float:
 
 
 def _users_table(users: pl.DataFrame, unit: str) -> str:
-    rows = [
-        row(
-            [
-                user_name(each["user"]),
-                f"{each['jobs']:,}",
-                percent(each["share_of_error"]),
-                percent(each["within_factor_two"]),
-                percent(each["under"]),
-                as_html(amount(unit, each["median_actual"])),
-                as_html(amount(unit, each["median_predicted"])),
-            ]
-        )
-        for each in users.iter_rows(named=True)
-    ]
-    shares = ("of all error", "within 2×", "too low")
-    headings = ("user", "jobs", *shares, "median truth", "median estimate")
-    return table("Worst predicted users", headings, rows)
+    headings, rows = in_columns(
+        users.iter_rows(named=True),
+        ("user", lambda each: user_name(each["user"])),
+        ("jobs", lambda each: f"{each['jobs']:,}"),
+        ("of all error", lambda each: percent(each["share_of_error"])),
+        ("within 2×", lambda each: percent(each["within_factor_two"])),
+        ("too low", lambda each: percent(each["under"])),
+        ("median truth", lambda each: as_html(amount(unit, each["median_actual"]))),
+        ("median estimate", lambda each: as_html(amount(unit, each["median_predicted"]))),
+    )
+    return table("Worst predicted users", headings, map(row, rows))
 
 
 def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:

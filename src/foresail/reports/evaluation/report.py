@@ -29,17 +29,8 @@ def write_report(
 ) -> EvaluationView:
     """Write ``report.html``, ``scores.csv`` and a CSV per figure and table into a folder.
 
-    Parameters
-    ----------
-    workload
-        What was evaluated; where it knows the cpu time of jobs, runtimes derived from it are scored
-        as well.
-    evaluations
-        Of this workload, the baseline first.
-    folder
-        Made unless it is there.
-    command
-        The command that made it.
+    The evaluations are of this workload, the baseline first. Where the workload knows the cpu time
+    of jobs, runtimes derived from it are scored as well.
 
     Raises
     ------

@@ -28,18 +28,8 @@ _GIB: Final = 2.0**30
 def node_use(use: pl.DataFrame, node: str) -> pl.DataFrame:
     """What all tasks of a node need, have and hold from each instant on at which that changes.
 
-    Parameters
-    ----------
-    use
-        Of a run (``foresail.traces.use_file.USE``).
-    node
-        Its name.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``seconds``, ``cpus_needed``, ``cpus_given``, ``memory_bytes``, and how many tasks were
-        ``evicted`` then.
+    From the ``USE`` of a run: ``seconds``, ``cpus_needed``, ``cpus_given``, ``memory_bytes``, and
+    how many tasks were ``evicted`` then.
     """
     here = use.filter(pl.col("node") == node)
     gone = pl.col("what").is_in(GONE)

@@ -60,17 +60,7 @@ class RunCourse:
 
 
 def plan_page(part: PlanPart, run: str, command: str | None = None) -> str:
-    """The whole page as text.
-
-    Parameters
-    ----------
-    part
-        The moment.
-    run
-        What the run is called.
-    command
-        The command that made the page.
-    """
+    """The page of a moment of a run, which is called ``run``, as text."""
     moment = part.view.moment
     title = f"{run}: the plan {duration(moment.since_start)} after the start"
     made = f"<footer><p>Made by <code>{escape(command)}</code></p></footer>" if command else ""

@@ -13,6 +13,7 @@ from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
+from foresail.reports.html_parts import in_columns
 from foresail.reports.renting.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.renting.advice_words import (
     COMPARED_NAMES,
@@ -170,18 +171,16 @@ def _whole(amount: float) -> str:
 
 def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """What would be advised were an assumption wrong, and what the advice comes to if kept."""
-    rows = [
-        (
-            each.change,
-            f"{each.nodes:,}",
-            RULE_NAMES[each.rule.name] if each.nodes else "all is rented",
-            _whole(each.cost),
-            duration(each.mean_wait_seconds),
-            _whole(each.kept_cost),
-            duration(each.kept_wait_seconds),
-        )
-        for each in advice.sensitivities
-    ]
+    headings, rows = in_columns(
+        advice.sensitivities,
+        ("if", lambda each: each.change),
+        ("nodes", lambda each: f"{each.nodes:,}"),
+        ("rule", lambda each: RULE_NAMES[each.rule.name] if each.nodes else "all is rented"),
+        (prices.currency, lambda each: _whole(each.cost)),
+        ("wait", lambda each: duration(each.mean_wait_seconds)),
+        (f"kept: {prices.currency}", lambda each: _whole(each.kept_cost)),
+        ("wait", lambda each: duration(each.kept_wait_seconds)),
+    )
     table = pl.DataFrame(
         [
             {
@@ -202,15 +201,7 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     return NumbersTable(
         "sensitivity",
         "What would change the advice?",
-        (
-            "if",
-            "nodes",
-            "rule",
-            f"{prices.currency}",
-            "wait",
-            f"kept: {prices.currency}",
-            "wait",
-        ),
+        headings,
         rows,
         table,
         f"{prices.currency} a month and mean wait, of what would be advised then and of the advice "
@@ -224,50 +215,41 @@ def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     for each in sorted(advice.tried, key=lambda tried: advice.weights.expected(tried).worth):
         if each.is_lasting:
             best.setdefault(rule_name(each.rule), each)
-    rows, records = [], []
-    for name, each in best.items():
-        expected = advice.weights.expected(each)
-        rests = has_to_be_told(each.rule, advice)
-        rows.append(
-            (
-                RULE_NAMES[each.rule.name],
-                f"{each.nodes:,}",
-                duration(each.rule.waiting_seconds) if _is_limited(each) else "–",
-                duration(each.rule.short_seconds) if each.rule.short_seconds else "–",
-                _whole(expected.cost),
-                duration(expected.mean_wait_seconds),
-                _whole(expected.worth),
-                rests,
-            )
-        )
-        records.append(
-            {
-                "name": name,
-                "rule": each.rule.name,
-                "waits": each.rule.waits,
-                "trials": each.rule.trials,
-                "nodes": each.nodes,
-                "waiting_seconds": each.rule.waiting_seconds,
-                "short_seconds": each.rule.short_seconds,
-                "cost_per_month": expected.cost,
-                "mean_wait_seconds": expected.mean_wait_seconds,
-                "worth_per_month": expected.worth,
-                "rests_on": rests,
-            }
-        )
+    expected = advice.weights.expected
+    headings, rows = in_columns(
+        best.values(),
+        ("rule", lambda each: RULE_NAMES[each.rule.name]),
+        ("nodes", lambda each: f"{each.nodes:,}"),
+        ("limit", lambda each: duration(each.rule.waiting_seconds) if _is_limited(each) else "–"),
+        (
+            "short",
+            lambda each: duration(each.rule.short_seconds) if each.rule.short_seconds else "–",
+        ),
+        (prices.currency, lambda each: _whole(expected(each).cost)),
+        ("mean wait", lambda each: duration(expected(each).mean_wait_seconds)),
+        ("with wait", lambda each: _whole(expected(each).worth)),
+        ("has to be told", lambda each: has_to_be_told(each.rule, advice)),
+    )
+    records = [
+        {
+            "name": name,
+            "rule": each.rule.name,
+            "waits": each.rule.waits,
+            "trials": each.rule.trials,
+            "nodes": each.nodes,
+            "waiting_seconds": each.rule.waiting_seconds,
+            "short_seconds": each.rule.short_seconds,
+            "cost_per_month": expected(each).cost,
+            "mean_wait_seconds": expected(each).mean_wait_seconds,
+            "worth_per_month": expected(each).worth,
+            "rests_on": has_to_be_told(each.rule, advice),
+        }
+        for name, each in best.items()
+    ]
     return NumbersTable(
         "candidates",
         "What was considered?",
-        (
-            "rule",
-            "nodes",
-            "limit",
-            "short",
-            f"{prices.currency}",
-            "mean wait",
-            "with wait",
-            "has to be told",
-        ),
+        headings,
         rows,
         pl.DataFrame(records, infer_schema_length=None),
         f"The best of each kind on the log as it is, whatever the risk and the targets: "

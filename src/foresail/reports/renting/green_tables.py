@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenPoint
 from foresail.model.words import duration, number, percent
+from foresail.reports.html_parts import in_columns
 from foresail.reports.renting.green_words import GreenCircumstances
 from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import NumbersTable
@@ -16,30 +18,27 @@ from foresail.reports.renting.page import NumbersTable
 
 def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTable:
     """What each patience leads to."""
-    headings = ["patience", "CO2, kg", "saved, kg", "saved", "mean delay", "jobs that wait"]
     sure = answer.blocks > 0
-    if sure:
-        headings.insert(4, "95 % range")
-    headings += [] if asked.are_known else ["saved, runtimes known", "mean delay, known"]
-    rows = []
-    for point in answer.points:
-        believed, known = point.believed, point.known
-        row = [
-            duration(point.patience_seconds),
-            number(believed.grams / 1000.0),
-            number(point.kilograms_saved),
-            percent(believed.saved),
-            *([_saved_range(point)] if sure else []),
-            duration(believed.mean_wait_seconds),
-            percent(believed.waiting_jobs),
+    columns: list[tuple[str, Callable[[GreenPoint], str]]] = [
+        ("patience", lambda point: duration(point.patience_seconds)),
+        ("CO2, kg", lambda point: number(point.believed.grams / 1000.0)),
+        ("saved, kg", lambda point: number(point.kilograms_saved)),
+        ("saved", lambda point: percent(point.believed.saved)),
+        *([("95 % range", _saved_range)] if sure else []),
+        ("mean delay", lambda point: duration(point.believed.mean_wait_seconds)),
+        ("jobs that wait", lambda point: percent(point.believed.waiting_jobs)),
+    ]
+    if not asked.are_known:
+        columns += [
+            ("saved, runtimes known", lambda point: percent(point.known.saved)),
+            ("mean delay, known", lambda point: duration(point.known.mean_wait_seconds)),
         ]
-        if not asked.are_known:
-            row += [percent(known.saved), duration(known.mean_wait_seconds)]
-        rows.append([*row, f"{point.most_cores:,}"])
+    columns.append(("most cores", lambda point: f"{point.most_cores:,}"))
+    headings, rows = in_columns(answer.points, *columns)
     return NumbersTable(
         "patiences",
         "What does patience bring?",
-        [*headings, "most cores"],
+        headings,
         rows,
         points_table(answer),
         "Patience: the longest that a job may be put off. Most cores: in use at once at most."

@@ -24,22 +24,10 @@ from foresail.reports.html_parts import (
 
 @dataclass(frozen=True)
 class NumbersTable:
-    """A table of a page.
+    """A table of a page, and the numbers behind it in a CSV file of this name.
 
-    Parameters
-    ----------
-    name
-        Stem of its CSV file.
-    title
-        Its heading.
-    headings
-        Of the columns.
-    rows
-        Texts, one per heading; the first of each is its name.
-    table
-        The numbers behind it.
-    note
-        What must be said with it.
+    Rows are texts, one per heading; the first of each is its name. The note is what must be said
+    with it.
     """
 
     name: str
@@ -52,20 +40,10 @@ class NumbersTable:
 
 @dataclass(frozen=True)
 class CloudPage:
-    """All of a page.
+    """All of a page: the question it answers, what was asked (in a sentence), and what comes out.
 
-    Parameters
-    ----------
-    title
-        The question it answers.
-    situation
-        What was asked, in a sentence.
-    sentences
-        What comes out, in words.
-    parts
-        Tables and figures in the order in which they are shown.
-    notes
-        How it was computed and what it rests on, a paragraph each.
+    Tables and figures are in the order in which they are shown; the notes say how it was computed
+    and what it rests on, a paragraph each.
     """
 
     title: str
@@ -76,26 +54,12 @@ class CloudPage:
 
 
 def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = None) -> Path:
-    """Write ``report.html``, and a CSV file for each of its tables and figures, into a folder.
-
-    Parameters
-    ----------
-    page
-        What to write.
-    folder
-        Made unless it is there.
-    command
-        The command that made it.
-
-    Returns
-    -------
-    Path
-        Of the page.
+    """Write ``report.html``, whose path is given, and a CSV file for each table and figure.
 
     Raises
     ------
     InputError
-        If the folder cannot be written to.
+        If the folder, which is made unless it is there, cannot be written to.
     """
     tables = {part.name: part.table for part in page.parts if not isinstance(part, MissingFigure)}
     path = folder / "report.html"

@@ -22,16 +22,9 @@ from foresail.reports.style import named_styles
 def synchronization_page(
     setting: BarrierProgram, found: Sequence[Costs | DrawnCosts], how: str
 ) -> CloudPage:
-    """The page about several models.
+    """The page about several models, with what was found of each at the same numbers of workers.
 
-    Parameters
-    ----------
-    setting
-        The program.
-    found
-        A record for each model, all at the same numbers of workers.
-    how
-        What the speeds of transient workers are, in words.
+    ``how`` says in words what the speeds of transient workers are.
     """
     models = [_costs(each) for each in found]
     workers = models[0].workers

@@ -30,21 +30,11 @@ _YEAR: Final = 365.25 * 86_400.0
 
 @dataclass(frozen=True)
 class TieredAnswer:
-    """All that the page tells.
+    """All that the page tells: what could be rented, and what to rent for every tier.
 
-    Parameters
-    ----------
-    offers
-        What could be rented.
-    plan
-        What to rent for every tier.
-    target
-        Share of time that all tiers must have their capacity.
-    frontier
-        Targets of all tiers that can be reached, ascending, and their plans.
-    realised
-        Share of the history that the offers were learned from in which all tiers had their
-        capacity; None without one.
+    ``target`` is the share of time that all tiers must have their capacity, ``frontier`` what of
+    such targets can be reached, ascending, and their plans; ``realised`` is the share in the
+    history that the offers were learned from, where there is one.
     """
 
     offers: Offers

@@ -73,20 +73,9 @@ class TrailingWindow:
 
 @dataclass(frozen=True)
 class TransientAnswer:
-    """All that the page tells.
+    """All that the page tells: what could be rented, what to rent, and plans by target, ascending.
 
-    Parameters
-    ----------
-    offers
-        What could be rented.
-    plan
-        What to rent.
-    frontier
-        Plans by target, ascending.
-    held
-        The plan in the history, where there is one.
-    windows
-        Trailing windows, where they were asked for.
+    The plan in the history, and trailing windows, are told where there are some.
     """
 
     offers: Offers

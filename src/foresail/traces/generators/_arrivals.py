@@ -12,15 +12,8 @@ from foresail.model.arrays import Floats
 def balanced_hyperexponential(variability: float) -> tuple[float, float, float]:
     """Two-phase hyperexponential distribution of mean 1 with balanced means (3Sigma A-18).
 
-    Parameters
-    ----------
-    variability
-        Squared coefficient of variation, at least 1.
-
-    Returns
-    -------
-    tuple
-        Probability of the first phase, rate of the first, rate of the second.
+    Of a squared coefficient of variation of at least 1: the probability of the first phase, and the
+    rates of both.
     """
     first = (1.0 + math.sqrt((variability - 1.0) / (variability + 1.0))) / 2.0
     return first, 2.0 * first, 2.0 * (1.0 - first)

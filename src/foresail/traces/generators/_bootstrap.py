@@ -74,20 +74,10 @@ def draw(
     run_weeks: float,
     random: np.random.Generator,
 ) -> ResampledJobs:
-    """Draw jobs for so many weeks.
+    """Draw jobs of a log's blocks for so many weeks.
 
-    Parameters
-    ----------
-    blocks
-        The log.
-    weeks
-        Weeks to fill.
-    copies
-        How many times each user takes part, on average.
-    run_weeks
-        Mean number of weeks of a user that stay in their order.
-    random
-        Where chance comes from.
+    Each user takes part ``copies`` times on average; ``run_weeks`` is the mean number of weeks of a
+    user that stay in their order.
     """
     users = blocks.begins.shape[0]
     chosen: list[tuple[int, int, Integers, Integers]] = []

@@ -74,13 +74,12 @@ def rack_nodes(nodes: int, racks: int, gpu_racks: int = 0) -> pl.DataFrame:
             "node": names,
             "partition": names,
             "count": sizes,
-            "cpus": np.ones(racks),
-            "memory_bytes": np.full(racks, NODE_MEMORY_BYTES),
-            "gpus": (np.arange(racks) < gpu_racks).astype(np.float64),
-            "model": pl.Series([None] * racks, dtype=pl.String),
+            "cpus": 1.0,
+            "memory_bytes": NODE_MEMORY_BYTES,
+            "gpus": np.arange(racks) < gpu_racks,
         }
     )
-    return table.cast(dict(schema.NODES))  # type: ignore[arg-type]
+    return schema.laid_out(table, schema.NODES)
 
 
 def preferred_racks(

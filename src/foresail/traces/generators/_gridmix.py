@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.limits import (
     require,
     require_at_least,
@@ -26,8 +25,9 @@ from foresail.model.limits import (
 from foresail.traces.generators._achieved import achieved, of_classes
 from foresail.traces.generators._arrivals import draw_arrivals
 from foresail.traces.generators._demands import draw_slacks, rack_nodes, rack_sizes, require_racks
+from foresail.traces.generators._gangs import demands, gangs
 from foresail.traces.load import deadline_seconds
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
     {
@@ -149,7 +149,7 @@ def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator
 
 def _enough(
     mix: Mix, wished: float, sizes: np.random.Generator, mixing: np.random.Generator
-) -> tuple[NDArray[np.bool_], Floats, Integers]:
+) -> tuple[Booleans, Floats, Integers]:
     """As many jobs as bring their work nearest to what is wished; at least two."""
     count = 256
     while True:
@@ -164,10 +164,10 @@ def _enough(
         count *= 2
 
 
-def _spread(count: int, share: float, random: np.random.Generator) -> NDArray[np.bool_]:
+def _spread(count: int, share: float, random: np.random.Generator) -> Booleans:
     """Marks with this share in every stretch (it is off by less than one job), at random places."""
     due = np.floor(np.arange(count + 1) * share + random.random())
-    marks: NDArray[np.bool_] = np.diff(due) > 0
+    marks: Booleans = np.diff(due) > 0
     return marks
 
 
@@ -176,7 +176,7 @@ def _jobs(
     submit: Floats,
     runtime: Floats,
     width: Integers,
-    slo: NDArray[np.bool_],
+    slo: Booleans,
     kinds: list[str],
     slack: Floats,
 ) -> pl.DataFrame:
@@ -189,26 +189,9 @@ def _jobs(
         PREFERRED[kind] if wide <= fits.get(kind, 0) else None
         for kind, wide in zip(kinds, width, strict=True)
     ]
-    deadline = pl.Series(deadline_seconds(submit, runtime, slack))
-    slowdown = parameters.slowdown_elsewhere
-    return jobs_table(
-        {
-            "job_id": np.char.mod("%d", np.arange(1, submit.size + 1)),
-            "submit_seconds": submit,
-            "runtime_seconds": runtime,
-            "tasks": width,
-            "allocated_cpus": width.astype(np.float64),
-            "status": ["completed"] * submit.size,
-            "executable": kinds,
-            "deadline_seconds": deadline.zip_with(
-                pl.Series(slo), pl.Series([None], dtype=pl.Float64)
-            ),
-            "preferred": pl.Series(preferred, dtype=pl.String),
-            "slowdown_elsewhere": pl.Series(
-                [None if where is None else slowdown for where in preferred], dtype=pl.Float64
-            ),
-        }
-    )
+    deadline = deadline_seconds(submit, runtime, slack)
+    demanded = demands(deadline, slo, preferred, parameters.slowdown_elsewhere)
+    return gangs(submit, runtime, width, executable=kinds, **demanded)
 
 
 def log_normal_sizes(

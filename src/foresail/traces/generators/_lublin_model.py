@@ -164,14 +164,7 @@ def draw_processors(
 def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) -> Floats:
     """Runtime of each job in whole seconds: hyper-gamma in the logarithm, longer for wider jobs.
 
-    Parameters
-    ----------
-    kind
-        The class of the jobs.
-    sizes
-        Processors of each job; shape (jobs,), as is the result.
-    random
-        Where chance comes from.
+    Sizes are in processors; their shape (jobs,) is also that of the result.
     """
     share = np.clip(kind.short_slope * sizes + kind.short_intercept, 0.0, 1.0)
     logarithms = np.full(sizes.size, np.inf)

@@ -7,12 +7,9 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.traces.generators._usage_series import MeasuredTasks
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LOADING_SHARES: Final = (0.2, 0.5)
 _WRITING_SHARES: Final = (0.05, 0.2)
@@ -60,13 +57,8 @@ class Phases:
     ) -> pl.DataFrame:
         """The usage of tasks in phases: periods in which a phase ends become two.
 
-        Parameters
-        ----------
-        usage
-            The usage table of the tasks without phases.
-        tasks, application
-            The tasks, and of each the application; shape (tasks,). Phases end at whole seconds
-            after a task's start.
+        ``usage`` is the table without phases; ``application`` is that of each task, of shape
+        (tasks,). Phases end at whole seconds after a task's start.
         """
         keys = {"job_id": tasks.job_id, "task": tasks.task}
         number = pl.DataFrame(keys).with_row_index("number")

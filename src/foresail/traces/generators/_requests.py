@@ -33,20 +33,11 @@ def draw_requests(
     longest_share: float,
     random: np.random.Generator,
 ) -> Floats:
-    """Requested seconds of each job, never below its runtime; shape (jobs,).
+    """Requested seconds of each job, never below its runtime; all shapes are (jobs,).
 
-    Parameters
-    ----------
-    runtimes
-        Seconds; shape (jobs,).
-    habit
-        Number from zero; jobs of one habit either all ask for the longest time or none does.
-    session
-        Number from zero; jobs of one session ask for the same time, enough for all of them.
-    longest_share
-        Share of habits that ask for the longest time.
-    random
-        Where chance comes from.
+    Jobs of one habit (a number from zero) either all ask for the longest time or, but for a share
+    ``longest_share`` of habits, none does. Jobs of one session (as well) ask for the same time,
+    enough for all of them.
     """
     sessions = int(session.max()) + 1
     longest_runtime = np.zeros(sessions)

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.arrays import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
 from foresail.traces.folder import load_workload
@@ -25,8 +23,9 @@ from foresail.traces.generators._demands import (
     require_racks,
     split_by_load,
 )
+from foresail.traces.generators._gangs import demands, gangs
 from foresail.traces.load import deadline_seconds
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 _TRIES: Final = 50
 _NEAR: Final = 0.005
@@ -255,36 +254,18 @@ def _workload(
     source: population.SourceJobs,
     drawn: DrawnJobs,
     submit: Floats,
-    slo: NDArray[np.bool_],
+    slo: Booleans,
     slack: Floats,
     random: np.random.Generator,
 ) -> Workload:
-    jobs = submit.size
     racks = preferred_racks(
         drawn.width, parameters.nodes, parameters.racks, parameters.preferred_racks, random
     )
     prefers = [rack if with_slo else None for rack, with_slo in zip(racks, slo, strict=True)]
     deadline = deadline_seconds(submit, drawn.runtime_seconds, slack)
+    demanded = demands(deadline, slo, prefers, parameters.slowdown_elsewhere)
     letter = "h" if parameters.part == "history" else ""
-    features = source.features_of(drawn.source)
-    table = jobs_table(
-        {
-            "job_id": np.char.mod(letter + "%d", np.arange(1, jobs + 1)),
-            "submit_seconds": submit,
-            "runtime_seconds": drawn.runtime_seconds,
-            "tasks": drawn.width,
-            "allocated_cpus": drawn.width.astype(np.float64),
-            "status": ["completed"] * jobs,
-            "deadline_seconds": pl.Series(deadline).zip_with(
-                pl.Series(slo), pl.Series([None], dtype=pl.Float64)
-            ),
-            "preferred": pl.Series(prefers, dtype=pl.String),
-            "slowdown_elsewhere": pl.Series(
-                [None if rack is None else parameters.slowdown_elsewhere for rack in prefers],
-                dtype=pl.Float64,
-            ),
-            **features.to_dict(),
-        }
-    )
+    features = source.features_of(drawn.source).to_dict()
+    table = gangs(submit, drawn.runtime_seconds, drawn.width, letter, **demanded, **features)
     nodes = rack_nodes(parameters.nodes, parameters.racks)
     return Workload(table, WorkloadMeta("", "", processors=parameters.nodes), nodes)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats, Integers
 from foresail.traces import schema
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.generators._gangs import gangs
+from foresail.traces.workload import Workload, WorkloadMeta
 
 WINDOW_SECONDS: Final = 1000.0
 STEP_SECONDS: Final = 100.0
@@ -102,20 +103,10 @@ def workload_of(
     jobs: JobsWithTasks, slots: int, header: Mapping[str, str], letter: str = ""
 ) -> Workload:
     """One job a row and one task a row; a job's runtime is that of its longest task."""
-    count = jobs.width.size
-    ids = np.char.mod(letter + "%d", np.arange(1, count + 1))
     longest = np.maximum.reduceat(jobs.task_seconds, jobs.begins)
-    table = jobs_table(
-        {
-            "job_id": ids,
-            "submit_seconds": jobs.submit_seconds,
-            "runtime_seconds": longest,
-            "tasks": jobs.width,
-            "allocated_cpus": jobs.width.astype(np.float64),
-            "status": ["completed"] * count,
-            **jobs.features.to_dict(),
-        }
-    )
+    features = jobs.features.to_dict()
+    table = gangs(jobs.submit_seconds, longest, jobs.width, letter, **features)
+    ids = np.char.mod(letter + "%d", np.arange(1, jobs.width.size + 1))
     tasks = tasks_table(np.repeat(ids, jobs.width), jobs.task_seconds, jobs.width, "main", None)
     meta = WorkloadMeta("", "", processors=slots, header=header)
     return Workload(table, meta, slot_nodes(slots), tasks)
@@ -133,30 +124,20 @@ def tasks_table(
     ``width`` is that of the jobs or stages in order, from whose beginning tasks are numbered.
     """
     number = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-    table = pl.DataFrame(
-        {"job_id": ids, "task": number, "runtime_seconds": task_seconds, "cpus": 1.0}
-    ).with_columns(
-        pl.Series("stage", [stage] * number.size if isinstance(stage, str) else stage),
-        pl.Series(
-            "after_stages",
-            after if isinstance(after, list) else [after] * number.size,
-            dtype=pl.String,
-        ),
-        pl.lit(None, dtype=pl.Float64).alias("memory_bytes"),
-    )
-    return table.select(list(schema.TASKS)).cast(dict(schema.TASKS))  # type: ignore[arg-type]
+    columns = {"job_id": ids, "stage": stage, "after_stages": after, "task": number}
+    table = pl.DataFrame({**columns, "runtime_seconds": task_seconds, "cpus": 1.0})
+    return schema.laid_out(table, schema.TASKS)
 
 
 def slot_nodes(slots: int, speeds: Sequence[float] = ()) -> pl.DataFrame:
     """The nodes table: a node of one cpu for each slot; as many of each speed, if there are any."""
     known = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
-    row = {name: known.get(name) for name in schema.NODES}
     if not speeds:
-        return pl.DataFrame([row], schema=schema.NODES)
+        return schema.laid_out(pl.DataFrame([known]), schema.NODES)
     each, more = divmod(slots, len(speeds))
     rows = [
-        {**row, "node": f"node-{at}", "count": each + (at <= more)}
+        {**known, "node": f"node-{at}", "count": each + (at <= more)}
         for at in range(1, len(speeds) + 1)
     ]
-    table = pl.DataFrame(rows, schema=schema.NODES)
+    table = schema.laid_out(pl.DataFrame(rows), schema.NODES)
     return table.with_columns(pl.Series(schema.SPEED, speeds, dtype=pl.Float64))

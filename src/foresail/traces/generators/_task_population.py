@@ -172,22 +172,11 @@ def _widths(
 
 
 def spread(members: Integers, variation: Floats, random: np.random.Generator) -> Floats:
-    """Positive values for groups of so many members, with exact coefficients of variation.
+    """Positive values of mean 1 in each group of so many members, group by group.
 
-    Parameters
-    ----------
-    members
-        Size of each group; shape (groups,).
-    variation
-        The coefficient (population standard deviation over mean) wished of each; no group can have
-        more than the root of its size less one, of which 90 % at most are given.
-    random
-        Where chance comes from.
-
-    Returns
-    -------
-    Floats
-        Values of mean 1 in each group, group by group; shape (sum of members,).
+    The coefficient of variation (population standard deviation over mean) of each group is exactly
+    the one wished; no group can have more than the root of its size less one, of which 90 % at most
+    are given. Shapes are (groups,), and of the result (sum of members,).
     """
     begins = np.cumsum(members) - members
     wished = np.minimum(variation, _MOST_OF_POSSIBLE * np.sqrt(members - 1.0))

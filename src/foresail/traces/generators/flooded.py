@@ -10,6 +10,7 @@ import polars as pl
 
 from foresail.model.limits import require_at_least, require_share
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators._synthetic import synthesise
 from foresail.traces.generators.e2e import E2EParameters
 from foresail.traces.workload import Workload
@@ -39,21 +40,15 @@ class FloodedParameters(E2EParameters):
 
 
 @register("generator", "flooded", parameters=FloodedParameters)
-class Flooded:
+@generator
+def flooded(parameters: FloodedParameters, random: np.random.Generator) -> Workload:
     """The jobs of ``e2e`` with the same seed, given to ``flood`` and to users ``calm1``, ...
 
     Whose a job is says nothing about the job.
     """
-
-    def __init__(self, parameters: FloodedParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        workload = synthesise(parameters, parameters.slack_percents, random).workload
-        drawing = random.spawn(1)[0]
-        floods = drawing.random(len(workload.jobs)) < parameters.flood_share
-        calm = drawing.integers(1, parameters.others + 1, len(workload.jobs))
-        users = np.where(floods, FLOODING_USER, np.char.add("calm", calm.astype(str)))
-        return workload.with_jobs(workload.jobs.with_columns(user=pl.Series(users.tolist())))
+    workload = synthesise(parameters, parameters.slack_percents, random).workload
+    drawing = random.spawn(1)[0]
+    floods = drawing.random(len(workload.jobs)) < parameters.flood_share
+    calm = drawing.integers(1, parameters.others + 1, len(workload.jobs))
+    users = np.where(floods, FLOODING_USER, np.char.add("calm", calm.astype(str)))
+    return workload.with_jobs(workload.jobs.with_columns(user=pl.Series(users.tolist())))

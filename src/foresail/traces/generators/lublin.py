@@ -16,10 +16,12 @@ from foresail.model.limits import (
     require_share,
 )
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators import _lublin_model as model
+from foresail.traces.generators._gangs import gangs
 from foresail.traces.generators._requests import draw_requests
 from foresail.traces.generators._sessions import arrange
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 CLASSES: Final = {
     "combined": (("batch", model.COMBINED),),
@@ -102,52 +104,40 @@ class _Draw:
 
 
 @register("generator", "lublin", parameters=LublinParameters)
-class Lublin:
-    """Lublin-Feitelson 2003: sizes, runtimes and daily cycle of rigid parallel jobs."""
+@generator
+def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workload:
+    """Lublin-Feitelson 2003: sizes, runtimes and daily cycle of rigid parallel jobs.
 
-    def __init__(self, parameters: LublinParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """Jobs of the model; second zero is midnight of the first day."""
-        parameters = self._parameters
-        draw = _plain(parameters, random)
-        columns: dict[str, object] = {"queue": _queues(draw.kind, parameters)}
-        habit = session = np.arange(parameters.jobs)
-        if parameters.users > 0:
-            arranged = arrange(
-                draw.seconds,
-                draw.sizes,
-                draw.runtimes,
-                parameters.users,
-                parameters.activity_exponent,
-                parameters.runtime_log_deviation,
-                random,
-            )
-            arrivals = draw.seconds
-            draw = replace(draw.taken(arranged.job), seconds=arrivals)
-            habit, session = arranged.application, arranged.session
-            columns = {
-                "queue": _queues(draw.kind, parameters),
-                "user": np.char.mod("user%d", arranged.user + 1),
-                "executable": np.char.mod("application%d", arranged.application + 1),
-            }
-        if parameters.requests == "modal":
-            columns["requested_seconds"] = draw_requests(
-                draw.runtimes, habit, session, parameters.longest_share, random
-            )
-        jobs = jobs_table(
-            {
-                "job_id": np.char.mod("%d", np.arange(1, parameters.jobs + 1)),
-                "submit_seconds": np.floor(draw.seconds),
-                "runtime_seconds": draw.runtimes,
-                "tasks": draw.sizes.astype(np.int64),
-                "allocated_cpus": draw.sizes,
-                "status": ["completed"] * parameters.jobs,
-                **columns,
-            }
+    Second zero is midnight of the first day.
+    """
+    draw = _plain(parameters, random)
+    columns: dict[str, object] = {"queue": _queues(draw.kind, parameters)}
+    habit = session = np.arange(parameters.jobs)
+    if parameters.users > 0:
+        arranged = arrange(
+            draw.seconds,
+            draw.sizes,
+            draw.runtimes,
+            parameters.users,
+            parameters.activity_exponent,
+            parameters.runtime_log_deviation,
+            random,
         )
-        return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))
+        arrivals = draw.seconds
+        draw = replace(draw.taken(arranged.job), seconds=arrivals)
+        habit, session = arranged.application, arranged.session
+        columns = {
+            "queue": _queues(draw.kind, parameters),
+            "user": np.char.mod("user%d", arranged.user + 1),
+            "executable": np.char.mod("application%d", arranged.application + 1),
+        }
+    if parameters.requests == "modal":
+        columns["requested_seconds"] = draw_requests(
+            draw.runtimes, habit, session, parameters.longest_share, random
+        )
+    width = draw.sizes.astype(np.int64)
+    jobs = gangs(np.floor(draw.seconds), draw.runtimes, width, **columns)
+    return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))
 
 
 def _plain(parameters: LublinParameters, random: np.random.Generator) -> _Draw:

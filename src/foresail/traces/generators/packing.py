@@ -13,6 +13,7 @@ from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._phases import Phases
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
@@ -109,31 +110,25 @@ class PackingParameters:
 
 
 @register("generator", "packing", parameters=PackingParameters)
-class Packing:
+@generator
+def packing(parameters: PackingParameters, random: np.random.Generator) -> Workload:
     """Two hours of jobs like those DistSched was tried on: tasks, their use, deadlines, machines.
 
     As in ``usage``, an application has a request, a median runtime and a share of its request that
     it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
     """
-
-    def __init__(self, parameters: PackingParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        applications = _Applications.drawn(parameters, random)
-        run, history, of_phases = random.spawn(3)
-        kinds = applications.cpus.size
-        phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
-        is_run = parameters.part == "run"
-        drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
-        stretch = _stretch(drawn, parameters)
-        if not is_run:
-            count = round(parameters.jobs * parameters.history_hours / parameters.hours)
-            drawn = _Jobs.drawn(parameters, applications, history, count)
-        of_use = run if is_run else history
-        return _workload(drawn, applications, phases, stretch, parameters, of_use)
+    applications = _Applications.drawn(parameters, random)
+    run, history, of_phases = random.spawn(3)
+    kinds = applications.cpus.size
+    phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
+    is_run = parameters.part == "run"
+    drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
+    stretch = _stretch(drawn, parameters)
+    if not is_run:
+        count = round(parameters.jobs * parameters.history_hours / parameters.hours)
+        drawn = _Jobs.drawn(parameters, applications, history, count)
+    of_use = run if is_run else history
+    return _workload(drawn, applications, phases, stretch, parameters, of_use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +282,12 @@ def _workload(
     )
     used = float((usage["average_cpus"] * (usage["end_seconds"] - usage["start_seconds"])).sum())
     capacity = parameters.machines * parameters.machine_cpus * hours * 3600.0
+    room = capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE
     figures = achieved(
         load=used / capacity,
         requested_load=float(cpus[jobs.of] @ seconds) / capacity,
-        requested_memory_load=float(memory[jobs.of] @ seconds)
-        / (capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE),
-        used_memory_load=float(jobs.memory @ seconds)
-        / (capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE),
+        requested_memory_load=float(memory[jobs.of] @ seconds) / room,
+        used_memory_load=float(jobs.memory @ seconds) / room,
         mean_runtime_seconds=float(longest.mean()),
         slo_jobs=float(slo.sum()),
         tasks=float(jobs.of.size),
@@ -307,12 +301,12 @@ def _workload(
 def _nodes(parameters: PackingParameters) -> pl.DataFrame:
     """One row for all machines."""
     row = {
-        "node": ["m"],
-        "partition": ["all"],
-        "count": [parameters.machines],
-        "cpus": [parameters.machine_cpus],
-        "memory_bytes": [parameters.machine_memory_gibibytes * _GIBIBYTE],
-        "gpus": [0.0],
-        "model": pl.Series([None], dtype=pl.String),
+        "node": "m",
+        "partition": "all",
+        "count": parameters.machines,
+        "cpus": parameters.machine_cpus,
+        "memory_bytes": parameters.machine_memory_gibibytes * _GIBIBYTE,
+        "gpus": 0.0,
+        "model": None,
     }
-    return pl.DataFrame(row).cast(dict(schema.NODES))  # type: ignore[arg-type]
+    return pl.DataFrame([row], schema=schema.NODES)

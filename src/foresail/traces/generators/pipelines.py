@@ -10,6 +10,7 @@ import polars as pl
 
 from foresail.model.limits import require_at_least
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._synthetic import synthesise
 from foresail.traces.generators.e2e import E2EParameters
@@ -36,25 +37,19 @@ class PipelinesParameters(E2EParameters):
 
 
 @register("generator", "pipelines", parameters=PipelinesParameters)
-class Pipelines:
+@generator
+def pipelines(parameters: PipelinesParameters, random: np.random.Generator) -> Workload:
     """Jobs with deadlines are linked: each waits for the one before, the last has the deadline.
 
     The jobs are those of ``e2e`` with the same seed. A chain is submitted with its first job, and
     its deadline leaves as much slack, as a share of all its runtimes, as its last job's did.
     """
-
-    def __init__(self, parameters: PipelinesParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        workload = synthesise(parameters, parameters.slack_percents, random).workload
-        if parameters.part == "history":
-            return workload
-        jobs, chains = _linked(workload.jobs, parameters, random.spawn(1)[0])
-        header = dict(workload.meta.header) | achieved(chains=float(chains))
-        return workload.with_jobs(jobs).with_meta(header=header)
+    workload = synthesise(parameters, parameters.slack_percents, random).workload
+    if parameters.part == "history":
+        return workload
+    jobs, chains = _linked(workload.jobs, parameters, random.spawn(1)[0])
+    header = dict(workload.meta.header) | achieved(chains=float(chains))
+    return workload.with_jobs(jobs).with_meta(header=header)
 
 
 def _linked(

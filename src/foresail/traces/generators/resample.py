@@ -20,6 +20,7 @@ from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.traces.folder import load_workload
+from foresail.traces.generating import generator
 from foresail.traces.generators import _bootstrap as bootstrap
 from foresail.traces.workload import Workload, WorkloadMeta
 
@@ -63,15 +64,10 @@ class ResampleParameters:
 
 
 @register("generator", "resample", parameters=ResampleParameters)
-class Resample:
+@generator
+def resample(parameters: ResampleParameters, random: np.random.Generator) -> Workload:
     """Users' weeks of a given log in new combinations: same sizes, runtimes, habits and cycles."""
-
-    def __init__(self, parameters: ResampleParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """Read the source and resample it."""
-        return resampled(load_workload(Path(self._parameters.source)), self._parameters, random)
+    return resampled(load_workload(Path(parameters.source)), parameters, random)
 
 
 def resampled(

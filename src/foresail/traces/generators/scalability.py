@@ -9,6 +9,7 @@ import numpy as np
 
 from foresail.model.limits import require_at_least, require_each_at_least
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators import _population as population
 from foresail.traces.generators._synthetic import SyntheticParameters, synthesise
 from foresail.traces.workload import Workload
@@ -64,16 +65,10 @@ class ScalabilityParameters:
 
 
 @register("generator", "scalability", parameters=ScalabilityParameters)
-class Scalability:
+@generator
+def scalability(parameters: ScalabilityParameters, random: np.random.Generator) -> Workload:
     """3Sigma's SCALABILITY-n: n jobs an hour on 12,583 nodes, 71.4 tasks a job on average."""
-
-    def __init__(self, parameters: ScalabilityParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        source = population.google_like(random.spawn(1)[0])
-        source = population.with_mean_tasks(source, parameters.tasks_per_job)
-        source = source.no_wider_than(parameters.nodes)
-        return synthesise(parameters.recipe(), parameters.slack_percents, random, source).workload
+    source = population.google_like(random.spawn(1)[0])
+    source = population.with_mean_tasks(source, parameters.tasks_per_job)
+    source = source.no_wider_than(parameters.nodes)
+    return synthesise(parameters.recipe(), parameters.slack_percents, random, source).workload

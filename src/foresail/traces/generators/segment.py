@@ -19,6 +19,7 @@ from foresail.model.limits import (
 )
 from foresail.model.registry import register
 from foresail.traces.folder import load_workload
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import of_classes
 from foresail.traces.generators._demands import (
     draw_slacks,
@@ -92,15 +93,10 @@ class SegmentParameters:
 
 
 @register("generator", "segment", parameters=SegmentParameters)
-class Segment:
+@generator
+def segment_of_source(parameters: SegmentParameters, random: np.random.Generator) -> Workload:
     """A segment of a real log at an exact load, as 3Sigma's TwoSigma and MUSTANG workloads."""
-
-    def __init__(self, parameters: SegmentParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The segment, or what had ended before it."""
-        return segment(load_workload(Path(self._parameters.source)), self._parameters, random)
+    return segment(load_workload(Path(parameters.source)), parameters, random)
 
 
 def segment(log: Workload, parameters: SegmentParameters, random: np.random.Generator) -> Workload:

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats
 from foresail.model.limits import (
     require,
     require_at_least,
@@ -17,6 +17,7 @@ from foresail.model.limits import (
     require_share,
 )
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._demands import draw_slacks
 from foresail.traces.generators._task_jobs import rescaled_times, slot_nodes, workload_of
@@ -63,41 +64,35 @@ class SLearnTracesParameters(preparation.PreparationParameters):
 
 
 @register("generator", "slearn", parameters=SLearnTracesParameters)
-class SLearnTraces:
+@generator
+def slearn(parameters: SLearnTracesParameters, random: np.random.Generator) -> Workload:
     """SLearn's traces: jobs with the runtime of every task, drawn from half a log or a model."""
+    making, drawing, promising = random.spawn(3)
+    halves = preparation.halves(parameters, _POPULATION * parameters.jobs, making)
+    all_later = halves.later.width.size
+    rows = drawing.choice(all_later, min(parameters.jobs, all_later), replace=False)
+    jobs = halves.later.taken(np.sort(rows))
+    letter = ""
+    if parameters.part == "history":
+        jobs, letter = preparation.sharing(halves.earlier, jobs), "h"
+    submit = rescaled_times(jobs.submit_seconds, jobs.size, parameters.slots, halves.load)
+    jobs = replace(jobs, submit_seconds=submit)
+    header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
+    made = workload_of(jobs, parameters.slots, header, letter)
+    if parameters.speeds:
+        made = replace(made, nodes=slot_nodes(parameters.slots, parameters.speeds))
+    if not parameters.slack_percent:
+        return made
+    return _with_deadlines(made, jobs.size, parameters, promising)
 
-    def __init__(self, parameters: SLearnTracesParameters) -> None:
-        self._parameters = parameters
 
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        making, drawing, promising = random.spawn(3)
-        halves = preparation.halves(parameters, _POPULATION * parameters.jobs, making)
-        all_later = halves.later.width.size
-        rows = drawing.choice(all_later, min(parameters.jobs, all_later), replace=False)
-        jobs = halves.later.taken(np.sort(rows))
-        letter = ""
-        if parameters.part == "history":
-            jobs, letter = preparation.sharing(halves.earlier, jobs), "h"
-        submit = rescaled_times(jobs.submit_seconds, jobs.size, parameters.slots, halves.load)
-        jobs = replace(jobs, submit_seconds=submit)
-        header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
-        made = workload_of(jobs, parameters.slots, header, letter)
-        if parameters.speeds:
-            made = replace(made, nodes=slot_nodes(parameters.slots, parameters.speeds))
-        return (
-            self._with_deadlines(made, jobs.size, promising) if parameters.slack_percent else made
-        )
-
-    def _with_deadlines(
-        self, made: Workload, size: NDArray[np.float64], random: np.random.Generator
-    ) -> Workload:
-        parameters = self._parameters
-        longest = made.jobs["runtime_seconds"].to_numpy()
-        alone = longest + (size - longest) / parameters.slots
-        slack = draw_slacks(parameters.slack_percent, alone.size, random)
-        deadline = deadline_seconds(made.jobs["submit_seconds"].to_numpy(), alone, slack)
-        has_one = random.random(alone.size) < parameters.deadline_share
-        known = pl.Series(np.where(has_one, deadline, np.nan)).fill_nan(None)
-        return made.with_jobs(made.jobs.with_columns(deadline_seconds=known))
+def _with_deadlines(
+    made: Workload, size: Floats, parameters: SLearnTracesParameters, random: np.random.Generator
+) -> Workload:
+    longest = made.jobs["runtime_seconds"].to_numpy()
+    alone = longest + (size - longest) / parameters.slots
+    slack = draw_slacks(parameters.slack_percent, alone.size, random)
+    deadline = deadline_seconds(made.jobs["submit_seconds"].to_numpy(), alone, slack)
+    has_one = random.random(alone.size) < parameters.deadline_share
+    known = pl.Series(np.where(has_one, deadline, np.nan)).fill_nan(None)
+    return made.with_jobs(made.jobs.with_columns(deadline_seconds=known))

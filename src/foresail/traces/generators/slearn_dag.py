@@ -12,15 +12,17 @@ from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._achieved import achieved
+from foresail.traces.generators._gangs import gangs
 from foresail.traces.generators._task_jobs import (
     JobsWithTasks,
     rescaled_times,
     slot_nodes,
     tasks_table,
 )
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Workload, WorkloadMeta
 
 _POPULATION: Final = 12
 """Jobs of the population for each DAG of the run: half of them, in DAGs of 3.5, and some spare."""
@@ -51,25 +53,19 @@ class SLearnDagParameters(preparation.PreparationParameters):
 
 
 @register("generator", "slearn_dag", parameters=SLearnDagParameters)
-class SLearnDag:
+@generator
+def slearn_dag(parameters: SLearnDagParameters, random: np.random.Generator) -> Workload:
     """SLearn's DAGs: chains of 2 to 5 stages that share a job name and a user.
 
     A stage starts when the one before it has ended. ``tasks`` is the width of the widest stage, the
     runtime the sum over stages of the longest task.
     """
-
-    def __init__(self, parameters: SLearnDagParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        making, earlier, later = random.spawn(3)
-        halves = preparation.halves(parameters, _POPULATION * parameters.dags, making)
-        history = parameters.part == "history"
-        jobs = halves.earlier if history else halves.later
-        rows, stages = _chains(jobs, parameters, earlier if history else later)
-        return _workload(jobs.taken(rows), stages, parameters, halves.load)
+    making, earlier, later = random.spawn(3)
+    halves = preparation.halves(parameters, _POPULATION * parameters.dags, making)
+    history = parameters.part == "history"
+    jobs = halves.earlier if history else halves.later
+    rows, stages = _chains(jobs, parameters, earlier if history else later)
+    return _workload(jobs.taken(rows), stages, parameters, halves.load)
 
 
 def _chains(
@@ -112,17 +108,8 @@ def _workload(
     letter = "h" if parameters.part == "history" else ""
     ids = np.char.mod(letter + "%d", np.arange(1, stages.size + 1))
     widest = np.maximum.reduceat(jobs.width, begins)
-    table = jobs_table(
-        {
-            "job_id": ids,
-            "submit_seconds": submit,
-            "runtime_seconds": np.add.reduceat(longest, begins),
-            "tasks": widest,
-            "allocated_cpus": widest.astype(np.float64),
-            "status": ["completed"] * stages.size,
-            **jobs.features[begins].to_dict(),
-        }
-    )
+    runtime = np.add.reduceat(longest, begins)
+    table = gangs(submit, runtime, widest, letter, **jobs.features[begins].to_dict())
     number = np.arange(stages.sum()) - np.repeat(begins, stages) + 1
     of_task = np.repeat(number, jobs.width).tolist()
     tasks = tasks_table(

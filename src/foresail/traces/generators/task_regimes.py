@@ -11,6 +11,7 @@ import polars as pl
 from foresail.model.arrays import Floats
 from foresail.model.limits import require_at_least, require_choice, require_positive
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators import _preparation as preparation
 from foresail.traces.generators._task_jobs import JobsWithTasks, rescaled_times, workload_of
 from foresail.traces.workload import Workload
@@ -59,37 +60,29 @@ class TaskRegimesParameters:
 
 
 @register("generator", "task_regimes", parameters=TaskRegimesParameters)
-class TaskRegimes:
+@generator
+def task_regimes(parameters: TaskRegimesParameters, random: np.random.Generator) -> Workload:
     """Jobs of equal widths, whose tasks vary over time and over space as asked for."""
-
-    def __init__(self, parameters: TaskRegimesParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The run, or the history to train with."""
-        parameters = self._parameters
-        of_run, of_history = random.spawn(2)
-        history = parameters.part == "history"
-        drawing = of_history if history else of_run
-        count = parameters.jobs
-        name = drawing.permutation(np.arange(count) % parameters.names)
-        centre = np.geomspace(parameters.least_seconds, parameters.most_seconds, parameters.names)
-        mean = (
-            centre[name] / parameters.width * _about_one(parameters.job_variation, count, drawing)
-        )
-        width = np.full(count, parameters.width)
-        tasks = _about_one(parameters.task_variation, count * parameters.width, drawing)
-        jobs = JobsWithTasks(
-            np.cumsum(drawing.standard_exponential(count)),
-            width,
-            tasks * np.repeat(mean, width),
-            pl.DataFrame({"executable": np.char.mod("name%d", name + 1)}),
-        )
-        size = jobs.size
-        submit = rescaled_times(jobs.submit_seconds, size, parameters.slots, parameters.load)
-        header = preparation.figures(submit, size, width, parameters.slots)
-        jobs = JobsWithTasks(submit, width, jobs.task_seconds, jobs.features)
-        return workload_of(jobs, parameters.slots, header, "h" if history else "")
+    of_run, of_history = random.spawn(2)
+    history = parameters.part == "history"
+    drawing = of_history if history else of_run
+    count = parameters.jobs
+    name = drawing.permutation(np.arange(count) % parameters.names)
+    centre = np.geomspace(parameters.least_seconds, parameters.most_seconds, parameters.names)
+    mean = centre[name] / parameters.width * _about_one(parameters.job_variation, count, drawing)
+    width = np.full(count, parameters.width)
+    tasks = _about_one(parameters.task_variation, count * parameters.width, drawing)
+    jobs = JobsWithTasks(
+        np.cumsum(drawing.standard_exponential(count)),
+        width,
+        tasks * np.repeat(mean, width),
+        pl.DataFrame({"executable": np.char.mod("name%d", name + 1)}),
+    )
+    size = jobs.size
+    submit = rescaled_times(jobs.submit_seconds, size, parameters.slots, parameters.load)
+    header = preparation.figures(submit, size, width, parameters.slots)
+    jobs = JobsWithTasks(submit, width, jobs.task_seconds, jobs.features)
+    return workload_of(jobs, parameters.slots, header, "h" if history else "")
 
 
 def _about_one(variation: float, count: int, random: np.random.Generator) -> Floats:

@@ -11,6 +11,7 @@ import polars as pl
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.bursts import Bursts
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.load import offered_load
 from foresail.traces.university import Runtimes, university_jobs
@@ -62,39 +63,35 @@ class UniversityParameters:
 
 
 @register("generator", "university", parameters=UniversityParameters)
-class University:
+@generator
+def university(parameters: UniversityParameters, random: np.random.Generator) -> Workload:
     """A year of 14.3 million jobs with the published figures of a university's cluster.
 
     0.4527 jobs a second in bursts, 90 % of gaps below a second, more by day and on workdays; a mean
     runtime of 6,225 s, 60 % below three minutes and 4 % above six hours; half of the bursts ask for
     one core. How bursts come about was not published. There are no users and no requested times.
     """
-
-    def __init__(self, parameters: UniversityParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """The jobs, one task each."""
-        given = self._parameters
-        bursts = Bursts(
-            given.mean_jobs_of_burst,
-            given.burst_tail,
-            given.most_jobs_of_burst,
-            given.likeness,
-            given.week_spread,
-        )
-        drawn = university_jobs(random, given.jobs, bursts, Runtimes(given.middle_mean_seconds))
-        count = drawn.submit.size
-        jobs = jobs_table(
-            {
-                "job_id": pl.int_range(1, count + 1, eager=True).cast(pl.String),
-                "submit_seconds": drawn.submit,
-                "runtime_seconds": drawn.runtime,
-                "tasks": np.ones(count, np.int64),
-                "cpus_per_task": drawn.cores.astype(np.float64),
-            }
-        )
-        seconds = max(float(drawn.submit[-1] - drawn.submit[0]), 1.0)
-        load = offered_load(drawn.cores, drawn.runtime, given.processors, seconds)
-        header = achieved(load=load, mean_runtime_seconds=float(drawn.runtime.mean()))
-        return Workload(jobs, WorkloadMeta("", "", processors=given.processors, header=header))
+    bursts = Bursts(
+        parameters.mean_jobs_of_burst,
+        parameters.burst_tail,
+        parameters.most_jobs_of_burst,
+        parameters.likeness,
+        parameters.week_spread,
+    )
+    drawn = university_jobs(
+        random, parameters.jobs, bursts, Runtimes(parameters.middle_mean_seconds)
+    )
+    count = drawn.submit.size
+    jobs = jobs_table(
+        {
+            "job_id": pl.int_range(1, count + 1, eager=True).cast(pl.String),
+            "submit_seconds": drawn.submit,
+            "runtime_seconds": drawn.runtime,
+            "tasks": np.ones(count, np.int64),
+            "cpus_per_task": drawn.cores.astype(np.float64),
+        }
+    )
+    seconds = max(float(drawn.submit[-1] - drawn.submit[0]), 1.0)
+    load = offered_load(drawn.cores, drawn.runtime, parameters.processors, seconds)
+    header = achieved(load=load, mean_runtime_seconds=float(drawn.runtime.mean()))
+    return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors, header=header))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import require_at_least, require_share
 from foresail.model.registry import register
+from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
 from foresail.traces.generators._usage_series import (
     PERIOD_SECONDS,
@@ -159,71 +160,66 @@ class _Jobs:
 
 
 @register("generator", "usage", parameters=UsageParameters)
-class Usage:
+@generator
+def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
     """Services and batch jobs like Google's with tasks and their use of cpu and memory over time.
 
     Each application has a request, a median runtime, a share of its request that it uses, a
     scheduling class and a priority; its jobs and their tasks scatter around them. Cpu use of a task
     moves between regimes (a Markov chain of levels), swings daily, and bursts; the sampled second
     is the period's mean times log-normal noise of mean 1, and some jobs' samples are all 0.
-    Services run throughout the trace, batch jobs begin and end within it.
+    Services run throughout the trace, batch jobs begin and end within it. Second zero is midnight
+    of the first day.
     """
-
-    def __init__(self, parameters: UsageParameters) -> None:
-        self._parameters = parameters
-
-    def generate(self, random: np.random.Generator) -> Workload:
-        """Jobs, tasks and the usage of every task; second zero is midnight of the first day."""
-        parameters = self._parameters
-        jobs = _draw_jobs(parameters, random)
-        of = np.repeat(np.arange(parameters.jobs), jobs.tasks)
-        runtimes = _task_runtimes(jobs, of, parameters, random)
-        first = np.cumsum(jobs.tasks) - jobs.tasks
-        longest = np.maximum.reduceat(runtimes, first)
-        wait, submit = _arrivals(jobs, longest, parameters, random)
-        order = np.argsort(submit, kind="stable")
-        number = np.empty(parameters.jobs, dtype=np.int64)
-        number[order] = np.arange(1, parameters.jobs + 1)
-        ids = np.char.mod("%d", number)
-        start = (submit + wait)[of]
-        corrupt = _exactly(parameters.corrupt_share, parameters.jobs, random)
-        task = np.arange(of.size) - first[of]
-        usage = measure(
-            MeasuredTasks(
-                job_id=ids[of],
-                task=task,
-                start_seconds=start,
-                end_seconds=start + runtimes,
-                cpus=jobs.cpu_level[of] * _scatter(of.size, parameters.task_log_deviation, random),
-                memory_bytes=jobs.memory_level[of],
-                second_log_deviation=jobs.second_log_deviation[of],
-                day_phase=random.normal(0.4, 0.05, parameters.jobs)[of],
-                sampled=~corrupt[of],
-            ),
-            parameters.swings,
-            random,
-        )
-        tasks = tasks_table(
-            {
-                "job_id": ids[of],
-                "task": task,
-                "runtime_seconds": runtimes,
-                "cpus": jobs.cpus[of],
-                "memory_bytes": jobs.memory_bytes[of],
-            }
-        )
-        table = _table(jobs, ids, submit, wait, longest, parameters, random)
-        return Workload(
-            with_use(table, usage),
-            WorkloadMeta(
-                "",
-                "",
-                processors=parameters.processors,
-                header=_achieved(jobs, runtimes, of, usage, corrupt, parameters),
-            ),
-            tasks=tasks,
-            usage=usage,
-        )
+    jobs = _draw_jobs(parameters, random)
+    of = np.repeat(np.arange(parameters.jobs), jobs.tasks)
+    runtimes = _task_runtimes(jobs, of, parameters, random)
+    first = np.cumsum(jobs.tasks) - jobs.tasks
+    longest = np.maximum.reduceat(runtimes, first)
+    wait, submit = _arrivals(jobs, longest, parameters, random)
+    order = np.argsort(submit, kind="stable")
+    number = np.empty(parameters.jobs, dtype=np.int64)
+    number[order] = np.arange(1, parameters.jobs + 1)
+    ids = np.char.mod("%d", number)
+    start = (submit + wait)[of]
+    corrupt = _exactly(parameters.corrupt_share, parameters.jobs, random)
+    task = np.arange(of.size) - first[of]
+    usage = measure(
+        MeasuredTasks(
+            job_id=ids[of],
+            task=task,
+            start_seconds=start,
+            end_seconds=start + runtimes,
+            cpus=jobs.cpu_level[of] * _scatter(of.size, parameters.task_log_deviation, random),
+            memory_bytes=jobs.memory_level[of],
+            second_log_deviation=jobs.second_log_deviation[of],
+            day_phase=random.normal(0.4, 0.05, parameters.jobs)[of],
+            sampled=~corrupt[of],
+        ),
+        parameters.swings,
+        random,
+    )
+    tasks = tasks_table(
+        {
+            "job_id": ids[of],
+            "task": task,
+            "runtime_seconds": runtimes,
+            "cpus": jobs.cpus[of],
+            "memory_bytes": jobs.memory_bytes[of],
+        }
+    )
+    table = _table(jobs, ids, submit, wait, longest, parameters, random)
+    return Workload(
+        with_use(table, usage),
+        WorkloadMeta(
+            "",
+            "",
+            processors=parameters.processors,
+            header=_achieved(jobs, runtimes, of, usage, corrupt, parameters),
+        ),
+        tasks=tasks,
+        usage=usage,
+    )
 
 
 def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Jobs:
@@ -319,16 +315,12 @@ def _table(
     random: np.random.Generator,
 ) -> pl.DataFrame:
     per_user = 2 * parameters.applications_per_user
-    classes = np.where(
-        jobs.service,
-        _SERVICE_CLASSES[jobs.application // 2 % _SERVICE_CLASSES.size],
-        _BATCH_CLASSES[jobs.application // 2 % _BATCH_CLASSES.size],
-    )
-    priorities = np.where(
-        jobs.service,
-        _SERVICE_PRIORITIES[jobs.application // 2 % _SERVICE_PRIORITIES.size],
-        _BATCH_PRIORITIES[jobs.application // 2 % _BATCH_PRIORITIES.size],
-    )
+
+    def in_turn(of_services: NDArray[np.str_], of_batch: NDArray[np.str_]) -> NDArray[np.str_]:
+        turn = jobs.application // 2
+        service, batch = of_services[turn % of_services.size], of_batch[turn % of_batch.size]
+        return np.where(jobs.service, service, batch)
+
     drawn = random.random(ids.size)
     share = parameters.unsuccessful_share
     unsuccessful = np.where(drawn < share / 2.0, "failed", "cancelled")
@@ -346,7 +338,7 @@ def _table(
             "status": status,
             "user": np.char.mod("user%d", jobs.application // per_user + 1),
             "executable": np.char.mod("application%d", jobs.application + 1),
-            "scheduling_class": classes,
-            "priority": priorities,
+            "scheduling_class": in_turn(_SERVICE_CLASSES, _BATCH_CLASSES),
+            "priority": in_turn(_SERVICE_PRIORITIES, _BATCH_PRIORITIES),
         }
     )

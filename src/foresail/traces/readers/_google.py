@@ -34,9 +34,7 @@ USAGE: Final = (
     *("start_time", "end_time", "job_id", "task"),
     *("average_cpus", "average_memory", "maximum_cpus", "maximum_memory", "sampled_cpus"),
 )
-JOB_EVENT_NUMBERS: Final = ("time",)
-TASK_EVENT_NUMBERS: Final = ("time", "task", "cpus", "memory")
-USAGE_NUMBERS: Final = tuple(name for name in USAGE if name != "job_id")
+_NUMBERS: Final = {"time", "task", "cpus", "memory", *USAGE} - {"job_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,6 @@ def all_rows(
     files: Iterable[Path],
     chunks_of: Callable[[Path, Notes], Iterator[pl.DataFrame]],
     columns: tuple[str, ...],
-    numbers: tuple[str, ...],
     notes: Notes,
 ) -> pl.DataFrame:
     """The files' chunks as one table, its numeric columns turned to numbers, the others text.
@@ -76,6 +73,7 @@ def all_rows(
     Rows with a bad number, or without a job, task or time, are dropped and counted. Times become
     seconds, null after the end of the trace.
     """
+    numbers = tuple(name for name in columns if name in _NUMBERS)
     kinds = {name: pl.Float64() if name in numbers else pl.String() for name in columns}
     parts = [pl.DataFrame(schema=kinds)]
     for file in files:
@@ -90,16 +88,9 @@ def _checked(chunk: pl.DataFrame, numbers: tuple[str, ...], notes: Notes) -> pl.
     required = [name for name in numbers if name == "task" or name in times]
     table = with_numbers(chunk, numbers, notes, required=required, whole=["task"])
     nameless = table["job_id"].is_null()
-    if nameless.any():
-        notes.repair(
-            "dropped_malformed_line",
-            int(nameless.sum()),
-            line=table[LINE][nameless.arg_max() or 0],
-            field="job_id",
-            expected="the job's id",
-        )
-        table = table.filter(~nameless)
-    return table.drop(LINE).with_columns(_seconds(name) for name in times)
+    notes.repair_rows("dropped_malformed_line", table, nameless, "job_id", "the job's id")
+    named = table.filter(~nameless).drop(LINE)
+    return named.with_columns(_seconds(name) for name in times)
 
 
 def _seconds(name: str) -> pl.Expr:
@@ -118,16 +109,7 @@ def with_event_names(chunk: pl.DataFrame, names: dict[str, str], notes: Notes) -
     known = names | {name: name for name in names.values()}
     named = chunk.with_columns(code.replace_strict(known, default=None, return_dtype=pl.String))
     strange = named["type"].is_null()
-    if strange.any():
-        row = strange.arg_max() or 0
-        notes.repair(
-            "dropped_unknown_event",
-            int(strange.sum()),
-            line=chunk[LINE][row],
-            field="type",
-            value=chunk["type"][row],
-            expected=", ".join(names),
-        )
+    notes.repair_rows("dropped_unknown_event", chunk, strange, "type", ", ".join(names))
     return named.filter(~strange)
 
 

@@ -51,7 +51,8 @@ class AlibabaDlrmReader(PlainReader):
         """The jobs, some ten thousand lines at a time."""
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             table = with_numbers(chunk, (*_REQUESTS, *_TIMES), notes, required=_REQUESTS)
-            _count_earlier(table, notes)
+            earlier = table["creation_time"].is_null()
+            notes.repair_rows(_EARLIER, table, earlier, "creation_time", "a time within the log")
             created, scheduled, deleted = (pl.col(name) for name in _TIMES)
             yield table.select(
                 pl.col("instance_sn").alias("job_id"),
@@ -69,15 +70,3 @@ class AlibabaDlrmReader(PlainReader):
                 "max_instance_per_node",
                 LINE,
             )
-
-
-def _count_earlier(table: pl.DataFrame, notes: Notes) -> None:
-    earlier = table.filter(pl.col("creation_time").is_null())
-    if earlier.height:
-        notes.repair(
-            _EARLIER,
-            earlier.height,
-            line=earlier[LINE][0],
-            field="creation_time",
-            expected="a time within the log",
-        )

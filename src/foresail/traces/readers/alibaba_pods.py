@@ -133,4 +133,4 @@ def _node_table(path: Path, notes: Notes) -> pl.DataFrame:
     if not nodes.height:
         raise InputError("holds no nodes", source=path)
     notes.repairs.update(of_nodes.repairs)
-    return nodes.cast(dict(schema.NODES))  # type: ignore[arg-type]
+    return schema.laid_out(nodes, schema.NODES)

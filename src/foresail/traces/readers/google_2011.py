@@ -14,11 +14,8 @@ from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.readers._google import (
     JOB_EVENT,
-    JOB_EVENT_NUMBERS,
     TASK_EVENT,
-    TASK_EVENT_NUMBERS,
     USAGE,
-    USAGE_NUMBERS,
     GoogleParameters,
     all_rows,
     part_files,
@@ -110,31 +107,24 @@ class Google2011Reader:
             )
         notes.origin_unix_seconds = _ORIGIN_UNIX_SECONDS
         notes.time_zone = "America/New_York"
-        jobs = _read(files, _JOB_EVENTS, JOB_EVENT, JOB_EVENT_NUMBERS, notes)
+        jobs = _read(files, _JOB_EVENTS, JOB_EVENT, notes)
         of_tasks = part_files(notes.path, "task_events", _ENDINGS)
-        tasks = _read(of_tasks, _TASK_EVENTS, TASK_EVENT, TASK_EVENT_NUMBERS, notes)
+        tasks = _read(of_tasks, _TASK_EVENTS, TASK_EVENT, notes)
         of_usage = part_files(notes.path, "task_usage", _ENDINGS)
-        usage = _read(of_usage, _TASK_USAGE, USAGE, USAGE_NUMBERS, notes)
-        yield from tables(
-            jobs,
-            tasks,
-            usage,
-            self._parameters,
-            notes,
-        )
+        usage = _read(of_usage, _TASK_USAGE, USAGE, notes)
+        yield from tables(jobs, tasks, usage, self._parameters, notes)
 
 
 def _read(
     files: list[Path],
     layout: tuple[str, ...],
     columns: tuple[str, ...],
-    numbers: tuple[str, ...],
     notes: Notes,
 ) -> pl.DataFrame:
     def chunks_of(file: Path, of_part: Notes) -> Iterator[pl.DataFrame]:
         return _chunks(file, layout, columns, of_part)
 
-    return all_rows(files, chunks_of, columns, numbers, notes)
+    return all_rows(files, chunks_of, columns, notes)
 
 
 def _chunks(

@@ -18,11 +18,8 @@ from foresail.traces.delimited import read_delimited
 from foresail.traces.parquet import parquet_of
 from foresail.traces.readers._google import (
     JOB_EVENT,
-    JOB_EVENT_NUMBERS,
     TASK_EVENT,
-    TASK_EVENT_NUMBERS,
     USAGE,
-    USAGE_NUMBERS,
     GoogleParameters,
     all_rows,
     part_files,
@@ -156,23 +153,16 @@ class Google2019Reader:
                 "no collection events", source=folder, expected="collection_events-*.json.gz"
             )
         notes.origin_unix_seconds = _ORIGIN_UNIX_SECONDS
-        jobs = _read("collection_events", _COLLECTION_EVENTS, JOB_EVENT, JOB_EVENT_NUMBERS, notes)
-        tasks = _read("instance_events", _INSTANCE_EVENTS, TASK_EVENT, TASK_EVENT_NUMBERS, notes)
-        usage = _read("instance_usage", _INSTANCE_USAGE, USAGE, USAGE_NUMBERS, notes)
-        yield from tables(
-            jobs,
-            tasks,
-            usage,
-            self._parameters,
-            notes,
-        )
+        jobs = _read("collection_events", _COLLECTION_EVENTS, JOB_EVENT, notes)
+        tasks = _read("instance_events", _INSTANCE_EVENTS, TASK_EVENT, notes)
+        usage = _read("instance_usage", _INSTANCE_USAGE, USAGE, notes)
+        yield from tables(jobs, tasks, usage, self._parameters, notes)
 
 
 def _read(
     table: str,
     fields: dict[str, str],
     columns: tuple[str, ...],
-    numbers: tuple[str, ...],
     notes: Notes,
 ) -> pl.DataFrame:
     """One table's rows about jobs, by canonical name."""
@@ -184,7 +174,7 @@ def _read(
             yield named.select(*columns, LINE)
 
     files = part_files(notes.path, table, _ENDINGS)
-    return all_rows(files, chunks_of, columns, numbers, notes)
+    return all_rows(files, chunks_of, columns, notes)
 
 
 def _of_jobs(chunk: pl.DataFrame) -> pl.DataFrame:

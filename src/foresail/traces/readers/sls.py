@@ -124,14 +124,6 @@ def _text(value: Any) -> str | None:
 
 def _expanded(classes: pl.DataFrame) -> pl.DataFrame:
     """A row a task."""
-    table = classes.select(
-        "job_id",
-        pl.col("stage").cast(pl.String),
-        pl.lit(None, dtype=pl.String).alias("after_stages"),
-        pl.int_ranges(pl.col("count")).alias("task"),
-        "runtime_seconds",
-        pl.lit(1.0).alias("cpus"),
-        pl.col("memory_bytes").cast(pl.Float64),
-    ).explode("task")
+    table = classes.with_columns(task=pl.int_ranges("count"), cpus=1.0).explode("task")
     number = pl.int_range(pl.len()).over("job_id", "stage").alias("task")
-    return table.with_columns(number).cast(dict(schema.TASKS))  # type: ignore[arg-type]
+    return schema.laid_out(table.with_columns(number), schema.TASKS)

@@ -262,16 +262,7 @@ class _Log:
 
     def _count_unknown_status(self, raw: pl.DataFrame) -> None:
         unknown = ~raw["status"].is_in([-1.0, *_STATUS])
-        if unknown.any():
-            row = unknown.arg_max() or 0
-            self._notes.repair(
-                "unknown_for_undefined_status",
-                int(unknown.sum()),
-                line=raw[LINE][row],
-                field="status",
-                value=raw["status"][row],
-                expected="-1 to 5",
-            )
+        self._notes.repair_rows("unknown_for_undefined_status", raw, unknown, "status", "-1 to 5")
 
     def _without_partial_executions(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Without the bursts of swapped-out jobs: lines with no submission that follow a sum."""

@@ -1,0 +1,71 @@
+"""Filters that drop jobs of which something is missing, odd or too large."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from foresail.model.registry import register
+from foresail.traces.filtering import keep, plain
+from foresail.traces.workload import Workload
+
+
+@register("filter", "drop_cancelled_before_start")
+@plain
+def drop_cancelled_before_start(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs recorded as cancelled that did not run."""
+    cancelled = (pl.col("status") == "cancelled").fill_null(value=False)
+    ran = (pl.col("runtime_seconds") > 0).fill_null(value=False)
+    return keep(workload, ~cancelled | ran)
+
+
+@register("filter", "drop_gpus")
+@plain
+def drop_gpus(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs that ask for GPUs."""
+    return keep(workload, pl.col("gpus_per_task").fill_null(0.0) <= 0.0)
+
+
+@register("filter", "drop_negative_submit")
+@plain
+def drop_negative_submit(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs submitted before second zero, or at no known time."""
+    return keep(workload, pl.col("submit_seconds") >= 0)
+
+
+@register("filter", "drop_no_request")
+@plain
+def drop_no_request(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs whose requested time is unknown or not above zero."""
+    return keep(workload, pl.col("requested_seconds") > 0)
+
+
+@register("filter", "drop_no_runtime")
+@plain
+def drop_no_runtime(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs whose runtime is unknown or not above zero."""
+    return keep(workload, pl.col("runtime_seconds") > 0)
+
+
+@register("filter", "drop_wider_than_machine")
+@plain
+def drop_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs whose requested or allocated processors exceed the machine's."""
+    most = workload.processors
+    requested = pl.col("tasks") * pl.col("cpus_per_task")
+    fits = requested.fill_null(0.0) <= most
+    return keep(workload, fits & (pl.col("allocated_cpus").fill_null(0.0) <= most))
+
+
+@register("filter", "drop_tasks_wider_than_machine")
+@plain
+def drop_tasks_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs of whom a single task asks for more processors than the machine has.
+
+    For schedulers whose tasks start apart: a job may have more tasks than there are processors.
+    """
+    most = workload.processors
+    fits = pl.col("cpus_per_task").fill_null(0.0) <= most
+    if workload.tasks is not None:
+        wide = workload.tasks.filter(pl.col("cpus") > most)["job_id"].unique()
+        fits &= ~pl.col("job_id").is_in(wide.implode())
+    return keep(workload, fits)
