@@ -35,7 +35,7 @@ QUEUES = (
     "max(q50,10)*sqrt(cpus)/probe",
     "sqrt(max(predicted,10)/urgency)/probe",
 )
-"""Likely runtime, the same weighted by width, and by how much waiting is likely to cost meanwhile."""
+"""Likely runtime, the same weighted by width, and by how much waiting is likely to cost."""
 
 PREDICTOR = "similar"
 
