@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.whole_files import require_replaceable
 
 
 @contextmanager
@@ -37,8 +38,9 @@ def write_whole_parquet(
     Raises
     ------
     InputError
-        If it cannot be written there.
+        If it cannot be written there, or something that is no file is there.
     """
+    require_replaceable(path)
     partial = path.with_name(f".{path.name}.partial")
     try:
         table.write_parquet(partial, metadata=metadata)
