@@ -28,6 +28,7 @@ from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.reading import read
 
 LINE = "{} {} -1 {} 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
+FILTERS = ("keep_first_weeks(weeks=1)", "drop_no_runtime")
 
 
 @pytest.fixture
@@ -128,6 +129,34 @@ def test_more_nodes_than_can_be_simulated(log, option, field, many):
     said = refused(cloud, "advise", log, option, many)
     assert f"field '{field}': more machines than can be simulated (found {many}); " in said
     assert "expected at most 100,000,000 cores" in said
+
+
+@pytest.mark.parametrize(
+    ("app", "command", "policy"),
+    [
+        (simulate, [], "easy"),
+        (simulate, [], "slearn"),
+        (cloud, ["advise"], None),
+        (cloud, ["buy"], None),
+        (cloud, ["waiting"], None),
+    ],
+)
+def test_where_all_jobs_went(log, app, command, policy):
+    """An error about no jobs names the filters that left none."""
+    log.write_text(log.read_text().replace(" 100 2 ", " -1 2 "))
+    filters = [each for name in FILTERS for each in ("--filter", name)]
+    said = refused(app, *command, log, *filters, *(("--policy", policy) if policy else ()))
+    assert "log.swf: no job" in said
+    assert "after filters that dropped or changed jobs: drop_no_runtime 2; expected" in said
+
+
+@pytest.mark.parametrize("events", [[], ["--cycle", 30]])
+def test_jobs_of_unknown_width_are_not_replayed(log, events):
+    """They would wait for ever."""
+    log.write_text(log.read_text().replace(" 2 -1 -1 2 ", " -1 -1 -1 -1 "))
+    said = refused(simulate, log, "--filter", "drop_no_runtime", *events)
+    assert "field 'cpus': 2 jobs cannot be replayed, the first is job '1'" in said
+    assert "the filter fill_processors" in said
 
 
 @pytest.mark.parametrize("strict", [None, True])

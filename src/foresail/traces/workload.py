@@ -108,6 +108,13 @@ class WorkloadMeta:
     filters: tuple[tuple[str, int], ...] = ()
     sha256: str | None = None
 
+    def nothing_left(self, problem: str, expected: str) -> InputError:
+        """What to say of a workload without jobs: which filters dropped or changed how many."""
+        touched = [f"{name} {jobs:,}" for name, jobs in self.filters if jobs]
+        if touched:
+            problem += f" after filters that dropped or changed jobs: {', '.join(touched)}"
+        return InputError(problem, source=self.source, expected=expected)
+
 
 @dataclass(frozen=True)
 class Workload:

@@ -96,10 +96,8 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
     from foresail.cloud.waiting.jobs import TraceJobs
 
     if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime are left",
-            source=log,
-            expected="a log that has both, or fewer filters",
+        raise workload.meta.nothing_left(
+            "no jobs with cores and a runtime are left", "a log that has both, or fewer filters"
         )
     if not (workload.cpus > 0.0).all():
         raise InputError(

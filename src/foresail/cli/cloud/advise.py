@@ -27,7 +27,6 @@ from foresail.cli.cloud._prices import (
 from foresail.cli.formats import Format
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
-from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,10 +185,8 @@ def command(
     transient = None if history is None else _transient(history)
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime are left",
-            source=log,
-            expected="a log that has both, or fewer filters",
+        raise workload.meta.nothing_left(
+            "no jobs with cores and a runtime are left", "a log that has both, or fewer filters"
         )
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES

@@ -293,10 +293,8 @@ def _countable(workload: Workload) -> _Counted:
         & (table["cpus_per_task"] > 0.0)
     ).fill_null(False)
     if not kept.any():
-        raise InputError(
-            "no jobs to advise on",
-            source=workload.meta.source,
-            expected="jobs with a submit time, a runtime and cpus above 0",
+        raise workload.meta.nothing_left(
+            "no jobs to advise on", "jobs with a submit time, a runtime and cpus above 0"
         )
     return _Counted(workload.with_jobs(table.filter(kept)), kept.to_numpy())
 

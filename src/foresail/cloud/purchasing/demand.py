@@ -127,10 +127,8 @@ def bought_jobs(workload: Workload) -> BoughtJobs:
         & pl.col("submit_seconds").is_finite()
     ).sort("submit_seconds", maintain_order=True)
     if not sized.height:
-        raise InputError(
-            "no jobs to buy for",
-            source=workload.meta.source,
-            expected="jobs with a submit time, a runtime and cpus above 0",
+        raise workload.meta.nothing_left(
+            "no jobs to buy for", "jobs with a submit time, a runtime and cpus above 0"
         )
     submit = sized["submit_seconds"].to_numpy()
     cores = sized["cpus_per_task"].to_numpy().astype(np.float64)
