@@ -99,12 +99,15 @@ def test_nothing_is_generated_beyond_belief(tmp_path, generator, setting):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["advise", "buy"])
+@pytest.mark.parametrize("command", ["advise", "buy", "green"])
 @pytest.mark.parametrize("runtime", [10**11, 10**18])
-def test_logs_of_more_hours_than_memory_holds(log, command, runtime):
+def test_logs_of_more_hours_than_memory_holds(log, tmp_path, command, runtime):
     """They are planned hour by hour: a job that runs for millennia is named instead."""
     log.write_text(log.read_text() + LINE.format(3, 20, runtime))
-    said = refused(cloud, command, log)
+    carbon = tmp_path / "carbon.csv"
+    carbon.write_text("hours,grams_per_kwh\n" + "".join(f"{hour},100\n" for hour in range(24)))
+    more = ("--intensity", carbon, "--repeat", "daily") if command == "green" else ()
+    said = refused(cloud, command, log, *more)
     assert "log.swf, field 'runtime_seconds': job '3' ends " in said
     assert f"(found {float(runtime)}); expected a log of 876,000 hours (100 years) at most" in said
 

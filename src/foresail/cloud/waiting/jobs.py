@@ -214,7 +214,7 @@ class FixedMachines:
             raise InputError(
                 "more machines than can be simulated",
                 field="count",
-                value=self.count,
+                value=f"{self.count:,} of {self.cores:,} cores",
                 expected=f"at most {_MOST_CORES:,} cores, in {_MOST_MACHINES:,} machines or fewer; "
                 "see whether jobs ask for as many, or run for too long",
             )
