@@ -24,6 +24,7 @@ from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
 from foresail.traces.workload import LostRows, Workload, WorkloadMeta, require_processors
 
@@ -151,6 +152,7 @@ def table_chunks(path: Path, columns: dict[str, pl.DataType], rows: int) -> Iter
 
 def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
     """Raise ``InputError`` unless a Parquet file has these columns with these types."""
+    require_possible_pages(path)
     with parquet_of(path):
         found = pl.read_parquet_schema(path)
     optional = _OPTIONAL.get(path.name, {})

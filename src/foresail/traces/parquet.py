@@ -26,8 +26,13 @@ def parquet_of(source: object) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        problem = "the Parquet file is damaged, or is none"
-        raise InputError(problem, source=source, expected="a complete Parquet file") from error
+        raise damaged(source) from error
+
+
+def damaged(source: object) -> InputError:
+    """The error about a file that is no Parquet file, or is damaged."""
+    problem = "the Parquet file is damaged, or is none"
+    return InputError(problem, source=source, expected="a complete Parquet file")
 
 
 def write_whole_parquet(
