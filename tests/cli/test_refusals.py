@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numba
@@ -10,22 +11,38 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from foresail.cli.cloud import app as cloud
+from foresail.cli.db import app as db
+from foresail.cli.predict import app as predict
 from foresail.cli.simulate import app as simulate
 from foresail.cli.trace import app as trace
 from foresail.kernels.compile import kernel
+from foresail.live.history import RunHistory
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.whole_files import write_whole
 from foresail.record.log import JsonLinesLog
 from foresail.record.records import Manifest
+from foresail.traces.folder import write_folder
+from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.reading import read
 
 LINE = "{} {} -1 {} 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
+FILTERS = ("keep_first_weeks(weeks=1)", "drop_no_runtime")
 
 
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.swf"
     path.write_text("; MaxProcs: 4\n" + LINE.format(1, 0, 100) + LINE.format(2, 10, 100))
+    return path
+
+
+@pytest.fixture
+def device(tmp_path):
+    """What is neither a file nor a folder."""
+    path = tmp_path / "device"
+    os.mkfifo(path)
     return path
 
 
@@ -43,6 +60,106 @@ def test_processors_and_runtimes_beyond_belief(log):
     said = refused(simulate, log)
     assert "field 'runtime_seconds': 1 jobs cannot be replayed, the first is job '1'" in said
     assert "three centuries" in said
+
+
+@pytest.mark.parametrize("command", ["inspect", "validate", "convert"])
+def test_machines_beyond_belief_are_not_described(log, tmp_path, command):
+    """Whether an option or a header says so."""
+    more = (tmp_path / "folder",) if command == "convert" else ()
+    said = refused(trace, command, log, *more, "--processors", 99999999999999999999)
+    assert "log.swf, field 'processors': no machine has as many processors" in said
+    log.write_text(log.read_text().replace("MaxProcs: 4", "MaxProcs: 40000000000"))
+    said = refused(trace, command, log, *more)
+    assert "(found 40000000000); expected 1 to 1,000,000,000" in said
+
+
+@pytest.mark.parametrize("processors", [-5, 0, 10**20])
+def test_folders_of_machines_beyond_belief(log, tmp_path, processors):
+    """As whatever wrote the folder left them."""
+    write_folder(read(log).with_meta(processors=processors), tmp_path / "folder")
+    said = refused(trace, "inspect", tmp_path / "folder")
+    assert f"'processors': no machine has as many processors (found {processors})" in said
+
+
+@pytest.mark.parametrize(
+    ("generator", "setting"),
+    [
+        ("lublin", "processors"),
+        ("lublin", "jobs"),
+        ("university", "processors"),
+        ("slearn", "slots"),
+        ("gs_het", "nodes"),
+    ],
+)
+def test_nothing_is_generated_beyond_belief(tmp_path, generator, setting):
+    """What counts something has to be a number that can be counted."""
+    given = f"{setting}=99999999999999999999"
+    said = refused(trace, "generate", generator, "--set", given, "-o", tmp_path / "folder")
+    assert f"field '{setting}': out of range (found 99999999999999999999); expected at most" in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["advise", "buy", "green"])
+@pytest.mark.parametrize("runtime", [10**11, 10**18])
+def test_logs_of_more_hours_than_memory_holds(log, tmp_path, command, runtime):
+    """They are planned hour by hour: a job that runs for millennia is named instead."""
+    log.write_text(log.read_text() + LINE.format(3, 20, runtime))
+    carbon = tmp_path / "carbon.csv"
+    carbon.write_text("hours,grams_per_kwh\n" + "".join(f"{hour},100\n" for hour in range(24)))
+    more = ("--intensity", carbon, "--repeat", "daily") if command == "green" else ()
+    said = refused(cloud, command, log, *more)
+    assert "log.swf, field 'runtime_seconds': job '3' ends " in said
+    assert f"(found {float(runtime)}); expected a log of 876,000 hours (100 years) at most" in said
+
+
+def test_submissions_of_more_hours_than_memory_holds(log):
+    """As where one of them is in another unit."""
+    log.write_text(log.read_text() + LINE.format(3, 10**14, 100))
+    said = refused(cloud, "buy", log)
+    assert "field 'submit_seconds': job '3' ends " in said
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "many"),
+    [
+        ("--processors", "processors", 10**9),
+        ("--owned", "--owned", 10**9),
+        ("--owned", "--owned", 99999999999999999999),
+    ],
+)
+def test_more_nodes_than_can_be_simulated(log, option, field, many):
+    """What stated them is named: the log or an option."""
+    said = refused(cloud, "advise", log, option, many)
+    assert f"field '{field}': more machines than can be simulated (found {many}); " in said
+    assert "expected at most 100,000,000 cores" in said
+
+
+@pytest.mark.parametrize(
+    ("app", "command", "policy"),
+    [
+        (simulate, [], "easy"),
+        (simulate, [], "slearn"),
+        (cloud, ["advise"], None),
+        (cloud, ["buy"], None),
+        (cloud, ["waiting"], None),
+    ],
+)
+def test_where_all_jobs_went(log, app, command, policy):
+    """An error about no jobs names the filters that left none."""
+    log.write_text(log.read_text().replace(" 100 2 ", " -1 2 "))
+    filters = [each for name in FILTERS for each in ("--filter", name)]
+    said = refused(app, *command, log, *filters, *(("--policy", policy) if policy else ()))
+    assert "log.swf: no job" in said
+    assert "after filters that dropped or changed jobs: drop_no_runtime 2; expected" in said
+
+
+@pytest.mark.parametrize("events", [[], ["--cycle", 30]])
+def test_jobs_of_unknown_width_are_not_replayed(log, events):
+    """They would wait for ever."""
+    log.write_text(log.read_text().replace(" 2 -1 -1 2 ", " -1 -1 -1 -1 "))
+    said = refused(simulate, log, "--filter", "drop_no_runtime", *events)
+    assert "field 'cpus': 2 jobs cannot be replayed, the first is job '1'" in said
+    assert "the filter fill_processors" in said
 
 
 @pytest.mark.parametrize("strict", [None, True])
@@ -67,6 +184,41 @@ def test_a_full_disk_ends_a_conversion(log, tmp_path, monkeypatch):
     said = refused(trace, "convert", log, tmp_path / "folder")
     assert "folder: cannot be written: parquet: No space left on device" in said
     assert [each.name for each in tmp_path.iterdir()] == ["log.swf"]
+
+
+@pytest.mark.parametrize("command", [["convert"], ["sample", "--fraction", 1], ["generate"]])
+def test_a_device_is_no_folder(log, device, command):
+    """Nor does a folder take its place."""
+    at = ["lublin", "--output", device] if command == ["generate"] else [log, device]
+    said = refused(trace, command[0], *at, *command[1:])
+    assert "device: something that is no workload is there already" in said
+    assert device.is_fifo()
+
+
+def test_a_device_is_no_file(log, device):
+    """A file that takes its place when it is whole would be the end of it."""
+    with pytest.raises(InputError, match=r"device: is no file; expected a new file, or one to"):
+        write_whole(device, b"")
+    said = refused(predict, "train", log, "--predictor", "recent", "--output", device)
+    assert "device: is no file" in said
+    with pytest.raises(InputError, match=r"device: is no file"):
+        write_whole_parquet(pl.DataFrame(), device)
+    swf = device.rename(device.with_suffix(".swf"))
+    assert "device.swf: is no file" in refused(trace, "sample", log, swf, "--fraction", 1)
+    assert swf.is_fifo()
+
+
+def test_a_session_is_exported_into_a_folder(tmp_path):
+    """Not into a file."""
+    (tmp_path / "file").touch()
+    (tmp_path / "run").mkdir()
+    said = refused(db, "export", tmp_path / "run", "--output", tmp_path / "file")
+    assert "file: the folder cannot be made: File exists" in said
+
+
+def test_endless_history_is_read_in_part():
+    """As of a device that never ends."""
+    assert RunHistory(Path("/dev/zero"), print).latest() == []
 
 
 def test_a_full_disk_ends_an_event_log(tmp_path):

@@ -12,6 +12,9 @@ from typing import Final
 import polars as pl
 import zstandard
 
+from foresail.model.errors import InputError
+from foresail.traces.parquet_pages import require_possible_pages_of
+
 Mutation = Callable[[bytes, Random], bytes]
 
 _ODD: Final = (
@@ -165,9 +168,10 @@ _ODD_VALUES: Final = (
 def _table(content: bytes, random: Random) -> bytes:
     """A Parquet table lacks a column or rows, or a column has another value, type or name."""
     try:
+        require_possible_pages_of(content, "mutated")
         table = pl.read_parquet(io.BytesIO(content))
         changed = _changed(table, random)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+    except (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return content  # an earlier mutation left no table to change
     written = io.BytesIO()
     changed.write_parquet(written)

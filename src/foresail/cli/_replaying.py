@@ -41,10 +41,6 @@ Output: TypeAlias = Annotated[
     Path | None, typer.Option("--output", metavar="DIR", help="Write report, tables, schedules.")
 ]
 Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
-Plugins: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", metavar="FILE.py", help="A file with plug-ins of your own."),
-]
 
 
 def load(
@@ -88,7 +84,6 @@ def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> 
 def schedules_of(
     options: ScenarioOptions,
     policies: Sequence[str],
-    plugins: Sequence[Path] | None,
     folder: Path | None,
     read: Callable[[Callable[[Workload], str]], Workload],
 ) -> tuple[Workload, list[Schedule]]:
@@ -99,7 +94,7 @@ def schedules_of(
     """
     from foresail.scenario.running import run_scenario
 
-    asked = options.scenarios(policies, plugins)
+    asked = options.scenarios(policies)
     if folder is not None:
         from foresail.model.whole_files import make_folder
 

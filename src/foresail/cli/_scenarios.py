@@ -132,7 +132,7 @@ class ScenarioOptions:
         ),
     ] = None
 
-    def scenarios(self, policies: Sequence[str], plugins: Sequence[Path] | None) -> list[Scenario]:
+    def scenarios(self, policies: Sequence[str]) -> list[Scenario]:
         """A scenario per policy, without its workload; refuses all that can be before it is read.
 
         Raises
@@ -144,13 +144,10 @@ class ScenarioOptions:
         """
         from foresail.control.policy import parse_policy
         from foresail.model.conventions import CONVENTIONS
-        from foresail.model.registry import load_plugin
         from foresail.scenario.engines import engine_of
         from foresail.scenario.scenario import Scenario
         from foresail.simulator.conditions import ClusterConditions
 
-        for plugin in plugins or []:
-            load_plugin(plugin)
         if self.conventions not in CONVENTIONS:
             raise UnknownNameError("conventions", self.conventions, CONVENTIONS)
         self._require_effect()

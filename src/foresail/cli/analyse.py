@@ -50,15 +50,11 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Write report and tables.")
     ] = None,
-    plugins: replaying.Plugins = None,
 ) -> None:
     """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
     from foresail.analysis.analysing import analyse, chosen
-    from foresail.model.registry import load_plugin
     from foresail.model.whole_files import make_folder
 
-    for plugin in plugins or []:
-        load_plugin(plugin)
     chosen(only or [])
     if output is not None:
         make_folder(output)

@@ -41,7 +41,6 @@ def compare(
     output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,
-    plugins: replaying.Plugins = None,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
     from foresail.traces.recorded import recorded_schedule
@@ -49,7 +48,7 @@ def compare(
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
     read = partial(replaying.load, log, log_options, filters)
     asked = policies or standard
-    workload, schedules = replaying.schedules_of(options, asked, plugins, output, read)
+    workload, schedules = replaying.schedules_of(options, asked, output, read)
     recorded = recorded_schedule(workload, schedules[0].meta.processors)
     if recorded is not None:
         schedules.append(recorded)

@@ -61,24 +61,25 @@ def export(
 
     DIR/events.jsonl is read by `foresail explain` and `replay`, DIR/workload by all that replays.
     """
+    from foresail.model.whole_files import make_folder, to_be_written
     from foresail.record.log_text import parse_record, read_log, record_line
     from foresail.record.session_workload import workload_of
     from foresail.service.measured_use import with_usage
     from foresail.traces.folder import write_folder
 
     samples: list[UseSample] = []
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     log = output / "events.jsonl"
     if (source / "events.jsonl").is_file():
         from foresail.cli._moments import log_of
 
         if source.resolve() == output.resolve():
             raise InputError("is the run itself", field="--output", value=output)
-        with log.open("w", encoding="utf-8") as file:
+        with to_be_written(log), log.open("w", encoding="utf-8") as file:
             for record in read_log(log_of(source)):
                 file.write(record_line(record))
     else:
-        with _opened(source) as store, log.open("w", encoding="utf-8") as file:
+        with _opened(source) as store, to_be_written(log), log.open("w", encoding="utf-8") as file:
             for number, line in store.records():
                 file.write(line)
                 parse_record(line, source, number)

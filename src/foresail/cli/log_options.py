@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import reading
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class ReaderOptions:
     processors: Annotated[
         int | None, typer.Option("--processors", min=1, help="Processors of the machine.")
     ] = None
+    plugins: Plugins = None
 
     def given(self) -> dict[str, Any]:
         """As arguments of ``foresail.traces.reading.read``; a mapping only where there is one."""

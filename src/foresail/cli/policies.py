@@ -6,12 +6,15 @@ from itertools import chain
 
 import typer
 
+from foresail.cli.plugin_options import Plugins
+
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
-def policies() -> None:
+def policies(plugins: Plugins = None) -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
+    del plugins  # they are loaded
     from foresail.cli.tables import print_table
     from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
     from foresail.model.registry import entries

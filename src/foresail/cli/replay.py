@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from foresail.cli._moments import log_of
-from foresail.cli._replaying import Plugins
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
@@ -18,7 +18,6 @@ from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.protocols import NeedsTruth
-from foresail.model.registry import load_plugin
 from foresail.model.words import count
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
@@ -38,8 +37,7 @@ def replay(
     plugins: Plugins = None,
 ) -> None:
     """Decide a run again, event by event, and compare with its log: status 1 if they differ."""
-    for plugin in plugins or []:
-        load_plugin(plugin)
+    del plugins  # they are loaded
     log = log_of(run)
     with doing(f"deciding {log.name} again"):
         found = list(_differences(run, log))

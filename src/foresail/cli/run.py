@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress_line import stop_showing
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
@@ -64,6 +65,7 @@ def run(
         ),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Write an HTML report as well.")] = False,
+    plugins: Plugins = None,
 ) -> None:
     """Run real commands on this machine's cpus, under any policy.
 
@@ -76,6 +78,7 @@ def run(
     from foresail.live.session import require_linux
     from foresail.scenario.by_daemon import run_commands
 
+    del plugins  # they are loaded
     require_linux()
     lines: LineInput | None = None
     if resume is not None:
@@ -83,7 +86,7 @@ def run(
         if any(each is not None for each in given):
             raise InputError(
                 "a resumed run keeps its jobs and its settings",
-                expected="--resume with no other option than --report",
+                expected="--resume with no other option than --report and --plugin",
             )
         place = RunDirectory.open(resume)
     elif jobs is None:

@@ -44,7 +44,6 @@ def simulate(
             help="With --events and --output: when to show the plan. [when most jobs are planned]",
         ),
     ] = None,
-    plugins: replaying.Plugins = None,
 ) -> None:
     """Replay a log under one policy."""
     if moment is not None:
@@ -52,6 +51,6 @@ def simulate(
         if options.events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     read = partial(replaying.load, log, log_options, filters)
-    _, schedules = replaying.schedules_of(options, [policy], plugins, output, read)
+    _, schedules = replaying.schedules_of(options, [policy], output, read)
     course = None if options.events is None else partial(moments.course_of, options.events, moment)
     replaying.show(schedules, output_format, output, png, course)

@@ -45,19 +45,30 @@ def job_of_script(text: str, source: object) -> dict[str, Any]:
     job: dict[str, Any] = {}
     if isinstance(source, PurePath):
         job["name"] = re.sub(r"[^A-Za-z0-9_.+-]", "_", source.name)
-    for number, option, value, field in _options(lines, source):
+    on_one_node: _Option | None = None
+    for asked in _options(lines, source):
+        _, option, value, field = asked
         try:
             job.update(_asked(option, value, field))
         except ValueError as error:
-            raise InputError(
-                "cannot be asked for",
-                source=source,
-                line=number,
-                field=option,
-                value=value,
-                expected=str(error),
-            ) from error
+            raise _not_here(asked, str(error), source) from error
+        if field is _one_node:
+            on_one_node = asked
+    if on_one_node is not None and job.get("tasks", 1) > 1:
+        raise _not_here(on_one_node, _ONE_NODE, source)
     return {**job, "command": [*interpreter, "-c", text]}
+
+
+def _not_here(asked: _Option, expected: str, source: object) -> InputError:
+    number, option, value, _ = asked
+    return InputError(
+        "cannot be asked for",
+        source=source,
+        line=number,
+        field=option,
+        value=value,
+        expected=expected,
+    )
 
 
 def _interpreter(first: str, source: object) -> list[str]:
@@ -165,6 +176,19 @@ def _memory(value: str) -> dict[str, Any]:
     return {"memory": number + _SIZES[unit]}
 
 
+def _one_node(value: str) -> dict[str, Any]:
+    if value not in {"1", "1-1"}:
+        raise ValueError(_ONE_NODE)
+    return {}
+
+
+def _array(value: str) -> dict[str, Any]:
+    indices, limit, most = value.partition("%")
+    if limit:
+        raise ValueError(f"{indices} without %{most}: how many run at once cannot be limited")
+    return {"array": indices}
+
+
 def _dependency(value: str) -> dict[str, Any]:
     kind, _, ids = value.partition(":")
     if kind != "afterok" or not ids:
@@ -189,6 +213,7 @@ def _held(value: str) -> dict[str, Any]:  # noqa: ARG001 - the option has none
     return {"held": True}
 
 
+_ONE_NODE: Final = "1, of one task: --ntasks and --cpus-per-task say how much a job needs"
 _FORESAIL: Final[Mapping[str, _Field]] = MappingProxyType(
     {
         "--name": _plain("name"),
@@ -198,7 +223,7 @@ _FORESAIL: Final[Mapping[str, _Field]] = MappingProxyType(
         "--time": _plain("requested_time"),
         "--deadline": _plain("deadline"),
         "--after": lambda value: {"after": value.split(",")},
-        "--array": _plain("array"),
+        "--array": _array,
         "--directory": _plain("directory"),
         "--strl": _plain("strl"),
         "--environment": _environment,
@@ -214,7 +239,8 @@ _SLURM: Final[Mapping[str, _Field]] = MappingProxyType(
         **dict.fromkeys(("-t", "--time"), _time),
         "--deadline": _plain("deadline"),
         **dict.fromkeys(("-d", "--dependency"), _dependency),
-        **dict.fromkeys(("-a", "--array"), _plain("array")),
+        **dict.fromkeys(("-N", "--nodes"), _one_node),
+        **dict.fromkeys(("-a", "--array"), _array),
         **dict.fromkeys(("-D", "--chdir"), _plain("directory")),
         "--export": _environment,
         **dict.fromkeys(("-H", "--hold"), _held),
@@ -224,10 +250,15 @@ _ALONE: Final = frozenset({"--hold", "-H"})
 _KEPT: Final = "none: what a job writes is kept, and told by `foresail logs JOB`"
 _ONE_MACHINE: Final = "none: --ntasks and --cpus-per-task say how much a job needs"
 _NO_ACCOUNTS: Final = "none: there are no accounts, and nobody is sent mail"
+_NO_PARTITIONS: Final = (
+    "none: a job waits for all nodes that can hold it; the field `preferred` of a jobs file says "
+    "where it runs best"
+)
 _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("-o", "--output", "-e", "--error", "--open-mode"), _KEPT),
-        **dict.fromkeys(("-N", "--nodes", "--ntasks-per-node", "--exclusive"), _ONE_MACHINE),
+        **dict.fromkeys(("--ntasks-per-node", "--exclusive"), _ONE_MACHINE),
+        **dict.fromkeys(("-p", "--partition", "-w", "--nodelist"), _NO_PARTITIONS),
         **dict.fromkeys(("-A", "--account", "--mail-type", "--mail-user", "--qos"), _NO_ACCOUNTS),
     }
 )

@@ -89,7 +89,7 @@ def _outcomes(path: Path) -> Iterator[HistoryOutcome]:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL_BYTES))
-        lines = file.read().decode(errors="replace").splitlines()
+        lines = file.read(_TAIL_BYTES).decode(errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
         try:
             record = parse_record(line, path, number)

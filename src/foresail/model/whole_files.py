@@ -35,14 +35,29 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def require_replaceable(path: Path) -> None:
+    """Refuse a path of something that a file must not take the place of, such as a device.
+
+    Raises
+    ------
+    InputError
+        If there is anything but a file.
+    """
+    with to_be_written(path):
+        taken = path.exists() and not path.is_file()
+    if taken:
+        raise InputError("is no file", source=path, expected="a new file, or one to replace")
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file as ``write_durably`` does.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If it cannot be written, or something that is no file is there.
     """
+    require_replaceable(path)
     with to_be_written(path):
         write_durably(path, content)
 

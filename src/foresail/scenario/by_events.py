@@ -12,10 +12,9 @@ import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
-from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.watching import Watch
-from foresail.model.whole_files import make_folder, to_be_written
+from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
@@ -93,8 +92,7 @@ def _event_log(scenario: Scenario) -> Iterator[EventLog]:
     if path is None:
         yield NullLog()
         return
-    if path.exists() and not path.is_file():
-        raise InputError("is no file", source=path, expected="a new file, or one to replace")
+    require_replaceable(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     make_folder(path.parent)
     try:

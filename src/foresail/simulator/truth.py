@@ -31,7 +31,7 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
     ------
     InputError
         If there are no jobs, a runtime is unknown, negative or beyond belief, or a job is wider
-        than the machine.
+        than the machine, or how wide it is unknown.
     """
     runtime = known_runtimes(workload)
     wide = workload.cpus > workload.processors
@@ -54,11 +54,14 @@ def known_runtimes(workload: Workload) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If there are no jobs, or a runtime is unknown, negative or beyond belief.
+        If there are no jobs, a runtime is unknown, negative or beyond belief, or it is unknown how
+        many cpus a job holds.
     """
     if len(workload) == 0:
-        raise InputError("no jobs to replay", source=workload.meta.source)
+        raise workload.meta.nothing_left("no jobs to replay", "a log and filters that leave some")
     runtime = workload.runtime_seconds.copy()
+    unknown = np.isnan(workload.cpus)
+    _refuse(workload, unknown, "cpus", workload.cpus, "a number, or the filter fill_processors")
     known = "a known runtime, 0 or more, or the filter drop_no_runtime"
     _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, known)
     endless = runtime > _LONGEST_SECONDS

@@ -22,10 +22,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
+from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
-from foresail.traces.workload import LostRows, Workload, WorkloadMeta
+from foresail.traces.workload import LostRows, Workload, WorkloadMeta, require_processors
 
 JOBS_FILE: Final = "jobs.parquet"
 NODES_FILE: Final = "nodes.parquet"
@@ -149,6 +151,7 @@ def table_chunks(path: Path, columns: dict[str, pl.DataType], rows: int) -> Iter
 
 def _check_table(path: Path, columns: dict[str, pl.DataType]) -> None:
     """Raise ``InputError`` unless a Parquet file has these columns with these types."""
+    require_possible_pages(path)
     with parquet_of(path):
         found = pl.read_parquet_schema(path)
     optional = _OPTIONAL.get(path.name, {})
@@ -204,6 +207,8 @@ def convert(
     ``InputError`` if the folder cannot be written, or something that is no workload is there.
     """
     name, chosen = choose(path, reader, **options)
+    if processors is not None:
+        require_processors(processors, path)
     notes = Notes(path, strict, advance)
     intake = Intake(notes)
     with _replacing(folder) as partial:
@@ -294,18 +299,18 @@ def _column(part: Path, name: str) -> pl.Series:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """A new folder beside ``path`` that takes its place on success and vanishes on failure."""
-    if path.exists() and not is_folder(path) and (path.is_file() or any(path.iterdir())):
+    with to_be_written(path):
+        taken = path.exists() and not is_folder(path) and not _is_empty(path)
+    if taken:
         raise InputError(
             "something that is no workload is there already",
             source=path,
             expected="a new folder, an empty one or a workload to replace",
         )
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
-    try:
+    with to_be_written(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=path) from error
     try:
         yield partial
         _take_place(partial, path)
@@ -314,6 +319,10 @@ def _replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot be written: {problem}", source=path) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
 
 
 def _take_place(partial: Path, path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from foresail.model.errors import InputError
 from foresail.model.registry import find
-from foresail.traces.workload import Workload
+from foresail.traces.workload import MOST_PROCESSORS, Workload
 
 ACHIEVED: Final = "achieved_"
 """What a generator reached (load, mix) is in ``meta.header`` under names that begin so."""
@@ -62,10 +62,16 @@ def generate(name: str, parameters: Any, seed: int) -> Workload:
     UnknownNameError
         If no generator has this name.
     InputError
-        If a parameter or the seed, which is at least zero, is out of its range.
+        If a parameter or the seed, which is at least zero, is out of its range, or one that counts
+        (jobs, processors) is beyond belief.
     """
     if seed < 0:
         raise InputError("the seed is negative", field="seed", value=seed, expected="0 or more")
+    for key, value in asdict(parameters).items():
+        if isinstance(value, int) and value > MOST_PROCESSORS:
+            raise InputError(
+                "out of range", field=key, value=value, expected=f"at most {MOST_PROCESSORS:,}"
+            )
     generator: Generator = find("generator", name).build(parameters)
     workload = generator.generate(np.random.default_rng(seed))
     given = {key: str(value) for key, value in asdict(parameters).items() if value is not None}

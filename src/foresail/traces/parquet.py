@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from foresail.model.errors import InputError
+from foresail.model.whole_files import require_replaceable
 
 
 @contextmanager
@@ -25,8 +26,13 @@ def parquet_of(source: object) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        problem = "the Parquet file is damaged, or is none"
-        raise InputError(problem, source=source, expected="a complete Parquet file") from error
+        raise damaged(source) from error
+
+
+def damaged(source: object) -> InputError:
+    """The error about a file that is no Parquet file, or is damaged."""
+    problem = "the Parquet file is damaged, or is none"
+    return InputError(problem, source=source, expected="a complete Parquet file")
 
 
 def write_whole_parquet(
@@ -37,8 +43,9 @@ def write_whole_parquet(
     Raises
     ------
     InputError
-        If it cannot be written there.
+        If it cannot be written there, or something that is no file is there.
     """
+    require_replaceable(path)
     partial = path.with_name(f".{path.name}.partial")
     try:
         table.write_parquet(partial, metadata=metadata)

@@ -21,7 +21,13 @@ from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
 from foresail.traces.source import LogFile, head
-from foresail.traces.workload import LostRows, Workload, WorkloadMeta
+from foresail.traces.workload import (
+    MOST_PROCESSORS,
+    LostRows,
+    Workload,
+    WorkloadMeta,
+    require_processors,
+)
 
 LINE: Final = "__line__"
 """Column in which a reader may tell the line each row came from; it does not reach the workload."""
@@ -153,7 +159,15 @@ class Notes:
         self.lost[f"{name}: {cause}"] = replace(before, rows=before.rows + count)
 
     def meta(self, reader: str) -> WorkloadMeta:
-        """All that is known of the workload as a whole."""
+        """All that is known of the workload as a whole.
+
+        Raises
+        ------
+        InputError
+            If no machine has as many processors.
+        """
+        if self.processors is not None:
+            require_processors(self.processors, self.path)
         base = self.earlier or WorkloadMeta(source=self.path.name, reader=reader)
         return replace(
             base,
@@ -306,6 +320,12 @@ class Intake:
                 repair(f"unknown_for_negative_{name}", chunk, negative, name, _AMOUNT)
                 known = pl.when(pl.col(name) >= 0).then(pl.col(name))
                 chunk = chunk.with_columns(known.alias(name))
+        wide = (chunk["tasks"] > MOST_PROCESSORS).fill_null(value=False)
+        if wide.any():
+            most = f"at most {MOST_PROCESSORS:,}, as many as any machine has processors"
+            self._count("unknown_for_impossible_tasks", chunk, wide, "tasks", most)
+            known = pl.when(pl.col("tasks") <= MOST_PROCESSORS).then(pl.col("tasks"))
+            chunk = chunk.with_columns(known.alias("tasks"))
         return chunk
 
     def _watch_order(self, chunk: pl.DataFrame) -> None:
@@ -466,6 +486,8 @@ def read(
         If the log cannot be used: what is wrong, where, and what was expected.
     """
     name, chosen = choose(path, reader, **options)
+    if processors is not None:
+        require_processors(processors, path)
     notes = Notes(path, strict, advance)
     intake = Intake(notes)
     chunks = [intake.take(chunk) for chunk in chosen.chunks(notes)]

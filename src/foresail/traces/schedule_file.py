@@ -14,6 +14,7 @@ from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of, write_whole_parquet
+from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.schedule import Schedule, ScheduleMeta
 
 _KEY: Final = "foresail.schedule"
@@ -39,6 +40,7 @@ def read_schedule(path: Path) -> Schedule:
     InputError
         If the file is not a schedule.
     """
+    require_possible_pages(path)
     with parquet_of(path):
         meta = pl.read_parquet_metadata(path).get(_KEY)
         jobs = pl.read_parquet(path)

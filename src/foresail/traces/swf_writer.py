@@ -17,6 +17,7 @@ import polars as pl
 import zstandard
 
 from foresail.model.errors import InputError
+from foresail.model.whole_files import require_replaceable
 from foresail.traces.workload import Workload
 
 SWF_SUFFIXES: Final = (".swf", ".swf.gz", ".swf.zst")
@@ -48,7 +49,8 @@ def write_swf(workload: Workload, path: Path) -> None:
     Raises
     ------
     InputError
-        If the name does not end in one of ``SWF_SUFFIXES``, or the file cannot be written.
+        If the name does not end in one of ``SWF_SUFFIXES``, the file cannot be written, or what is
+        there is no file.
     """
     if not is_swf_name(path):
         raise InputError(
@@ -56,6 +58,7 @@ def write_swf(workload: Workload, path: Path) -> None:
             source=path,
             expected="a name ending in " + ", ".join(SWF_SUFFIXES),
         )
+    require_replaceable(path)
     fields, notes = _fields(workload.jobs)
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:

@@ -88,7 +88,7 @@ def task_stages(workload: Workload) -> TaskStages:
         have, or stages wait for each other.
     """
     if len(workload) == 0:
-        raise InputError("no jobs to replay", source=workload.meta.source)
+        raise workload.meta.nothing_left("no jobs to replay", "a log and filters that leave some")
     rows = _rows(workload)
     _refuse(
         workload,

@@ -9,6 +9,7 @@ import polars as pl
 
 from foresail.model.errors import InputError
 from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet_pages import require_possible_pages
 
 USE: Final = pl.Schema(
     {
@@ -53,6 +54,7 @@ def read_use(log: Path) -> pl.DataFrame:
             source=path,
             expected="a run of foresail simulate with --share-nodes and --events",
         )
+    require_possible_pages(path)
     with parquet_of(path):
         use = pl.read_parquet(path)
     if "stage" not in use.columns:  # of an earlier version

@@ -30,6 +30,18 @@ ONLY_STAGE: Final = "main"
 """Name of a stage that the tasks table gives none."""
 
 
+def require_processors(processors: int, source: object) -> None:
+    """Raise ``InputError`` about a source unless a machine may have as many processors."""
+    if not 1 <= processors <= MOST_PROCESSORS:
+        raise InputError(
+            "no machine has as many processors",
+            source=source,
+            field="processors",
+            value=processors,
+            expected=f"1 to {MOST_PROCESSORS:,}",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class LostRows:
     """Rows of a source that the repair of this name dropped, for no job could be made of them.
@@ -88,6 +100,13 @@ class WorkloadMeta:
     filters: tuple[tuple[str, int], ...] = ()
     sha256: str | None = None
 
+    def nothing_left(self, problem: str, expected: str) -> InputError:
+        """What to say of a workload without jobs: which filters dropped or changed how many."""
+        touched = [f"{name} {jobs:,}" for name, jobs in self.filters if jobs]
+        if touched:
+            problem += f" after filters that dropped or changed jobs: {', '.join(touched)}"
+        return InputError(problem, source=self.source, expected=expected)
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -132,14 +151,7 @@ class Workload:
                 source=self.meta.source,
                 expected="a MaxProcs header or the option --processors",
             )
-        if self.meta.processors > MOST_PROCESSORS:
-            raise InputError(
-                "no machine has as many processors",
-                source=self.meta.source,
-                field="processors",
-                value=self.meta.processors,
-                expected=f"at most {MOST_PROCESSORS:,}",
-            )
+        require_processors(self.meta.processors, self.meta.source)
         return self.meta.processors
 
     def with_jobs(self, jobs: pl.DataFrame) -> Workload:

@@ -60,6 +60,8 @@ def slow_swf(text: bytes) -> tuple[list[dict[str, Any]], Counter[str]]:
             continue
         status = values[10]
         repairs["unknown_for_undefined_status"] += status not in (-1, *STATUS)
+        repairs["unknown_for_negative_requested_processors"] += values[7] < -1
+        repairs["unknown_for_negative_allocated_processors"] += values[4] < -1
         if status in (2, 3, 4) and values[1] < 0:
             repairs["dropped_partial_execution"] += 1
             continue
@@ -100,6 +102,9 @@ def row(values: list[float], line: bytes, repairs: Counter[str]) -> dict[str, An
         job[name] = value
     allocated, requested = values[4], values[7]
     job["tasks"] = next((int(n) for n in (requested, allocated) if n > 0), None)
+    if job["tasks"] is not None and job["tasks"] > 10**9:
+        repairs["unknown_for_impossible_tasks"] += 1
+        job["tasks"] = None
     job["cpus_per_task"] = 1.0
     job["allocated_cpus"] = allocated if allocated > 0 else None
     job["status"] = STATUS.get(int(values[10]))

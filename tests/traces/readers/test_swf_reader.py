@@ -149,6 +149,8 @@ def test_unusable_logs_are_refused(tmp_path, text, words):
         (FIRST + b"1 -1" + FIRST[3:].replace(b"-1 1 3", b"-1 3 3"), "dropped_partial_execution", 1),
         (FIRST[:-1] + b" caf\xe9\n", "replaced_undecodable_text", 1),
         (b"; MaxProcs: many\n" + FIRST, "ignored_header_directive", 1),
+        (FIRST.replace(b"-1 4 200", b"-1 -7 200"), "unknown_for_negative_requested_processors", 1),
+        (FIRST.replace(b"-1 4 200", b"-1 4000000000 200"), "unknown_for_impossible_tasks", 1),
     ],
 )
 def test_repairs_are_counted_and_strict_refuses(tmp_path, text, repair, jobs):

@@ -85,13 +85,11 @@ def prices_of(options: PriceOptions) -> PriceCatalogue:
     return chosen
 
 
-def require_jobs(workload: Workload, log: Path) -> None:
+def require_jobs(workload: Workload) -> None:
     """Refuse a log of which cleaning has left nothing."""
     if not len(workload):
-        raise InputError(
-            "no jobs with cores and a runtime are left",
-            source=log,
-            expected="a log that has both, or fewer filters",
+        raise workload.meta.nothing_left(
+            "no jobs with cores and a runtime are left", "a log that has both, or fewer filters"
         )
 
 
@@ -105,7 +103,7 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
     """
     from foresail.cloud.waiting.jobs import TraceJobs
 
-    require_jobs(workload, log)
+    require_jobs(workload)
     if not (workload.cpus > 0.0).all():
         raise InputError(
             "jobs without cores",

@@ -184,7 +184,7 @@ def command(
     catalogue = prices_of(prices)
     transient = None if history is None else _transient(history)
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
-    require_jobs(workload, log)
+    require_jobs(workload)
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES
         question = replace(

@@ -69,6 +69,7 @@ def command(
     answer is given for several patiences, and says how much of it needs known runtimes.
     """
     from foresail.cli._replaying import load_cleaned
+    from foresail.cloud.horizon import require_within_horizon
     from foresail.cloud.waiting.green_hours import green_hours
     from foresail.cloud.waiting.intensity import Repeat, read_intensity
     from foresail.evaluation.believed_runtimes import believed_runtimes
@@ -84,6 +85,7 @@ def command(
     answering.make_folder()
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     jobs = trace_jobs(workload, log)
+    require_within_horizon(workload)
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))
     with doing(f"runtimes by {runtimes}"):

@@ -94,12 +94,11 @@ def command(
             help="Write a report and tables; a folder for each log where there are several.",
         ),
     ] = None,
-    plugins: replaying.Plugins = None,
 ) -> None:
     """Replay predictions in order of submission, learning as jobs end, and score them."""
     from foresail.evaluation.replaying import evaluate
 
-    parts = _parts(predictors or STANDARD, quantity, plugins)
+    parts = _parts(predictors or STANDARD, quantity)
     folders = _folders(logs, output)
     told: list[Any] = []
     for log, folder in zip(logs, folders, strict=True):
@@ -130,16 +129,11 @@ def command(
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
 
 
-def _parts(
-    predictors: Sequence[str], quantity: str, plugins: Sequence[Path] | None
-) -> list[PlugIn]:
+def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
     """All that can be refused before a long log is read."""
-    from foresail.model.registry import load_plugin
     from foresail.model.short_form import part_of
     from foresail.traces.quantities import QUANTITIES
 
-    for plugin in plugins or []:
-        load_plugin(plugin)
     if quantity not in QUANTITIES:
         raise UnknownNameError("quantity", quantity, QUANTITIES)
     parts = [part_of("predictor", text) for text in predictors]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -18,8 +19,10 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", metavar="STATE", help="Where to write all of it.")
     ],
+    plugins: Plugins = None,
 ) -> None:
     """Put together what shards of one predictor learned from different jobs."""
+    del plugins  # they are loaded
     from foresail import __version__
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foresail.cli.formats import Format, FormatOption
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 def command(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="A learned state.")],
     output_format: FormatOption = Format.TABLE,
+    plugins: Plugins = None,
 ) -> None:
     """Show which predictor a state belongs to, what it has learned and what memory that takes."""
+    del plugins  # they are loaded
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import load_state, read_header
 

@@ -30,18 +30,14 @@ def command(
         ),
     ] = None,
     log_options: LogOptions = LogOptions(),
-    plugins: replaying.Plugins = None,
 ) -> None:
     """Learn from a log, for `foresail run --learned` or to be merged with others."""
     from foresail import __version__
-    from foresail.model.registry import load_plugin
     from foresail.model.short_form import part_of
     from foresail.model.words import count
     from foresail.predictors.saving import StateHeader, require_savable, save_state
     from foresail.predictors.training import train
 
-    for plugin in plugins or []:
-        load_plugin(plugin)
     part = part_of("predictor", predictor)
     built = part.build()
     header = StateHeader(part.text, foresail=__version__)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -28,8 +29,10 @@ def command(
         list[str] | None,
         typer.Option("--set", "--param", metavar="KEY=VALUE", help="Any parameter."),
     ] = None,
+    plugins: Plugins = None,
 ) -> None:
     """Generate a workload; without NAME, list the generators and their parameters."""
+    del plugins  # they are loaded
     from foresail.model.registry import find
     from foresail.model.short_form import make_part, settings_of
 

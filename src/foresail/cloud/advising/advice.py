@@ -29,6 +29,7 @@ from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
 from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, try_rule
 from foresail.cloud.advising.use import use_over_time
+from foresail.cloud.horizon import require_within_horizon
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
@@ -176,8 +177,9 @@ def advise(
     Raises
     ------
     InputError
-        If no job of the log can be counted, the prices do not suffice, or transient machines are to
-        be chosen by the truth.
+        If no job of the log can be counted, it lasts for more than a century, the prices do not
+        suffice, there are more nodes today than can be simulated, or transient machines are to be
+        chosen by the truth.
     UnknownNameError
         If there is no such node.
     """
@@ -189,6 +191,7 @@ def advise(
             expected="runtimes as somebody believes them on submission",
         )
     counted = _countable(workload)
+    require_within_horizon(counted.workload)
     jobs = TraceJobs.of_workload(counted.workload)
     believed = jobs.runtime_seconds
     if believed_seconds is not None:
@@ -290,10 +293,8 @@ def _countable(workload: Workload) -> _Counted:
         & (table["cpus_per_task"] > 0.0)
     ).fill_null(False)
     if not kept.any():
-        raise InputError(
-            "no jobs to advise on",
-            source=workload.meta.source,
-            expected="jobs with a submit time, a runtime and cpus above 0",
+        raise workload.meta.nothing_left(
+            "no jobs to advise on", "jobs with a submit time, a runtime and cpus above 0"
         )
     return _Counted(workload.with_jobs(table.filter(kept)), kept.to_numpy())
 
@@ -307,11 +308,27 @@ def _span(jobs: TraceJobs) -> float:
 
 def _owned(question: AdviceQuestion, workload: Workload, market: Market) -> int | None:
     if question.owned is not None:
-        return question.owned
+        return _simulable(question.owned, market, "owned", question.owned)
     if market.committed:
-        return market.committed
+        return _simulable(market.committed, market, "commitments", market.committed)
     processors = workload.meta.processors
-    return None if processors is None else max(1, round(processors / market.node.cores))
+    if processors is None:
+        return None
+    nodes = max(1, round(processors / market.node.cores))
+    return _simulable(nodes, market, "processors", processors, workload.meta.source)
+
+
+def _simulable(
+    nodes: int, market: Market, field: str, value: int, source: str | None = None
+) -> int:
+    """So many nodes, unless they are too many; then the error tells what stated them."""
+    try:
+        market.fixed(nodes)
+    except InputError as error:
+        raise InputError(
+            error.problem, source=source, field=field, value=value, expected=error.expected
+        ) from error
+    return nodes
 
 
 def _relative_rent(

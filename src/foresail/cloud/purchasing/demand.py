@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.cloud.horizon import require_within_horizon
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
@@ -112,8 +113,9 @@ def bought_jobs(workload: Workload) -> BoughtJobs:
     Raises
     ------
     InputError
-        If no job has a runtime and a size above 0.
+        If no job has a runtime and a size above 0, or the log lasts for more than a century.
     """
+    require_within_horizon(workload)
     table = workload.jobs.select(
         *("submit_seconds", "runtime_seconds", "tasks"),
         *("cpus_per_task", "memory_bytes_per_task", "gpus_per_task"),
@@ -125,10 +127,8 @@ def bought_jobs(workload: Workload) -> BoughtJobs:
         & pl.col("submit_seconds").is_finite()
     ).sort("submit_seconds", maintain_order=True)
     if not sized.height:
-        raise InputError(
-            "no jobs to buy for",
-            source=workload.meta.source,
-            expected="jobs with a submit time, a runtime and cpus above 0",
+        raise workload.meta.nothing_left(
+            "no jobs to buy for", "jobs with a submit time, a runtime and cpus above 0"
         )
     submit = sized["submit_seconds"].to_numpy()
     cores = sized["cpus_per_task"].to_numpy().astype(np.float64)

@@ -21,6 +21,9 @@ _SHARES: Final = 1000.0
 _LEAST_SHARE: Final = 1e-6
 """Gpus are counted in thousandths, so that shares of one add up exactly; requests are rounded up,
 but for what floating point adds to them."""
+_MOST_CORES: Final = 100_000_000
+_MOST_MACHINES: Final = 10_000_000
+"""What a simulation keeps of each core of a pool, and of each machine, fills a gigabyte or two."""
 
 
 class Requests(NamedTuple):
@@ -207,6 +210,14 @@ class FixedMachines:
     def __post_init__(self) -> None:
         require_at_least(self, 1, "cores")
         require_at_least(self, 0, "count", "price_per_hour", "gpus")
+        if self.count > _MOST_MACHINES or self.count * self.cores > _MOST_CORES:
+            raise InputError(
+                "more machines than can be simulated",
+                field="count",
+                value=f"{self.count:,} of {self.cores:,} cores",
+                expected=f"at most {_MOST_CORES:,} cores, in {_MOST_MACHINES:,} machines or fewer; "
+                "see whether jobs ask for as many, or run for too long",
+            )
 
     @property
     def total_cores(self) -> int:

@@ -12,7 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import JobLines
@@ -34,6 +35,18 @@ _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Short = Annotated[str, Field(max_length=1_000)]
+
+
+def _without_limit(array: object) -> object:
+    """Say of Slurm's limit what a pattern does not."""
+    _, percent, most = array.partition("%") if isinstance(array, str) else ("", "", "")
+    if percent:
+        raise PydanticCustomError(
+            "array_limit",
+            "how many of an array run at once cannot be limited: leave out {limit}",
+            {"limit": percent + most, "expected": "0-9, 0-8:2 or 1,5,7"},
+        )
+    return array
 
 
 class JobRequest(BaseModel):
@@ -94,6 +107,7 @@ class JobRequest(BaseModel):
     array: (
         Annotated[
             str,
+            BeforeValidator(_without_limit),
             Field(
                 pattern=r"^[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?(,[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?)*$",
                 max_length=1_000,

@@ -86,7 +86,7 @@ class AlibabaPodsReader:
         nodes = self._nodes or _nodes_beside(notes.path)
         if nodes is not None:
             notes.nodes = _node_table(nodes, notes)
-            notes.processors = int(notes.nodes["cpus"].sum())
+            notes.processors = int(notes.nodes["cpus"].sum()) or None
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             table = with_numbers(chunk, _NUMBERS, notes, required=_REQUESTS[1:])
             yield table.select(

@@ -16,6 +16,7 @@ from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet_pages import require_possible_pages_of
 from foresail.traces.readers._google import (
     JOB_EVENT,
     TASK_EVENT,
@@ -194,6 +195,7 @@ def _chunks(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.Dat
 
 def _parquet(file: Path, fields: dict[str, str], notes: Notes) -> pl.DataFrame:
     content = b"".join(LogFile(file, notes.advance).blocks())
+    require_possible_pages_of(content, file)
     with parquet_of(file):
         table = _flat(pl.read_parquet(io.BytesIO(content)))
         known = _names(table.columns, fields, file)

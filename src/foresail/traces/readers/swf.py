@@ -141,7 +141,7 @@ class SwfReader:
             return
         notes.nodes = _machines(path)
         if notes.processors is None:
-            notes.processors = int((notes.nodes["count"] * notes.nodes["cpus"]).sum())
+            notes.processors = int((notes.nodes["count"] * notes.nodes["cpus"]).sum()) or None
 
 
 class _Log:
@@ -167,6 +167,7 @@ class _Log:
             self._notes.unix_times = raw["submit time"][0] >= UNIX_TIMES_BEGIN
         self._lines_before += lines
         self._count_unknown_status(raw)
+        self._count_negative_processors(raw)
         return _in_canonical_columns(self._without_partial_executions(raw))
 
     def read_header(self) -> None:
@@ -184,7 +185,7 @@ class _Log:
                 last = None
         notes = self._notes
         notes.header |= header
-        notes.processors = self._whole("MaxProcs") or self._whole("MaxNodes")
+        notes.processors = self._whole("MaxProcs") or self._whole("MaxNodes") or None
         notes.time_zone = header.get("TimeZoneString")
         origin = self._whole("UnixStartTime")
         notes.origin_unix_seconds = None if origin is None else float(origin)
@@ -263,6 +264,21 @@ class _Log:
     def _count_unknown_status(self, raw: pl.DataFrame) -> None:
         unknown = ~raw["status"].is_in([-1.0, *_STATUS])
         self._notes.repair_rows("unknown_for_undefined_status", raw, unknown, "status", "-1 to 5")
+
+    def _count_negative_processors(self, raw: pl.DataFrame) -> None:
+        """Of negative numbers, -1 alone says that processors are not known."""
+        for name in ("requested processors", "allocated processors"):
+            negative = raw[name] < -1
+            if negative.any():
+                row = negative.arg_max() or 0
+                self._notes.repair(
+                    f"unknown_for_negative_{name.replace(' ', '_')}",
+                    int(negative.sum()),
+                    line=raw[LINE][row],
+                    field=name,
+                    value=raw[name][row],
+                    expected="-1 or more",
+                )
 
     def _without_partial_executions(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Without the bursts of swapped-out jobs: lines with no submission that follow a sum."""

@@ -17,6 +17,7 @@ from foresail.traces import schema
 from foresail.traces.delimited import LARGEST_WHOLE, count_malformed, read_delimited, with_numbers
 from foresail.traces.nearest import nearest
 from foresail.traces.parquet import parquet_of
+from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.times import unix_seconds
 
@@ -136,6 +137,7 @@ def _from_parquet(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
     for _ in source.blocks():
         pass
     notes.sha256 = source.sha256
+    require_possible_pages(notes.path)
     with parquet_of(notes.path):
         kinds = pl.read_parquet_schema(notes.path)
         for name in mapping.used:

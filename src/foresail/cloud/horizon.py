@@ -1,0 +1,52 @@
+"""How long a log may last to be planned hour by hour."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from foresail.model.errors import InputError
+from foresail.traces.workload import Workload
+
+_HOUR: Final = 3600.0
+_MOST_YEARS: Final = 100
+_MOST_HOURS: Final = _MOST_YEARS * 8760
+"""Each hour takes some kilobytes: of a century they fit in a few gigabytes."""
+
+
+def require_within_horizon(workload: Workload) -> None:
+    """Refuse a log that lasts for more hours than can be planned one by one.
+
+    Parameters
+    ----------
+    workload
+        From its first submission to the last end, were there always room; jobs without a submit
+        time or a runtime do not count.
+
+    Raises
+    ------
+    InputError
+        If that is more than a century, with the job that ends last.
+    """
+    timed = workload.jobs.select("job_id", "submit_seconds", "runtime_seconds").filter(
+        pl.all_horizontal(pl.col("submit_seconds", "runtime_seconds").is_finite())
+    )
+    end = timed["submit_seconds"] + timed["runtime_seconds"]
+    last, first = end.arg_max(), timed["submit_seconds"].min()
+    if last is None or not isinstance(first, float):
+        return
+    hours = (end[last] - first) / _HOUR
+    if hours <= _MOST_HOURS:
+        return
+    runs_for_long = timed["runtime_seconds"][last] > _MOST_HOURS * _HOUR
+    field = "runtime_seconds" if runs_for_long else "submit_seconds"
+    raise InputError(
+        f"job {timed['job_id'][last]!r} ends {hours:,.0f} hours after the first is submitted, too "
+        "many to plan hour by hour",
+        source=workload.meta.source,
+        field=field,
+        value=timed[field][last],
+        expected=f"a log of {_MOST_HOURS:,} hours ({_MOST_YEARS} years) at most; correct the job "
+        "or leave it out",
+    )
