@@ -323,7 +323,7 @@ class Intake:
         wide = (chunk["tasks"] > MOST_PROCESSORS).fill_null(value=False)
         if wide.any():
             most = f"at most {MOST_PROCESSORS:,}, as many as any machine has processors"
-            self._count("unknown_for_impossible_tasks", chunk, wide, "tasks", most)
+            repair("unknown_for_impossible_tasks", chunk, wide, "tasks", most)
             known = pl.when(pl.col("tasks") <= MOST_PROCESSORS).then(pl.col("tasks"))
             chunk = chunk.with_columns(known.alias("tasks"))
         return chunk
