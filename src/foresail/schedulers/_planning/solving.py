@@ -401,7 +401,7 @@ class _Attempt:
     def _priced_bound(self) -> float:
         """The bound that the prices prove; infinite without any.
 
-        A plan is worth less than that by all that the price of any of its options exceeds its worth.
+        A plan is worth less than that by what the price of any of its options exceeds its worth.
         """
         return np.inf if self._prices is None else self._prices.bound
 
