@@ -27,6 +27,12 @@ _SLOW_RULES = 0b1_1111_1111_1110_0000
 On a plan of 50 jobs on 256 nodes they took three seconds to remove a tenth of what the others left,
 without a look at the time limit; without them, three seconds gave a bound and ten a better plan.
 """
+_UNCOUNTED = "mip_heuristic_run_root_reduced_cost"
+"""Programs of the options of low reduced cost, solved within the root without a look at its limits.
+
+Of six plans of 60 jobs that took 1.2 to 5.8 s of processor time, in 34 to 58 looks, they found
+nothing that was not found without them in 1.0 to 1.9 s.
+"""
 _BY_ROW = 2
 _MAXIMISE = -1
 _FEASIBLE = 2  # of what HiGHS calls the primal solution status
@@ -66,6 +72,7 @@ class Highs:
         checks = _Checks(limits.most_checks)
         if limits.most_checks is not None:
             highs.cbMipInterrupt += checks
+            highs.setOptionValue(_UNCOUNTED, False)
         _run(highs)
         found = _solution(highs, program, time.perf_counter() - began)
         return replace(found, checks=checks.count)

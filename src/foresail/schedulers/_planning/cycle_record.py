@@ -25,7 +25,7 @@ class CycleRecord:
         Of the whole decision, on the wall.
     building_seconds, greedy_seconds, pricing_seconds, search_seconds, solver_seconds
         Of that: from the view to arrays; planning without a solver; linear programs and planning by
-        their prices; searching; the last program. The rest is for nodes, reasons and the like.
+        their prices; searching; programs. The rest is for nodes, reasons and the like.
     solver_failure
         What the solver said if it failed; empty if it did not. The plan is then made without it.
     """

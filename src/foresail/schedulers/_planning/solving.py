@@ -1,4 +1,4 @@
-"""The best choice that is found in time: greedy, prices, greedy on prices, search, a small program.
+"""The best choice that is found in time: greedy, prices, whole jobs, search, small programs.
 
 Every step stops by a count, at a gap or when the work of a cycle is spent
 (``foresail.schedulers._planning.work``), so that the same question gets the same answer on every
@@ -31,6 +31,7 @@ from foresail.schedulers._planning.pricing import Prices, prices, prices_by
 from foresail.schedulers._planning.problem import PlanChoice, Problem, fitting, value_of
 from foresail.schedulers._planning.program import choice_of, program_of, values_of
 from foresail.schedulers._planning.searching import searched
+from foresail.schedulers._planning.whole_jobs import WholeJobs, whole_jobs
 from foresail.schedulers._planning.work import (
     Budget,
     checks_within,
@@ -49,6 +50,10 @@ _FAR: Final = 0.5
 _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
 """How large programs are, as shares of the largest."""
+_OF_WHOLE_JOBS: Final = 0.5
+"""Programs of the jobs worth most alone get so much of the work that is left."""
+_GREAT: Final = 10.0
+"""They are asked where a job is worth so many times what the least is that counts."""
 _FORGOTTEN: Final = 0.95
 """What is left from cycle to cycle of what programs have looked for in vain."""
 _WIDE: Final = 20.0
@@ -71,7 +76,7 @@ class SolvedChoice:
         Size of the last program; 0 if none was needed.
     greedy_seconds, pricing_seconds, search_seconds, solver_seconds
         Of planning without a solver, of the linear programs and planning by their prices, of
-        searching, and of the last program.
+        searching, and of programs.
     prices
         What a cpu is worth in every row and slot; None if it was not asked.
     priced_gap
@@ -196,6 +201,7 @@ class _Attempt:
         marks = [self._began, time.perf_counter()]
         for step, enough in (
             (self._by_prices, min(target, _NOTHING_LEFT)),
+            (self._by_whole_jobs, target),
             (self._by_search, target),
             (self._by_program, target),
         ):
@@ -213,8 +219,8 @@ class _Attempt:
             rows=self._rows,
             greedy_seconds=seconds[0],
             pricing_seconds=seconds[1],
-            search_seconds=seconds[2],
-            solver_seconds=seconds[3],
+            search_seconds=seconds[3],
+            solver_seconds=seconds[2] + seconds[4],
             prices=None if self._prices is None else self._prices.of_rows,
             priced_gap=gap if self._priced_gap is None else self._priced_gap,
             in_vain=self._in_vain,
@@ -236,7 +242,13 @@ class _Attempt:
             return
         credit = np.where(possible[:, np.newaxis, np.newaxis], credit, 0.0)
         self._problem = fitting(replace(self._problem, victim_credit=credit))
-        self._bound = min(self._bound, _all_best(self._problem))
+        self._lower(_all_best(self._problem))
+
+    def _lower(self, bound: float) -> None:
+        """Know that no choice is worth more than a bound."""
+        whole = whole_jobs(self._problem)
+        attainable = bound if whole is None else whole.attainable(bound)
+        self._bound = min(self._bound, max(attainable, self._value))
 
     def _offer(self, choice: PlanChoice) -> None:
         value = value_of(self._problem, choice)
@@ -247,7 +259,7 @@ class _Attempt:
     def _price(self, found: Prices) -> None:
         """Take over a bound, and plan by the prices."""
         self._prices = found
-        self._bound = min(self._bound, found.bound)
+        self._lower(found.bound)
         for stopped in {tuple((found.stopped > level).tolist()) for level in _LEVELS}:
             self._offer(priced(self._problem, found.reduced, np.array(stopped, np.bool_)))
         given = (self._problem.victim_credit * found.of_rows).sum(axis=(1, 2))
@@ -277,6 +289,40 @@ class _Attempt:
             if found is not None:
                 self._price(found)
                 self._priced_gap = None
+
+    def _by_whole_jobs(self) -> None:
+        """Programs of the jobs worth most alone, for plans that have one of them more.
+
+        Of their options, those that could be in the best plans, as many as a program may have. What
+        was looked for in vain before does not count: a whole job is worth the work in any cycle.
+        """
+        whole = whole_jobs(self._problem)
+        if whole is None or whole.most <= _GREAT * self._effort.least_value:
+            return
+        later = self._budget.set_aside(1.0 - _OF_WHOLE_JOBS)
+        before = -np.inf
+        while before < self._value and whole.one_more(self._value) < self._bound:
+            before = self._value
+            if self._budget.is_spent or not self._by_program_with_one_more(whole):
+                break
+        self._budget.spend(-later)
+
+    def _by_program_with_one_more(self, whole: WholeJobs) -> bool:
+        score, most = self._score(), self._effort.most_options
+        least = whole.one_more(self._value)
+        dearest = least - self._priced_bound
+        of_whole = score[whole.jobs[self._problem.group_job]].ravel()
+        if np.count_nonzero(of_whole > dearest) > most:
+            dearest = float(np.partition(of_whole, -most - 1)[-most - 1])
+            least = self._priced_bound + dearest
+        if not (of_whole > dearest).any():
+            return False
+        return self._by_program_of(whole.jobs, score > dearest, least, whole.others)
+
+    def _score(self) -> Floats:
+        """How much more each option is worth than it costs by the prices; -inf if nothing."""
+        score = self._problem.worth if self._prices is None else self._prices.reduced
+        return np.where(self._problem.worth > 0.0, score, -np.inf)
 
     def _by_search(self) -> None:
         stake = self._share_at_stake()
@@ -308,26 +354,26 @@ class _Attempt:
         most = self._effort.most_options
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:
-            missing = self._bound - self._value
-            score = self._problem.worth if self._prices is None else self._prices.reduced
-            score = np.where(self._problem.worth > 0.0, score, -np.inf)
-            jobs, others = _worthiest(self._problem, score > -missing, int(share * most))
-            if not jobs.any() or not self._by_program_of(jobs, score, missing, others):
+            score = self._score()
+            possible = score > self._value - self._priced_bound
+            jobs, others = _worthiest(self._problem, possible, int(share * most))
+            if not jobs.any() or not self._by_program_of(jobs, possible, self._value, others):
                 return
             good = self._is_within(self._effort.relative_gap)
             if good or jobs.all() or self._budget.is_spent:
                 return
 
     def _by_program_of(
-        self, jobs: NDArray[np.bool_], score: Floats, missing: float, others: float
+        self, jobs: NDArray[np.bool_], possible: NDArray[np.bool_], least: float, others: float
     ) -> bool:
         """The program of some jobs; others are given what is left. False if it was not solved.
 
-        No plan is worth more than the program's best and all that the ``others`` could be worth.
+        No plan worth more than ``least`` has other options than those that are ``possible``. So no
+        plan is, or none is worth more than the program's best and all that the ``others`` could be.
         """
         problem = self._problem
         plan = replace(self._best, group=np.where(jobs, self._best.group, NOT_PLANNED))
-        groups, slots = _options(problem, jobs, score, plan, missing)
+        groups, slots = _options(problem, jobs, possible, plan)
         program = program_of(problem, groups, slots)
         entries = program.size.entries
         checks = checks_within(self._budget.left, entries)
@@ -348,8 +394,16 @@ class _Attempt:
         self._budget.spend(of_program(entries, answer.checks))
         if answer.values is not None:
             self._offer(improved(problem, choice_of(problem, groups, slots, answer.values)))
-        self._bound = min(self._bound, max(answer.bound + others, self._value))
+        self._lower(max(answer.bound + others, least))
         return True
+
+    @property
+    def _priced_bound(self) -> float:
+        """The bound that the prices prove; infinite without any.
+
+        A plan is worth less than that by what the price of any of its options exceeds its worth.
+        """
+        return np.inf if self._prices is None else self._prices.bound
 
     def _fail(self, error: RuntimeError) -> None:
         self._failure = str(error)
@@ -400,16 +454,11 @@ def _worthiest(
 def _options(
     problem: Problem,
     jobs: NDArray[np.bool_],
-    score: Floats,
+    possible: NDArray[np.bool_],
     plan: PlanChoice,
-    missing: float,
 ) -> tuple[Integers, Integers]:
-    """The plan's options of some jobs, and all of theirs that could be in a better plan.
-
-    An option whose price exceeds its worth by all that is missing to the bound is in no better
-    choice.
-    """
-    groups, slots = np.nonzero((score > -missing) & jobs[problem.group_job, np.newaxis])
+    """The plan's options of some jobs, and all of theirs that are possible."""
+    groups, slots = np.nonzero(possible & jobs[problem.group_job, np.newaxis])
     planned = plan.planned
     chosen = plan.group[planned] * problem.slots + plan.slot[planned]
     both = np.union1d(groups * problem.slots + slots, chosen)

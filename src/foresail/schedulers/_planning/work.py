@@ -51,6 +51,12 @@ class Budget:
         """Spend no more than this share of what is left."""
         self.left *= min(share, 1.0)
 
+    def set_aside(self, share: float) -> float:
+        """Keep a share of what is left for later; how much that is."""
+        aside = max(share * self.left, 0.0)
+        self.left -= aside
+        return aside
+
     @property
     def guard_seconds(self) -> float:
         """How long anything may take before it is a disaster."""
