@@ -39,6 +39,7 @@ CORRELATION: Final = Measure("correlation", "MCC of waits beyond b")
 CORRELATION_SPLIT: Final = Measure("correlation_split", "MCC, published split")
 WAIT_ERROR: Final = Measure("percentage_error", "MAPE of waits")
 
+TRIALS: Final = "trials, waits known"
 KNOWING_NOTHING: Final = "runtimes by median"
 """All jobs are believed to run for as long as the middle one: what who knows nothing can tell."""
 
@@ -102,6 +103,16 @@ class VariantRun:
             "blocked_long_jobs": bill.blocked_long_jobs,
             "blocked_wait_seconds": bill.blocked_wait_seconds,
         }
+
+
+def compared(here: Baseline, model: str, learned: Baseline) -> Mapping[str, VariantRun]:
+    """The oracle, trials, trials with a model learned under a baseline, and who knows nothing."""
+    return {
+        "oracle": VariantRun(here, "oracle"),
+        TRIALS: VariantRun(here, "speculative"),
+        "combined": VariantRun(here, f"combined, {model}", model, learned),
+        KNOWING_NOTHING: VariantRun(here, KNOWING_NOTHING),
+    }
 
 
 @dataclass(frozen=True, slots=True)

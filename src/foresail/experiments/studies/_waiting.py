@@ -9,16 +9,26 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
-from foresail.cloud.waiting.metrics import WaitingMetrics
+from foresail.cloud.waiting.metrics import (
+    WaitingMetrics,
+    matthews_correlation,
+    mean_absolute_percentage_error,
+)
 from foresail.cloud.waiting.policies import WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.year import university_year
-from foresail.experiments.studies._logs import log_of
-from foresail.experiments.study import Measure
+from foresail.experiments.generated import log_of
+from foresail.experiments.studies import _cloud as cloud
+from foresail.experiments.study import Measure, StudyParameters
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.university import Runtimes
 
-SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
+SOURCE: Final = cloud.SOURCE
 
+KNOWLEDGE: Final = (
+    Measure("percentage_error", "MAPE of runtimes"),
+    Measure("correlation", "MCC of short jobs"),
+)
 PRICE: Final = Measure("price", "price (1 = all on demand)")
 WAIT: Final = Measure("mean_wait_seconds", "mean wait", "duration")
 OPPORTUNITY: Final = Measure("opportunity_cost", "price x wait (s)")
@@ -32,6 +42,20 @@ _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
 YEAR: Final = "generated year"
+
+
+@dataclass(frozen=True, slots=True)
+class YearParameters(StudyParameters):
+    """What the studies of the generated year have in common.
+
+    Parameters
+    ----------
+    jobs
+        So many first jobs of it; 0: all.
+    """
+
+    seeds: int = 1
+    jobs: int = 0
 
 
 class JobSource(Protocol):
@@ -136,6 +160,15 @@ def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> Wait
     if queue not in ("sjf", "strict-fcfs", "random"):
         raise InputError("no such queue", value=queue)
     return waiting_policy(name, waiting_seconds, short_seconds, queue)  # type: ignore[arg-type]
+
+
+def knowledge_of(estimates: Floats, jobs: TraceJobs, short_seconds: float) -> Mapping[str, float]:
+    """How well runtimes are known: MCC of short jobs, and MAPE."""
+    truth = jobs.runtime_seconds
+    return {
+        "correlation": matthews_correlation(estimates < short_seconds, truth < short_seconds),
+        "percentage_error": mean_absolute_percentage_error(estimates, truth),
+    }
 
 
 def figures_of(result: WaitingMetrics) -> Mapping[str, float]:

@@ -25,8 +25,8 @@ from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.year import university_year
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import (
     GridPoint,
     Mean,

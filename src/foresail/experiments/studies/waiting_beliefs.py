@@ -15,16 +15,12 @@ import polars as pl
 from foresail.cloud.waiting.bill import bill_of
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import perturbed
-from foresail.cloud.waiting.metrics import (
-    matthews_correlation,
-    mean_absolute_percentage_error,
-    measured,
-)
+from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.replaying import evaluate
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import (
     GridPoint,
     Mean,
@@ -94,11 +90,7 @@ class BeliefRun:
         }
         if tried:  # it is not said which jobs are short, or how long they run
             return numbers
-        short, truth = self.short_seconds, jobs.runtime_seconds
-        return numbers | {
-            "correlation": matthews_correlation(estimates < short, truth < short),
-            "percentage_error": mean_absolute_percentage_error(estimates, truth),
-        }
+        return {**numbers, **waiting.knowledge_of(estimates, jobs, self.short_seconds)}
 
     def _estimates(self, jobs: TraceJobs) -> Floats:
         """Seconds by job that thresholds are compared with."""
@@ -190,8 +182,7 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
             waiting.WAIT,
             waiting.RENTED_COST,
             Measure("trial_cost", "trials of long jobs / fixed cost", "share"),
-            Measure("correlation", "MCC of short jobs"),
-            Measure("percentage_error", "MAPE of runtimes"),
+            *reversed(waiting.KNOWLEDGE),
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),

@@ -22,7 +22,6 @@ from foresail.experiments.study import (
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -78,13 +77,11 @@ def _learned(trace: waiting.Trace, percent: float) -> WaitModel:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayParameters(StudyParameters):
+class DelayParameters(waiting.YearParameters):
     """Parameters of ``waiting-delay``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     percent
         Of the mean load that fixed machines hold.
     waiting_hours
@@ -97,8 +94,6 @@ class DelayParameters(StudyParameters):
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 30.0
 
-    seeds: int = 1
-    jobs: int = 0
     percent: float = 120.0
     waiting_hours: float = 24.0
     worths: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

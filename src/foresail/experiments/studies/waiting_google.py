@@ -18,11 +18,18 @@ from foresail.cloud.waiting.week import (
     MACHINE_CORES,
     google_week,
 )
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies._logs import log_of
-from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.studies._variants import Baseline, ModelScore
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    points_at,
+)
 from foresail.model.errors import InputError
 from foresail.model.limits import require, require_positive
 from foresail.model.registry import register
@@ -33,7 +40,6 @@ _LONG_WAITS: Final = "waiting threshold b (h), figures 7.11 b and 7.12 b"
 _CELLS: Final = "the cell, % of the published one"
 _BASE_MINUTES: Final = 15.0
 _BASE_HOURS: Final = 24.0
-_TRIALS: Final = "trials, waits known"
 _LINEAR: Final = "linear"
 
 
@@ -182,7 +188,6 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     log = "" if parameters.log is None else str(parameters.log)
     week = Week(log, parameters.scale, seed)
     base = Baseline(week, parameters.percent, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES)
-    best = parameters.best
     cases = [
         GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
         for model in parameters.models
@@ -190,13 +195,7 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     ]
 
     def compared(group: str, x: float, here: Baseline, learned: Baseline) -> list[GridPoint]:
-        runs = {
-            "oracle": VariantRun(here, "oracle"),
-            _TRIALS: VariantRun(here, "speculative"),
-            "combined": VariantRun(here, f"combined, {best}", best, learned),
-            variants.KNOWING_NOTHING: VariantRun(here, variants.KNOWING_NOTHING),
-        }
-        return [GridPoint(group, x, system, seed, run) for system, run in runs.items()]
+        return points_at(group, x, seed, variants.compared(here, parameters.best, learned))
 
     for minutes in parameters.short_minutes:
         cases += compared(_SHORT, minutes, replace(base, short_seconds=60.0 * minutes), base)

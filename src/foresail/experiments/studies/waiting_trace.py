@@ -18,7 +18,6 @@ from foresail.experiments.study import (
     Mean,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -73,13 +72,11 @@ class TraceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceParameters(StudyParameters):
+class TraceParameters(waiting.YearParameters):
     """Parameters of ``waiting-trace``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     waiting_hours, short_minutes
         Thresholds b and t.
     log
@@ -92,8 +89,6 @@ class TraceParameters(StudyParameters):
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
-    seeds: int = 1
-    jobs: int = 0
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
     log: Path | None = None

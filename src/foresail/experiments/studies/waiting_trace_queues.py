@@ -14,7 +14,6 @@ from foresail.experiments.study import (
     Mean,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -33,13 +32,11 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class TraceQueuesParameters(StudyParameters):
+class TraceQueuesParameters(waiting.YearParameters):
     """Parameters of ``waiting-trace-queues``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     waiting_hours, short_minutes
         Thresholds b and t.
     log
@@ -53,14 +50,13 @@ class TraceQueuesParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 25.0
 
     seeds: int = 3
-    jobs: int = 0
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
     log: Path | None = None
     machine_cores: int = 32
 
     def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
+        waiting.YearParameters.__post_init__(self)
         cloud.check_file("log", self.log)
 
 

@@ -17,7 +17,6 @@ from foresail.experiments.study import (
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
 )
 from foresail.model.registry import register
 
@@ -80,13 +79,11 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadParameters(StudyParameters):
+class WorkloadParameters(waiting.YearParameters):
     """Parameters of ``waiting-workload``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     log
         A log to look at as well.
     """
@@ -96,11 +93,10 @@ class WorkloadParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
-    jobs: int = 0
     log: Path | None = None
 
     def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
+        waiting.YearParameters.__post_init__(self)
         cloud.check_file("log", self.log)
 
 
