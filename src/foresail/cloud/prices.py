@@ -434,12 +434,6 @@ class PriceCatalogue:
         offers = tuple(_discounted(offer, self.discounts) for offer in self.offers)
         return replace(self, offers=offers, discounts=())
 
-    def committed(self, name: str, on: date | None = None) -> int:
-        """Instances of a type that are committed to on a day (by default that of the prices)."""
-        day = on or self.valid_on
-        held = (c for c in self.commitments if c.instance == name)
-        return sum(c.count for c in held if c.until is None or day <= c.until)
-
 
 def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:
     def factor(option: Option) -> float:

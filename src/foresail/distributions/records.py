@@ -123,12 +123,7 @@ def read_record(path: Path) -> Distribution:
 def from_record(record: object, source: object | None = None) -> Distribution:
     """The distribution that ``to_record`` described.
 
-    Parameters
-    ----------
-    record
-        A mapping, as read from JSON.
-    source
-        Where it came from, for the error.
+    ``source`` is where it came from, for the error.
 
     Raises
     ------

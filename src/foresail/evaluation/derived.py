@@ -42,12 +42,7 @@ def derived_runtimes(
     Divided by: the estimated average cpus, the real average, the request, and the cpus used in the
     first measured period (left out where there is no usage table).
 
-    Parameters
-    ----------
-    workload, predictor
-        As for ``evaluate``.
-    baseline
-        This predictor's evaluation on the runtime; the others learn as it did.
+    ``baseline`` is this predictor's evaluation on the runtime; the others learn as it did.
 
     Raises
     ------

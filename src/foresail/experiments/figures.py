@@ -41,14 +41,8 @@ def all_against_baseline(
 ) -> Figure:
     """Every policy's score relative to the baseline's, log by log, with some named.
 
-    Parameters
-    ----------
-    results
-        Of a campaign; the baseline was replayed on every log.
-    baseline
-        The policy that is 1.
-    named
-        Label to the policy it means on each log: at most four.
+    ``named`` is the policy that each label means on each log; at most four. The baseline, which is
+    1, was replayed on every log.
     """
     logs = results["log"].unique(maintain_order=True).to_list()
     base = dict(results.filter(pl.col("policy") == baseline).select("log", SCORE).iter_rows())

@@ -31,15 +31,7 @@ HEADINGS: Final[Mapping[str, str]] = {
 
 
 def page(found: Findings, command: str | None = None) -> str:
-    """The whole page as text.
-
-    Parameters
-    ----------
-    found
-        What it shows.
-    command
-        The command that made it.
-    """
+    """The whole page as text."""
     logs = found.results["log"].n_unique()
     policies = found.results["policy"].n_unique()
     title = f"{count(policies, 'policy', 'policies')} on {count(logs, 'log')}"

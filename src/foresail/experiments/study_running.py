@@ -25,16 +25,7 @@ def carry_out_study(
 
     Cases that have the same task share its result.
 
-    Parameters
-    ----------
-    study
-        What to run.
-    results
-        The study's folder; every result is stored there when it arrives.
-    pool
-        Who runs it.
-    finished
-        Called after a result was stored.
+    Every result is stored in the study's folder when it arrives, and ``finished`` is called then.
 
     Raises
     ------

@@ -63,14 +63,8 @@ def is_learned(policy: str) -> bool:
 def headline(results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None) -> pl.DataFrame:
     """Average bounded slowdown per log as in the study's Tables 2.1, 2.6 and 2.7.
 
-    Parameters
-    ----------
-    results
-        Of a campaign.
-    conventions
-        Name of the conventions, which say how AVE2 and Incremental are read in EASY++.
-    choices
-        Of ``leave_one_out``, for the last columns; null there without it.
+    The name of the conventions says how AVE2 and Incremental are read in EASY++. ``choices`` are
+    those of ``leave_one_out``, for the last columns, which are null without.
 
     Returns
     -------

@@ -36,6 +36,7 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.cloud.waiting.lived_waits import first_told
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.models import Load, expected
 from foresail.cloud.waiting.policies import Beliefs
@@ -539,8 +540,7 @@ def test_learned_waits_are_used_only_after_they_were_learned():
     assert told.block_rent[0] == untold.block_rent[0]
     assert told.block_wait_hours[0] == untold.block_wait_hours[0]
     assert told.block_wait_hours[2:].sum() < untold.block_wait_hours[2:].sum()
-    model = fitted_waits(jobs, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs")
-    assert model.first_job == math.ceil(len(jobs) / 3)
+    assert first_told(len(jobs)) == math.ceil(len(jobs) / 3)
 
 
 def test_what_comes_later_teaches_nothing():
@@ -550,7 +550,7 @@ def test_what_comes_later_teaches_nothing():
     late = np.arange(len(jobs)) >= 1000
     changed = replace(jobs, runtime_seconds=np.where(late, 7.0, jobs.runtime_seconds))
     models = [
-        fitted_waits(each, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs").model
+        fitted_waits(each, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs")
         for each in (jobs, changed)
     ]
     assert models[0].weights.tolist() == models[1].weights.tolist()

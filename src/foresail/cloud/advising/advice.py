@@ -351,8 +351,8 @@ def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str
     )
     if learned is None:
         return None
-    weights = dict(zip(FEATURE_NAMES, learned.model.weights.tolist(), strict=True))
-    return {"seconds": float(learned.model.base[0]), **weights}
+    weights = dict(zip(FEATURE_NAMES, learned.weights.tolist(), strict=True))
+    return {"seconds": float(learned.base[0]), **weights}
 
 
 def _chance(

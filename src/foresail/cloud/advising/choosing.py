@@ -114,14 +114,8 @@ def choose(
     Of targets that cannot be met together, the cost goes first: the least mean wait that it buys;
     where nothing is as cheap, the cheapest. What cannot last is left out.
 
-    Parameters
-    ----------
-    tried
-        At least one.
-    weights, question
-        Prices; and the targets, which the log itself is held against.
-    futures
-        Over which worth is the mean; None: that of the log as it is.
+    The log itself is held against the targets. Worth is the mean over ``futures``; without any,
+    that of the log as it is.
 
     Raises
     ------
@@ -188,14 +182,7 @@ def missed(
 ) -> tuple[Missed, ...]:
     """All targets that are not met, the cost first; what cannot last reaches nothing.
 
-    Parameters
-    ----------
-    advised
-        What is held against the targets.
-    tried
-        What could be reached; at least one that lasts.
-    weights, question
-        Prices; and the targets.
+    ``tried`` is what could be reached; at least one of it lasts.
     """
     own = weights.expected(advised)
     reachable = [weights.expected(each) for each in tried if each.is_lasting]

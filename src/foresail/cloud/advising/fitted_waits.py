@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from foresail.cloud.advising.market import Market
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import linear_waits
-from foresail.cloud.waiting.lived_waits import first_told, lived_waits
+from foresail.cloud.waiting.lived_waits import lived_waits
 from foresail.cloud.waiting.policies import Beliefs, Queue, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedWaits:
-    """A model of waits.
-
-    Parameters
-    ----------
-    model
-        What the first jobs teach.
-    first_job
-        Place of the first job that is submitted after that: only from there on it may be used.
-    """
-
-    model: WaitModel
-    first_job: int
 
 
 def fitted_waits(
@@ -37,27 +19,14 @@ def fitted_waits(
     nodes: int,
     waiting_seconds: float,
     queue: Queue,
-) -> FittedWaits | None:
+) -> WaitModel | None:
     """A linear model of waits from the cluster's state, learned as it could be live.
 
     The first third of the jobs wait for so many nodes up to a limit. Learned is from those whose
-    wait was over by its end, whatever came of it.
+    wait was over by its end, whatever came of it; None where these are too few. It may be used from
+    ``first_told`` on.
 
-    Parameters
-    ----------
-    jobs, believed_seconds
-        The log, and runtimes as they were believed; shape (jobs,).
-    market, nodes
-        The nodes that are waited for.
-    waiting_seconds
-        The longest wait, finite.
-    queue
-        Order of the waiting jobs.
-
-    Returns
-    -------
-    FittedWaits or None
-        None where too few waits were over to learn from.
+    ``believed_seconds`` are runtimes as they were believed, shape (jobs,); the limit is finite.
     """
 
     def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
@@ -73,4 +42,4 @@ def fitted_waits(
         return seen, policy
 
     rows = lived_waits(jobs.submit_seconds, waiting_seconds, all_wait)
-    return None if rows is None else FittedWaits(linear_waits(rows), first_told(len(jobs)))
+    return None if rows is None else linear_waits(rows)

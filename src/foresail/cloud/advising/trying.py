@@ -17,6 +17,7 @@ from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
+from foresail.cloud.waiting.lived_waits import first_told
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
@@ -113,18 +114,8 @@ def demand_of(
 ) -> Demand:
     """The demand of a log.
 
-    Parameters
-    ----------
-    jobs
-        At least one.
-    market
-        For what machines cost.
-    believed_seconds
-        Runtimes as they were believed at submission; shape (jobs,).
-    relative_rent
-        Expected cost of each job on what it would be rented, relative to on demand.
-    transient
-        As for ``Demand``.
+    ``believed_seconds`` are runtimes as they were believed at submission, and ``relative_rent`` is
+    the expected cost of each job on what it would be rented, relative to on demand; shape (jobs,).
 
     Raises
     ------
@@ -228,14 +219,8 @@ def try_rule(
 ) -> RuleResult:
     """Simulate a rule on a number of nodes.
 
-    Parameters
-    ----------
-    demand, market
-        The jobs and their machines.
-    nodes, rule
-        What to try.
-    foreseen
-        Tell the rule true runtimes, and what would wait in vain, instead of what was believed.
+    ``foreseen``: tell the rule true runtimes, and what would wait in vain, instead of what was
+    believed.
     """
     jobs = demand.jobs
     fixed = market.fixed(nodes)
@@ -291,8 +276,8 @@ def _ran(
     )
     if learned is None:
         return untold
-    told = simulated(Beliefs(demand.believed_seconds, learned.model))
-    after = np.arange(len(jobs)) >= learned.first_job
+    told = simulated(Beliefs(demand.believed_seconds, learned))
+    after = np.arange(len(jobs)) >= first_told(len(jobs))
     return replace(
         told,
         start_seconds=np.where(after, told.start_seconds, untold.start_seconds),

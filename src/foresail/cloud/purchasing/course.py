@@ -17,16 +17,8 @@ _MOST_SLOTS: Final = 200_000
 def demand_course(jobs: BoughtJobs, units: Floats, level: float, bins: int) -> pl.DataFrame:
     """Units asked for of a resource, and those below a level, in equal parts of the log.
 
-    Parameters
-    ----------
-    jobs
-        Each running from its submission.
-    units
-        What each job holds, cores or GPUs; shape (jobs,).
-    level
-        Units that are reserved.
-    bins
-        Parts; fewer where the log has fewer slots.
+    ``units`` are the cores or GPUs that each job holds from its submission on, shape (jobs,);
+    ``level`` are those reserved. There are fewer parts than ``bins`` where the log has fewer slots.
 
     Returns
     -------

@@ -66,18 +66,7 @@ def compare_exactly(
     prices of jobs are rounded to hundredths; the same for both. Schedules, discounts for sustained
     use and what is held already are left out of both.
 
-    Parameters
-    ----------
-    jobs
-        Which never wait.
-    resources
-        What they hold.
-    terms
-        What is sold.
-    extension
-        See ``horizon_slots``.
-    time_limit_seconds
-        For each resource.
+    ``extension`` as for ``horizon_slots``; the time limit is for each resource.
 
     Raises
     ------

@@ -56,20 +56,8 @@ def plan_offline(
     compare with is uncertain until the end: both the full price and that of a whole month are
     tried, and the cheaper plan is kept.
 
-    Parameters
-    ----------
-    jobs
-        Which never wait.
-    units
-        What each job holds of the resource; shape (jobs,).
-    terms
-        What is sold.
-    settings
-        Slots, levels, and what happens beyond the log.
-    resource
-        Its name.
-    held
-        Units that are paid for already: they cost nothing more, and cover the dearest demand.
+    ``units`` are what each job holds of the resource, shape (jobs,). What is ``held`` costs nothing
+    more, and covers the dearest demand.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from foresail.cloud.purchasing.offline_plan import (
     UnitCommitment,
     reserved_name,
 )
+from foresail.cloud.purchasing.renting import Row, month_table
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
@@ -57,22 +58,8 @@ def settled(
 ) -> pl.DataFrame:
     """What is used, idle and paid month by month, with ``factor`` times the commitments.
 
-    Parameters
-    ----------
-    demand
-        Of all jobs, with what each of its units costs without a commitment.
-    terms
-        What is sold.
-    commitments
-        What is reserved.
-    owned
-        Units that are paid for already; shape (slots,).
-    total
-        Units of all jobs together; shape (slots,).
-    on_demand_price
-        That jobs compared with: 1, or that of a whole month of sustained use.
-    factor
-        Commitments hold, and cost, so many times as much.
+    ``owned`` units are paid for already, ``total`` are those of all jobs; shape (slots,). Jobs
+    compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
 
     Returns
     -------
@@ -95,26 +82,19 @@ def settled(
             at = slice(each.start, each.start + units.size)
             held[option][at] += units
             paid[option][at] += each.cost * factor / units.size
-    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    rows: list[Row] = []
     covered = np.zeros(slots)
     for option, units in held.items():
         use = np.minimum(units, total - covered)
         covered += use
         rows.append((option, use * hours, (units - use) * hours, paid[option]))
     rows += _uncommitted(demand, terms, covered, month, on_demand_price)
-    return pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "month": np.arange(month[-1] + 1),
-                    "option": [option] * int(month[-1] + 1),
-                    "used_hours": np.bincount(month, used),
-                    "idle_hours": np.bincount(month, idle),
-                    "cost": np.bincount(month, cost),
-                }
-            )
-            for option, used, idle, cost in rows
-        ]
+
+    def monthly(by_slot: Floats) -> Floats:
+        return np.bincount(month, by_slot).astype(np.float64)
+
+    return month_table(
+        (option, monthly(used), monthly(idle), monthly(cost)) for option, used, idle, cost in rows
     )
 
 
@@ -131,7 +111,7 @@ def _uncommitted(
     covered: Floats,
     month: NDArray[np.int64],
     on_demand_price: float,
-) -> list[tuple[str, Floats, Floats, Floats]]:
+) -> list[Row]:
     """Option, used and idle hours and cost by slot, of the units that commitments leave over.
 
     Restarts of transient jobs are paid with what is on demand.
@@ -144,7 +124,7 @@ def _uncommitted(
         paid = month_cost(by_month / lengths, terms.sustained_tiers) * lengths
         ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
         on_demand = on_demand * ratio[month]
-    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    rows: list[Row] = []
     for code, name in enumerate(KINDS):
         of_kind = (demand.kind == code).astype(np.float64)
         if code != ON_DEMAND and not of_kind.any():

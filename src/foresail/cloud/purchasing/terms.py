@@ -183,10 +183,7 @@ def capped(terms: TransientTerms, cap_hours: float) -> TransientTerms:
 def observed_transient(histories: Iterable[MarketHistory]) -> TransientTerms:
     """Transient capacity as markets had it: the median of their prices while up, and all lives.
 
-    Parameters
-    ----------
-    histories
-        Markets with prices, and the price on demand, up to which they are up.
+    A market is up while its price is at most that on demand.
 
     Raises
     ------

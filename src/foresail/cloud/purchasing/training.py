@@ -62,17 +62,6 @@ def train(
     catalogue says are committed already are there until their last day, counted from the end of the
     training period, and less is reserved.
 
-    Parameters
-    ----------
-    jobs
-        Of the training period.
-    catalogue
-        Machines on sale, of one region.
-    terms
-        What is sold.
-    settings
-        Of the plan; the log is repeated over the terms whatever they say.
-
     Raises
     ------
     InputError

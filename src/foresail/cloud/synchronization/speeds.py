@@ -121,12 +121,7 @@ def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirica
 
     The share of each interval that it was up is its speed there; 0 where it was down throughout.
 
-    Parameters
-    ----------
-    history
-        Of the market.
-    interval_seconds
-        Length of an interval between barriers on a worker that is always up.
+    An interval between barriers lasts ``interval_seconds`` on a worker that is always up.
 
     Raises
     ------

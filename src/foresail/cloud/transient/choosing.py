@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from foresail.cloud.transient.availability import shortfall
 from foresail.cloud.transient.kernels.availability import shortfall_after
+from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.model.arrays import Floats, Integers
 
@@ -18,23 +18,15 @@ _LEAST_GAIN: Final = 1e-9
 """Relative: what rounding could make up is no gain."""
 
 
-class Criterion(StrEnum):
-    """What the price of a machine is set against."""
-
-    MARGINAL_LOG = "marginal_log"
-    MARGINAL_LINEAR = "marginal_linear"
-    EQ33_STATIC = "eq33_static"
-
-
-MARGINAL: Final = (Criterion.MARGINAL_LOG, Criterion.MARGINAL_LINEAR)
-"""Those that look at the pool."""
+MARGINAL: Final = (Method.MARGINAL_LOG, Method.MARGINAL_LINEAR)
+"""Methods that set the price of a machine against its gain, looking at the pool."""
 
 
 def chosen(
     offers: Offers,
     needed: int,
     allowed: float,
-    criterion: Criterion,
+    criterion: Method,
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
@@ -49,7 +41,7 @@ def chosen(
     allowed
         Shortfall that is good enough.
     criterion
-        By what the next machine is chosen (spec 2.3).
+        By what the next machine is chosen (spec 2.3): one of ``MARGINAL``, or equation 3.3.
     dearest
         Price per hour at which to give up.
 
@@ -66,12 +58,12 @@ def grown(
     offers: Offers,
     needed: int,
     allowed: float,
-    criterion: Criterion,
+    criterion: Method,
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
     """As ``chosen``, before anything is pruned."""
-    if criterion is Criterion.EQ33_STATIC:
+    if criterion is Method.EQ33_STATIC:
         return _cycled(offers, needed, allowed, dearest)
     nothing = np.zeros(len(offers.types), dtype=np.int64)
     return completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
@@ -82,7 +74,7 @@ def completed(
     begun: Integers,
     needed: int,
     allowed: float,
-    criterion: Criterion,
+    criterion: Method,
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
@@ -92,7 +84,7 @@ def completed(
     the pool would have with the machine, one type would be stacked on itself and the gains would
     end (spec 2.3).
     """
-    worth = _nines if criterion is Criterion.MARGINAL_LOG else _linear
+    worth = _nines if criterion is Method.MARGINAL_LOG else _linear
     counts = begun.copy()
     if not counts.any():
         counts[_best(offers, worth(offers.weights @ (1.0 - offers.up)), counts)] += 1

@@ -47,11 +47,6 @@ class Bill:
     blocked_long_jobs: float
     blocked_wait_seconds: float
 
-    @property
-    def cost(self) -> float:
-        """All of it."""
-        return self.short_cost + self.trial_cost + self.told_cost + self.late_cost
-
 
 def bill_of(simulated: Simulated, policy: WaitingPolicy, trial_price: float = 1.0) -> Bill:
     """The bill of a simulated policy; it is what ``measured`` adds up.

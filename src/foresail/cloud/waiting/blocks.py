@@ -71,13 +71,8 @@ def block_sums(
 ) -> BlockSums:
     """The sums of each block of submissions.
 
-    Parameters
-    ----------
-    simulated, fixed, policy
-        As for ``metrics.measured``, of which the blocks add up to the sums; trials cost as much as
-        other rented machines.
-    length_seconds
-        Of a block; the last may be shorter.
+    The blocks add up to what ``metrics.measured`` has; trials cost as much as other rented
+    machines. The last block may be shorter.
     """
     submit = simulated.columns.submit
     span = float(submit[-1] - submit[0])

@@ -98,18 +98,9 @@ def green_starts(
 ) -> Floats:
     """When each job starts (s) to emit least, as far as is believed of its runtime.
 
-    Parameters
-    ----------
-    jobs
-        The jobs; only their submit times count.
-    carbon
-        The intensity, known in advance.
-    believed_runtimes
-        A row of equally likely runtimes (s) for each job: quantiles of its belief, or one estimate.
-    patience_seconds
-        The longest delay, of all or by job.
-    grams_per_hour
-        Grams per kW of the job that an hour's delay must save.
+    Of the jobs only submit times count. ``believed_runtimes`` has a row of equally likely runtimes
+    (s) for each job: quantiles of its belief, or one estimate. ``patience_seconds`` is the longest
+    delay, of all or by job; ``grams_per_hour`` what an hour's delay must save, per kW of the job.
 
     Raises
     ------

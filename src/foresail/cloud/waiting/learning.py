@@ -49,7 +49,6 @@ class WaitScore(NamedTuple):
     The MAPE is that of jobs which waited, and whose whole wait is known.
     """
 
-    threshold_seconds: float
     correlation: float
     percentage_error: float
 
@@ -164,15 +163,13 @@ def predicted_waits(model: WaitModel, features: Floats) -> Floats:
     return quantiles
 
 
-def score_waits(model: WaitModel, rows: WaitRows, thresholds: Sequence[float]) -> list[WaitScore]:
-    """How well a model does on rows that it has not seen, for each threshold (s)."""
+def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> WaitScore:
+    """How well a model does on rows that it has not seen."""
     predicted = predicted_waits(model, rows.features).mean(axis=1)
     whole = ~rows.cut
     error = mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])
-    return [
-        WaitScore(limit, matthews_correlation(predicted > limit, rows.wait_seconds > limit), error)
-        for limit in thresholds
-    ]
+    beyond = predicted > threshold_seconds, rows.wait_seconds > threshold_seconds
+    return WaitScore(matthews_correlation(*beyond), error)
 
 
 RUNTIME_MODELS: Final = ("linear", "forest", "svr", "network")

@@ -92,14 +92,8 @@ def measured(
 ) -> WaitingMetrics:
     """The metrics of a simulation.
 
-    Parameters
-    ----------
-    simulated, fixed, policy
-        The simulation and what it was made with.
-    trial_price
-        Price of a machine for a trial, relative to the same on demand.
-    trim
-        Share of jobs that is left out at the beginning, and at the end.
+    ``trial_price`` is that of a machine for a trial, relative to the same on demand; ``trim`` the
+    share of jobs that is left out at the beginning, and at the end.
 
     Raises
     ------

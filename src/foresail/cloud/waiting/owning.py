@@ -28,18 +28,8 @@ def own_or_rent(
 ) -> OwningAnswer:
     """Simulate every setting on a log, and say which is best.
 
-    Parameters
-    ----------
-    inputs
-        The log, the machines to own and to rent, and what policies are told.
-    sweep
-        The settings.
-    worth
-        What waiting is worth.
-    workers, kept
-        As for ``try_settings``.
-    done
-        Called with how many settings are done and how many are known of, after each.
+    ``workers`` and ``kept`` are as for ``try_settings``; ``done`` is called after each setting with
+    how many are done and how many are known of.
 
     Raises
     ------

@@ -30,16 +30,8 @@ def own_or_rent_by_formula(
 ) -> OwningAnswer:
     """What is best by formulas, for a year of Poisson arrivals and exponential runtimes.
 
-    Parameters
-    ----------
-    load
-        Arrivals, runtimes and the relative price of a fixed server; each job takes one server.
-    server_per_hour
-        What a server is rented for.
-    sweep, worth
-        As for ``own_or_rent``; there is no formula for the speculative policy.
-    wrong
-        Shares of wrong predictions; the compound has no formula for them.
+    Each job takes one server, which is rented for ``server_per_hour``. There are no formulas for
+    the speculative policy, nor for wrong predictions of the compound.
 
     Raises
     ------

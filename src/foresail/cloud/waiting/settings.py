@@ -148,14 +148,8 @@ class Sweep:
 def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[int, ...]:
     """Numbers of machines to try: from none to where owning alone costs as much as renting all.
 
-    Parameters
-    ----------
-    mean_machines
-        Machines that the work would keep busy.
-    fixed_price
-        Of an owned machine relative to a rented one.
-    most
-        How many numbers, about.
+    ``mean_machines`` are those that the work would keep busy, ``fixed_price`` is that of an owned
+    machine relative to a rented one, and ``most`` is how many numbers there are, about.
     """
     last = max(math.ceil(mean_machines / max(fixed_price, 0.05)), 1)
     step = math.ceil(last / most)

@@ -47,19 +47,9 @@ def standard_variants(
 ) -> list[Variant]:
     """The published variants of a compound policy, and those of the models that are given.
 
-    Parameters
-    ----------
-    jobs
-        The trace.
-    baseline
-        The compound policy: its waiting and short thresholds are what all variants go by.
-    wait_models
-        Models of waits by name: each gives SWW-ML, and with speculation the combined variant.
-    runtime_estimates
-        Estimates by job, by name of the model: once with waits still foreseen, and once with
-        waits that are forecast from the same estimates, as published.
-    seed
-        Of errors and revocations.
+    All go by the baseline's thresholds. A model of waits gives SWW-ML, and with speculation the
+    combined variant; estimates of runtimes (by job) one variant with waits still foreseen, and one
+    with waits that are forecast from the same estimates, as published.
     """
     short = baseline.short_seconds
     tried = replace(baseline, short_seconds=0.0, speculation_seconds=short)

@@ -84,12 +84,7 @@ def cases_of(
 ) -> list[GridPoint]:
     """Every system with every seed at one load.
 
-    Parameters
-    ----------
-    parameters, generator, load
-        Of the study, and of the workload.
-    policies
-        What to set of the scheduler, by the system's name.
+    ``policies`` say what to set of the scheduler, by the system's name.
     """
     workload = recipe(parameters, generator, load)
     return [

@@ -46,12 +46,8 @@ def target(nines: float) -> float:
 def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
     """Histories of markets on one axis, and what each market's machines are.
 
-    Parameters
-    ----------
-    prices
-        Reference of the histories.
-    machines
-        File with the capacity of each instance type; empty: those of 2015 that are known here.
+    ``machines`` is a file with the capacity of each instance type; empty: those of 2015 that are
+    known here.
 
     Raises
     ------

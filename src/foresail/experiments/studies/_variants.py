@@ -129,10 +129,10 @@ class ModelScore:
         Of a model that learned from other jobs; ``correlation_split`` is that of the published
         split, where the jobs of the test were submitted between those that were learned.
         """
-        limits = [self.threshold_seconds]
-        other = score_waits(_learned(self.baseline, self.model), _rows(self.baseline), limits)[0]
-        model, test = _learned_split(self.baseline, self.model)
-        split = score_waits(model, test, limits)[0]
+        base, limit = self.baseline, self.threshold_seconds
+        other = score_waits(_learned(base, self.model), _rows(base), limit)
+        model, test = _learned_split(base, self.model)
+        split = score_waits(model, test, limit)
         return {
             "correlation": other.correlation,
             "percentage_error": other.percentage_error,
