@@ -1,4 +1,4 @@
-"""The HTML page of a campaign: one file, no request to anywhere, words before pictures."""
+"""The HTML page of a campaign, words before pictures, and a CSV file behind all that it shows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Final
 import polars as pl
 
 from foresail.experiments import published
-from foresail.experiments.findings import Findings
-from foresail.experiments.selection import SCORE, candidates, ranking
+from foresail.experiments.findings import Findings, findings_of
+from foresail.experiments.results import Results
+from foresail.experiments.selection import SCORE, SelectionRule, candidates, ranking
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure
+from foresail.reports.files import write_page
 from foresail.reports.html_parts import footer, key_of, numbers_section, row, table
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -28,6 +30,27 @@ HEADINGS: Final[Mapping[str, str]] = {
     "chosen": "chosen",
 }
 """Columns of the main table, and how people call them."""
+
+
+def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
+    """Write ``report.html`` and the CSV files into the campaign's folder.
+
+    Raises
+    ------
+    InputError
+        As ``findings_of``, or if the folder cannot be written to.
+    """
+    found = findings_of(results, rule)
+    tables = {part.name: part.table for part in found.parts if isinstance(part, Figure)}
+    tables |= {
+        "results": found.results,
+        "slowdowns": found.headline,
+        "prediction-errors": found.errors,
+    }
+    if found.choices is not None:
+        tables["choices"] = found.choices
+    write_page(results.folder / "report.html", page(found, command), tables)
+    return found
 
 
 def page(found: Findings, command: str | None = None) -> str:

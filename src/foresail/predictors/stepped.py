@@ -152,11 +152,6 @@ class SteppedPredictor:
         """Columns of the source, beyond the canonical ones, that it looks at."""
         return self._layout.features
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The columns of the source that it reads."""
-        return self._layout.features
-
     def compiled(
         self,
         specs: NDArray[np.float64],

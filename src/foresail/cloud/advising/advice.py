@@ -213,7 +213,7 @@ def advise(
     found = search.found(owned)
     candidates = search.candidates(found)
     best = choose(candidates, weights, question)
-    advised = recommend(candidates, weights, question, futures).tried
+    advised = recommend(candidates, weights, question, futures)
     compared = search.compared(advised, owned, found)
     if progress is not None:
         progress("what would change it", 0, 1)
@@ -230,11 +230,11 @@ def advise(
         transient=transient,
         transient_work=on_transient,
         tried=found,
-        best_nodes=best.tried.nodes,
+        best_nodes=best.nodes,
         chance_to_pay=_chance(advised, found, weights, futures),
         within_risk=None
         if question.risk is None
-        else within_risk(best.tried, candidates, weights, question.risk, futures),
+        else within_risk(best, candidates, weights, question.risk, futures),
         missed=missed(advised, candidates, weights, question),
         compared=compared,
         foreseen=weights.expected(

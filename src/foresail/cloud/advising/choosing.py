@@ -87,28 +87,12 @@ class CostWeights:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The best of what was tried.
-
-    Parameters
-    ----------
-    tried
-        It.
-    problem
-        Why it does not meet the targets; empty where it does.
-    """
-
-    tried: RuleResult
-    problem: str = ""
-
-
 def choose(
     tried: Sequence[RuleResult],
     weights: CostWeights,
     question: AdviceQuestion,
     futures: LogFutures | None = None,
-) -> Chosen:
+) -> RuleResult:
     """The point of least worth that meets the targets, or the best that can be reached.
 
     Of targets that cannot be met together, the cost goes first: the least mean wait that it buys;
@@ -131,14 +115,14 @@ def choose(
     affordable = [p for p in places if _affordable(expected[p], question)]
     if not affordable:
         cheapest = min(places, key=lambda p: (expected[p].cost, expected[p].worth))
-        return Chosen(tried[cheapest], "cost")
+        return tried[cheapest]
     quick = [p for p in affordable if _quick(expected[p], question)]
     if not quick:
         least = min(affordable, key=lambda p: (expected[p].mean_wait_seconds, expected[p].cost))
-        return Chosen(tried[least], "wait")
+        return tried[least]
     if worth is not None:
-        return Chosen(min((tried[p] for p in quick), key=lambda e: worth[e.rule, e.nodes]))
-    return Chosen(tried[min(quick, key=lambda p: expected[p].worth)])
+        return min((tried[p] for p in quick), key=lambda e: worth[e.rule, e.nodes])
+    return tried[min(quick, key=lambda p: expected[p].worth)]
 
 
 def recommend(
@@ -146,7 +130,7 @@ def recommend(
     weights: CostWeights,
     question: AdviceQuestion,
     futures: LogFutures,
-) -> Chosen:
+) -> RuleResult:
     """What is advised, under the targets, as for ``choose``.
 
     Of least expected worth over the futures; where a risk is stated, as many nodes of the rule
@@ -155,9 +139,9 @@ def recommend(
     if question.risk is None:
         return choose(tried, weights, question, futures)
     best = choose(tried, weights, question)
-    if best.problem:
+    if not meets(weights.expected(best), question):
         return best
-    return Chosen(at_risk(best.tried, tried, weights, question.risk, question, futures))
+    return at_risk(best, tried, weights, question.risk, question, futures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,14 +387,3 @@ def worths(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> Floa
     hours = futures.draws @ weights.demand.block_hours
     waited = futures.draws @ tried.block_wait_hours / hours * HOURS_PER_MONTH
     return costs(tried, weights, futures) + weights.wait_price_per_hour * waited
-
-
-def with_prices(
-    weights: CostWeights, *, wait_factor: float = 1.0, rent_factor: float = 1.0
-) -> CostWeights:
-    """The same weights at other prices."""
-    return replace(
-        weights,
-        wait_price_per_hour=weights.wait_price_per_hour * wait_factor,
-        rent_factor=weights.rent_factor * rent_factor,
-    )

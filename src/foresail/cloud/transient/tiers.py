@@ -10,12 +10,12 @@ import numpy as np
 
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
-from foresail.cloud.transient.frontier import TARGETS
+from foresail.cloud.transient.frontier import TARGETS, reached
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
-from foresail.cloud.transient.planning import UnreachableError, needed_grains, plan
+from foresail.cloud.transient.planning import needed_grains, plan
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 
@@ -147,14 +147,13 @@ def tier_frontier(
 
     Arguments as for ``plan_tiers``.
     """
-    plans = []
-    for target in sorted(targets):
-        try:
-            planned = plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines)
-        except UnreachableError:
-            break
-        plans.append((target, planned))
-    return plans
+    return reached(
+        targets,
+        lambda target: (
+            target,
+            plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines),
+        ),
+    )
 
 
 def tier_target(availability: float, tiers: int) -> float:

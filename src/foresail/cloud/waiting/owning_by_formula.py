@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Final
 
@@ -55,14 +54,7 @@ def _point(
 ) -> FrontierPoint:
     """What a year under a setting comes to."""
     on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
-    found = expected(
-        setting.policy,
-        load,
-        setting.machines,
-        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-        setting.short_seconds or 0.0,
-        wrong,
-    )
+    found = expected(setting.policy, load, setting.machines, *setting.limits, wrong)
     wait, rented = float(found.wait_seconds), float(found.rented_work)
     busy = load.offered * (1.0 - rented)
     return FrontierPoint(
@@ -82,13 +74,7 @@ def _point(
 
 def _at_lowest_price(setting: WaitingSetting, load: Load, wrong: Mispredicted) -> WaitingSetting:
     """The same policy with as many machines as cost least."""
-    servers = cheapest_servers(
-        setting.policy,
-        load,
-        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-        setting.short_seconds or 0.0,
-        wrong,
-    )
+    servers = cheapest_servers(setting.policy, load, *setting.limits, wrong)
     return replace(setting, machines=servers)
 
 

@@ -37,6 +37,22 @@ class WaitingSetting:
     waiting_seconds: float | None
     short_seconds: float | None
 
+    @classmethod
+    def of(cls, policy: str, machines: int, waiting: float, short: float) -> WaitingSetting:
+        """With those of the thresholds (seconds) that the policy has."""
+        return cls(
+            policy,
+            machines,
+            waiting if policy in HAVE_WAITING else None,
+            short if policy in HAVE_SHORT else None,
+        )
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Both thresholds in seconds; one that it has not limits nothing."""
+        waiting = math.inf if self.waiting_seconds is None else self.waiting_seconds
+        return waiting, self.short_seconds or 0.0
+
     @property
     def place(self) -> tuple[int, float, float, int]:
         """Among others: by policy, then by thresholds, then by machines."""
@@ -105,13 +121,8 @@ class Sweep:
     def settings(self) -> list[WaitingSetting]:
         """All that is to be tried, with what there is today; none twice."""
         tried = [
-            WaitingSetting(
-                policy,
-                machines,
-                waiting if policy in HAVE_WAITING else None,
-                short if policy in HAVE_SHORT else None,
-            )
-            for policy, machines, waiting, short in product(
+            WaitingSetting.of(*each)
+            for each in product(
                 self.policies, self.counts, self.waiting_seconds, self.short_seconds
             )
         ]
@@ -137,12 +148,7 @@ class Sweep:
         if self.owned is None:
             return None
         machines, policy = self.owned
-        return WaitingSetting(
-            policy,
-            machines,
-            self.waiting_seconds[0] if policy in HAVE_WAITING else None,
-            self.short_seconds[0] if policy in HAVE_SHORT else None,
-        )
+        return WaitingSetting.of(policy, machines, self.waiting_seconds[0], self.short_seconds[0])
 
 
 def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[int, ...]:
