@@ -18,7 +18,6 @@ from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
 BASELINE: Final = "runtime"
-DIVISORS: Final = ("predicted_cpu", "actual_cpu", "requested_cpu", "initial_cpu")
 
 
 @dataclass(frozen=True)

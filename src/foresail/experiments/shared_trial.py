@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
-from foresail.experiments.trial import clocked
+from foresail.experiments.trial import clocked, in_cycles
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.jobs import whole_jobs
 from foresail.model.outcome import EndedBecause
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import HistoryWorkload
-from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -53,14 +50,10 @@ class SharedTrial:
     def measure(self) -> dict[str, float]:
         """Deadlines, goodput in cpu hours that were used, contention, and latency of decisions."""
         workload = _on_machines(generated(self.workload, self.seed), self.machines)
-        scenario = Scenario(
-            workload,
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(
-                cycle_seconds=self.cycle_seconds, share_nodes=True, seed=self.seed
-            ),
-            learned_before=HistoryWorkload(generated(self.history, self.seed)),
+        before = HistoryWorkload(generated(self.history, self.seed))
+        cycle = self.cycle_seconds
+        scenario = in_cycles(
+            workload, self.policy, before, cycle_seconds=cycle, share_nodes=True, seed=self.seed
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)

@@ -5,8 +5,6 @@ Results tables are those of ``foresail.experiments.results.Results.table``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -40,19 +38,10 @@ def correlations(results: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Smallest, mean and largest of the correlations between different logs."""
-
-    smallest: float
-    mean: float
-    largest: float
-
-
-def correlation_spread(matrix: pl.DataFrame) -> Spread:
-    """Spread of a table of ``correlations`` of at least two logs."""
+def correlation_spread(matrix: pl.DataFrame) -> tuple[float, float, float]:
+    """Smallest, mean and largest of the ``correlations`` between different logs, two at least."""
     pairs = matrix.filter(pl.col("log") != pl.col("other"))["correlation"].to_numpy()
-    return Spread(float(pairs.min()), float(pairs.mean()), float(pairs.max()))
+    return float(pairs.min()), float(pairs.mean()), float(pairs.max())
 
 
 def is_learned(policy: str) -> bool:

@@ -7,6 +7,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 from foresail.predictors.training import train
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
+from foresail.scenario.learned_before import LearnedBefore
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.schedule import Schedule
@@ -77,23 +79,29 @@ class Trial:
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
         before = None if self.history is None else _LearnedHistory(self.history, self.seed)
-        scenario = Scenario(
+        scenario = in_cycles(
             workload,
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(
-                cycle_seconds=self.cycle_seconds,
-                start_delay_seconds=self.start_delay_seconds,
-                runtime_noise=self.runtime_noise,
-                seed=self.seed,
-            ),
-            learned_before=before,
+            self.policy,
+            before,
+            cycle_seconds=self.cycle_seconds,
+            start_delay_seconds=self.start_delay_seconds,
+            runtime_noise=self.runtime_noise,
+            seed=self.seed,
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)
         schedule = run_by_events(scenario, controller)
         cost = _prediction_cost(workload, controller.predictor)
         return metrics_of(_after(schedule, self.discarded_hours)) | clock.metrics() | cost
+
+
+def in_cycles(
+    workload: Workload, policy: str, before: LearnedBefore | None, **conditions: Any
+) -> Scenario:
+    """A policy on the nodes of a workload, under conditions as ``ClusterConditions`` has them."""
+    cluster = ClusterConditions(**conditions)
+    told = parse_policy(policy)
+    return Scenario(workload, told, place="nodes", conditions=cluster, learned_before=before)
 
 
 def _after(schedule: Schedule, hours: float) -> Schedule:

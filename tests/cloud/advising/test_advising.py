@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from foresail.cloud.advising.advice import advise
 from foresail.cloud.advising.choosing import (
     CostWeights,
-    at_risk,
     certainty,
     chances_to_pay,
     choose,
@@ -26,10 +25,9 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import market_of
 from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
-from foresail.cloud.advising.trying import demand_of, rented_altogether, try_rule
+from foresail.cloud.advising.trying import demand_of, fitted_waits, rented_altogether, try_rule
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
@@ -211,7 +209,7 @@ def test_targets_may_force_more_nodes_than_the_risk_allows():
     futures = futures_of(weights.demand, question)
     best = choose(steps, weights, question)
     safe = within_risk(best, steps, weights, 0.2, futures)
-    assert at_risk(best, steps, weights, 0.2, question, futures) is best
+    assert recommend(steps, weights, replace(question, risk=0.2), futures) is best
     assert safe.nodes < best.nodes
     assert weights.expected(safe).mean_wait_seconds > 10.0
 
@@ -254,8 +252,8 @@ def test_more_risk_is_never_fewer_nodes():
     best = choose(tried, weights, AdviceQuestion())
     nodes = []
     for risk in (0.01, 0.1, 0.3, 0.5, 0.9):
-        question = AdviceQuestion(growth_spread=0.5)
-        found = at_risk(best, tried, weights, risk, question, futures_of(weights.demand, question))
+        question = AdviceQuestion(growth_spread=0.5, risk=risk)
+        found = recommend(tried, weights, question, futures_of(weights.demand, question))
         nodes.append(found.nodes)
     assert nodes == sorted(nodes)
     assert nodes[0] < best.nodes
@@ -545,8 +543,9 @@ def test_what_comes_later_teaches_nothing():
     weights = made_weights(jobs)
     late = np.arange(len(jobs)) >= 1000
     changed = replace(jobs, runtime_seconds=np.where(late, 7.0, jobs.runtime_seconds))
+    rule = WaitingRule("compound", 3600.0)
     models = [
-        fitted_waits(each, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs")
+        fitted_waits(replace(weights.demand, jobs=each), weights.market, 4, rule)
         for each in (jobs, changed)
     ]
     assert models[0].weights.tolist() == models[1].weights.tolist()
@@ -556,8 +555,8 @@ def test_few_jobs_teach_nothing():
     """Where too few waits are over, the rule goes on untold."""
     jobs = made_jobs(200)
     weights = made_weights(jobs)
-    assert fitted_waits(jobs, jobs.runtime_seconds, weights.market, 2, 3600.0, "fcfs") is None
     plain = WaitingRule("all-jobs-wait-threshold", 3600.0)
+    assert fitted_waits(weights.demand, weights.market, 2, plain) is None
     told = try_rule(weights.demand, weights.market, 2, replace(plain, waits="learned"))
     untold = try_rule(weights.demand, weights.market, 2, plain)
     assert told.block_rent.tolist() == untold.block_rent.tolist()

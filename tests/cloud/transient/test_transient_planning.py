@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from transient_offers import FIVE, brute_force_price, enumerated_shortfall
 
 from foresail.cloud.transient.availability import allowed_shortfall, shortfall
-from foresail.cloud.transient.choosing import MARGINAL, chosen, grown, pruned
+from foresail.cloud.transient.choosing import MARGINAL, chosen, completed, pruned
 from foresail.cloud.transient.exact import cheapest
 from foresail.cloud.transient.frontier import cheaper, frontier
 from foresail.cloud.transient.methods import Method
@@ -60,10 +60,11 @@ def test_worked_examples(capacity, target, method, pool, price, reached):
 def test_before_pruning():
     """Both examples grow further than they need to: 12.7 and 27.1 an hour."""
     allowed = allowed_shortfall(0.9999)
-    counts = grown(FIVE, 2, allowed, Method.MARGINAL_LOG)
+    nothing = np.zeros(len(FIVE.types), np.int64)
+    counts = completed(FIVE, nothing, 2, allowed, Method.MARGINAL_LOG)
     assert float(counts @ FIVE.prices) == pytest.approx(12.7)
     assert 1.0 - shortfall(FIVE, counts, 2) == pytest.approx(0.99999372, abs=1e-8)
-    counts = grown(FIVE, 3, allowed_shortfall(0.99999), Method.MARGINAL_LINEAR)
+    counts = completed(FIVE, nothing, 3, allowed_shortfall(0.99999), Method.MARGINAL_LINEAR)
     assert float(counts @ FIVE.prices) == pytest.approx(27.1)
 
 

@@ -23,11 +23,16 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import Market, market_of
 from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
-from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, try_rule
+from foresail.cloud.advising.trying import (
+    Demand,
+    RuleResult,
+    demand_of,
+    fitted_waits,
+    try_rule,
+)
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
@@ -338,17 +343,9 @@ def _relative_rent(
 
 def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str, float] | None:
     """What the advised rule learned of waits."""
-    rule = advised.rule
-    if rule.waits == "unknown":
+    if advised.rule.waits == "unknown":
         return None
-    learned = fitted_waits(
-        demand.jobs,
-        demand.believed_seconds,
-        market,
-        advised.nodes,
-        rule.waiting_seconds,
-        rule.queue,
-    )
+    learned = fitted_waits(demand, market, advised.nodes, advised.rule)
     if learned is None:
         return None
     weights = dict(zip(FEATURE_NAMES, learned.weights.tolist(), strict=True))

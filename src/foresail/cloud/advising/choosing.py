@@ -134,14 +134,15 @@ def recommend(
     """What is advised, under the targets, as for ``choose``.
 
     Of least expected worth over the futures; where a risk is stated, as many nodes of the rule
-    that is best on the log itself as pay at that risk.
+    that is best on the log itself as pay at that risk, if they too meet the targets.
     """
     if question.risk is None:
         return choose(tried, weights, question, futures)
     best = choose(tried, weights, question)
-    if not meets(weights.expected(best), question):
+    if not _meets(best, weights, question):
         return best
-    return at_risk(best, tried, weights, question.risk, question, futures)
+    safe = within_risk(best, tried, weights, question.risk, futures)
+    return safe if _meets(safe, weights, question) else best
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,8 @@ def missed(
     return tuple(found)
 
 
-def meets(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
-    """Whether a point meets the targets."""
+def _meets(point: RuleResult, weights: CostWeights, question: AdviceQuestion) -> bool:
+    expected = weights.expected(point)
     return _affordable(expected, question) and _quick(expected, question)
 
 
@@ -302,19 +303,6 @@ def foreseen_worth(
 def _pays(worth: Floats, otherwise: Floats) -> Floats:
     """Share of futures (first axis) in which one costs no more than the other."""
     return np.asarray((worth <= otherwise + _SLACK * np.abs(otherwise)).mean(axis=0))
-
-
-def at_risk(
-    best: RuleResult,
-    tried: Sequence[RuleResult],
-    weights: CostWeights,
-    risk: float,
-    question: AdviceQuestion,
-    futures: LogFutures,
-) -> RuleResult:
-    """As many nodes as pay at the stated risk, where they meet the targets; else the best."""
-    safe = within_risk(best, tried, weights, risk, futures)
-    return safe if meets(weights.expected(safe), question) else best
 
 
 def within_risk(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -18,39 +18,15 @@ from foresail.cloud.purchasing.offline_plan import (
     reserved_name,
 )
 from foresail.cloud.purchasing.renting import Row, month_table
-from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SlotCommitment:
-    """A reservation in slots.
-
-    Parameters
-    ----------
-    reservation
-        What it is.
-    start, slots
-        Where it begins, and how many slots it lasts, some perhaps beyond the time planned for.
-    cost
-        Of all of it.
-    schedule
-        What it holds, where it is a scheduled one.
-    """
-
-    reservation: UnitCommitment
-    start: int
-    slots: int
-    cost: float
-    schedule: LevelSchedule | None = None
-
-
 def settled(
     demand: PricedDemand,
     terms: PurchaseTerms,
-    commitments: list[SlotCommitment],
+    commitments: Sequence[UnitCommitment],
     owned: Floats,
     total: Floats,
     on_demand_price: float,
@@ -73,13 +49,14 @@ def settled(
     # The longest terms are used first; within a slot it makes no difference to what is paid.
     options = [reserved_name(years) for years, _ in sorted(terms.reserved, reverse=True)]
     for option in (*options, SCHEDULED):
-        chosen = [each for each in commitments if each.reservation.option == option]
+        chosen = [each for each in commitments if each.option == option]
         if not chosen:
             continue
         held[option], paid[option] = np.zeros(slots), np.zeros(slots)
         for each in chosen:
-            units = _held(each, slots) * factor
-            at = slice(each.start, each.start + units.size)
+            start = round(each.start_hours / hours)
+            units = _held(each, round(each.hours / hours), slots - start) * factor
+            at = slice(start, start + units.size)
             held[option][at] += units
             paid[option][at] += each.cost * factor / units.size
     rows: list[Row] = []
@@ -98,10 +75,10 @@ def settled(
     )
 
 
-def _held(commitment: SlotCommitment, slots: int) -> Floats:
-    """Units that a commitment holds, in its slots within the time planned for."""
-    length = min(commitment.slots, slots - commitment.start)
-    units = np.full(length, commitment.reservation.units)
+def _held(commitment: UnitCommitment, slots: int, left: int) -> Floats:
+    """Units that a commitment of some slots holds, in those that are left to plan for."""
+    length = min(slots, left)
+    units = np.full(length, commitment.units)
     return units if commitment.schedule is None else units * commitment.schedule.held[:length]
 
 

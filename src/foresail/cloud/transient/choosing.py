@@ -50,23 +50,12 @@ def chosen(
     numpy.ndarray or None
         Shape (types,); None where it was given up.
     """
-    counts = grown(offers, needed, allowed, criterion, dearest=dearest)
-    return None if counts is None else pruned(offers, counts, needed, allowed)
-
-
-def grown(
-    offers: Offers,
-    needed: int,
-    allowed: float,
-    criterion: Method,
-    *,
-    dearest: float = math.inf,
-) -> Integers | None:
-    """As ``chosen``, before anything is pruned."""
     if criterion is Method.EQ33_STATIC:
-        return _cycled(offers, needed, allowed, dearest)
-    nothing = np.zeros(len(offers.types), dtype=np.int64)
-    return completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
+        counts = _cycled(offers, needed, allowed, dearest)
+    else:
+        nothing = np.zeros(len(offers.types), dtype=np.int64)
+        counts = completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
+    return None if counts is None else pruned(offers, counts, needed, allowed)
 
 
 def completed(
@@ -78,7 +67,7 @@ def completed(
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
-    """As ``grown``, from machines that are there already, by one of the marginal criteria.
+    """As ``chosen``, but not pruned: from machines that are there already, by a marginal criterion.
 
     The gain is measured at what the pool has, until that is enough. Measured at the capacity that
     the pool would have with the machine, one type would be stacked on itself and the gains would

@@ -140,14 +140,6 @@ def green_starts(
     return np.where(start > submit, np.maximum((start + begin) * step, at_once), at_once)
 
 
-def emitted_grams(
-    jobs: TraceJobs, carbon: CarbonIntensity, start_seconds: Floats, kilowatts: Floats
-) -> Floats:
-    """What each job emits when it starts then and draws so much power; shape (jobs,)."""
-    grams: Floats = carbon.grams(start_seconds, jobs.runtime_seconds)
-    return grams * kilowatts
-
-
 def green_metrics(grams: Floats, grams_at_once: Floats, wait_seconds: Floats) -> GreenMetrics:
     """The jobs together, from what each emits, would have at once, and waits; shape (jobs,)."""
     return GreenMetrics(

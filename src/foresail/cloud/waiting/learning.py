@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits
+from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits, without_trees
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -90,16 +90,7 @@ def linear_waits(rows: WaitRows) -> WaitModel:
     inputs = np.column_stack((rows.features, np.ones(rows.wait_seconds.size)))
     scale = np.maximum(np.abs(inputs).max(axis=0), 1e-12)
     coefficients = np.linalg.lstsq(inputs / scale, rows.wait_seconds, rcond=None)[0] / scale
-    return WaitModel(
-        base=coefficients[-1:].copy(),
-        weights=coefficients[:-1].copy(),
-        roots=np.empty(0, np.int64),
-        feature=np.empty(0, np.int32),
-        limit=np.empty(0),
-        left=np.empty(0, np.int32),
-        right=np.empty(0, np.int32),
-        leaves=np.empty((0, 1)),
-    )
+    return without_trees(coefficients[-1:].copy(), coefficients[:-1].copy())
 
 
 def forest_waits(

@@ -66,15 +66,12 @@ def owned_offer(
         if not offers:
             raise no_gpus(asking)
     reserved = [offer for offer in offers if offer.reserved]
-    return max(reserved or offers, key=_most_gpus if asking else _most_cores)
 
+    def size_and_price(offer: Offer) -> tuple[float, float]:
+        size = offer.instance.gpus if asking else offer.instance.cores
+        return size, -offer.on_demand_per_hour
 
-def _most_cores(offer: Offer) -> tuple[float, float]:
-    return offer.instance.cores, -offer.on_demand_per_hour
-
-
-def _most_gpus(offer: Offer) -> tuple[float, float]:
-    return offer.instance.gpus, -offer.on_demand_per_hour
+    return max(reserved or offers, key=size_and_price)
 
 
 def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None) -> FixedMachines:

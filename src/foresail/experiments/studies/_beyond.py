@@ -8,18 +8,15 @@ from typing import ClassVar, Final
 
 import polars as pl
 
-from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
 from foresail.experiments.study import GridPoint, Measure, StudyParameters
-from foresail.experiments.trial import clocked, metrics_of
+from foresail.experiments.trial import clocked, in_cycles, metrics_of
 from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.learned_before import HistoryWorkload
-from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generators.flooded import FLOODING_USER
 from foresail.traces.schedule import Schedule
 
@@ -130,12 +127,13 @@ class WatchedTrial:
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
-        scenario = Scenario(
-            generated(self.workload, self.seed),
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed),
-            learned_before=HistoryWorkload(generated(self.history, self.seed)),
+        workload, history = (generated(each, self.seed) for each in (self.workload, self.history))
+        scenario = in_cycles(
+            workload,
+            self.policy,
+            HistoryWorkload(history),
+            cycle_seconds=self.cycle_seconds,
+            seed=self.seed,
         )
         controller = controller_of(scenario)
         clock, plans = clocked(controller.scheduler), noted(controller.scheduler)

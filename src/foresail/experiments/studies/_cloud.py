@@ -12,7 +12,6 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.joint import JointHistory, joined
 from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
-from foresail.model.errors import InputError
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."
@@ -23,18 +22,6 @@ _ECU: Final[Mapping[str, float]] = MappingProxyType(
     {"c3.xlarge": 14.0, "d2.8xlarge": 116.0, "g2.2xlarge": 26.0, "m3.medium": 3.0, "r3.large": 6.5}
 )
 """Compute units of EC2's types as they were published in 2015."""
-
-
-def check_file(field: str, path: Path | None) -> None:
-    """Refuse a file that is not there, before anything is run.
-
-    Raises
-    ------
-    InputError
-        If it was given and is not there.
-    """
-    if path is not None and not path.is_file():
-        raise InputError("there is no such file", source=path, field=field)
 
 
 def target(nines: float) -> float:

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.bill import bill_of
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import (
     WaitRows,
@@ -20,6 +19,7 @@ from foresail.cloud.waiting.learning import (
     split_rows,
     wait_rows,
 )
+from foresail.cloud.waiting.long_jobs import long_jobs_of
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
@@ -88,10 +88,10 @@ class VariantRun:
         )
         result = measured(found, fixed, chosen.policy, chosen.trial_price)
         oracle = _oracle(base)
-        bill = bill_of(found, chosen.policy, chosen.trial_price)
+        long = long_jobs_of(found, chosen.policy, chosen.trial_price)
         rented = oracle.rented_cost + oracle.trial_cost
         dearer = (result.rented_cost + result.trial_cost) / rented - 1.0 if rented else np.nan
-        trials = bill.trial_cost / rented if rented else np.nan
+        trials = long.trial_cost / rented if rented else np.nan
         waited = oracle.mean_wait_seconds
         return {
             **waiting.figures_of(result),
@@ -99,9 +99,9 @@ class VariantRun:
             "dearer_by_trials": trials,
             "dearer_by_waits": dearer - trials,
             "longer": result.mean_wait_seconds / waited - 1.0 if waited else np.nan,
-            "long_jobs": bill.long_jobs,
-            "blocked_long_jobs": bill.blocked_long_jobs,
-            "blocked_wait_seconds": bill.blocked_wait_seconds,
+            "long_jobs": long.long_jobs,
+            "blocked_long_jobs": long.blocked_long_jobs,
+            "blocked_wait_seconds": long.blocked_wait_seconds,
         }
 
 

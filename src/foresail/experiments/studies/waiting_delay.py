@@ -12,7 +12,6 @@ import numpy as np
 
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import forest_waits, wait_rows
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
@@ -58,8 +57,7 @@ class DelayRun:
         told = Beliefs(
             jobs.runtime_seconds, model if self.system in ("weighing", "sww") else None, delay
         )
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, told)
-        result = measured(found, fixed, policy)
+        _, result = waiting.ran(jobs, fixed, policy, told)
         all_costs = (result.total_cost + result.delay_cost) / result.on_demand_cost
         return {**waiting.figures_of(result), "all_costs": all_costs}
 

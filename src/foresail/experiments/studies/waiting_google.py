@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.cloud.waiting.customised import customised_family
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
-from foresail.cloud.waiting.week import (
-    CORE_HOUR,
-    CUSTOM_CORE_HOUR,
-    CUSTOM_GIB_HOUR,
-    MACHINE_BYTES,
-    MACHINE_CORES,
-    google_week,
-)
-from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore
@@ -41,49 +28,6 @@ _CELLS: Final = "the cell, % of the published one"
 _BASE_MINUTES: Final = 15.0
 _BASE_HOURS: Final = 24.0
 _LINEAR: Final = "linear"
-
-
-@dataclass(frozen=True, slots=True)
-class Week:
-    """A week of a cell that is so many times as large as the published one, or a log."""
-
-    log: str
-    scale: float
-    seed: int
-
-    def read(self) -> TraceJobs:
-        """The jobs; kept by the process for the next run."""
-        return _read(self)
-
-    def another(self) -> Week:
-        """Another week; for a log itself, of which there is no other."""
-        return self if self.log else replace(self, seed=self.seed + waiting.APART)
-
-    def machines(self, percent: float) -> FixedMachines:
-        """The published machines, for a percentage of the mean load."""
-        jobs = self.read()
-        cores = percent / 100.0 * jobs.core_seconds / jobs.span_seconds
-        count = round(cores / MACHINE_CORES)
-        return FixedMachines(
-            max(count, 1),
-            MACHINE_CORES,
-            MACHINE_BYTES,
-            price_per_hour=0.4 * MACHINE_CORES * CORE_HOUR,
-        )
-
-    def family(self) -> Sequence[RentedType]:
-        """Customised machines, or standard ones where it is not said how much memory jobs need."""
-        jobs = self.read()
-        if jobs.memory_bytes is None:
-            return waiting.FAMILY
-        return customised_family(jobs.requests, CUSTOM_CORE_HOUR, CUSTOM_GIB_HOUR)
-
-
-@lru_cache(maxsize=2)
-def _read(week: Week) -> TraceJobs:
-    if week.log:
-        return TraceJobs.of_workload(log_of(week.log, 0))
-    return google_week(week.scale, week.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +130,7 @@ def waiting_google(parameters: WaitingGoogleParameters) -> Study:
 
 def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     log = "" if parameters.log is None else str(parameters.log)
-    week = Week(log, parameters.scale, seed)
+    week = waiting.Week(log, parameters.scale, seed)
     base = Baseline(week, parameters.percent, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES)
     cases = [
         GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
@@ -202,7 +146,7 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     for hours in parameters.waiting_hours:
         cases += compared(_LONG_WAITS, hours, replace(base, waiting_seconds=3600.0 * hours), base)
     for scale in () if log else parameters.scales:
-        here = replace(base, trace=Week("", scale, seed))
+        here = replace(base, trace=waiting.Week("", scale, seed))
         cases += compared(_CELLS, 100.0 * scale, here, here)
     return cases
 

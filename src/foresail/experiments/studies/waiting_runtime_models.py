@@ -13,9 +13,7 @@ import polars as pl
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import RUNTIME_MODELS, learn_runtimes, perturbed
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.believed_runtimes import believed_runtimes
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
@@ -101,9 +99,9 @@ class ModelRun:
         jobs, estimates = self.learned.read()
         fixed = waiting.machines_for(jobs, self.learned.percent)
         policy = waiting_policy("compound", self.waiting_seconds, self.short_seconds)
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates, Foresight()))
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates, Foresight()))
         return {
-            **waiting.figures_of(measured(found, fixed, policy)),
+            **waiting.figures_of(result),
             **waiting.knowledge_of(estimates, jobs, self.short_seconds),
         }
 
@@ -120,10 +118,8 @@ class QueueRun:
         fixed = waiting.machines_for(jobs, self.learned.percent)
         queue = {_RANDOM: "ajw random", _ARRIVAL: "ajw"}.get(self.learned.system, "ajw sjf")
         policy = waiting.policy_of(queue, np.inf, 0.0)
-        found = simulate(
-            jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates), seed=self.learned.seed
-        )
-        return waiting.figures_of(measured(found, fixed, policy))
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates), self.learned.seed)
+        return waiting.figures_of(result)
 
 
 @lru_cache(maxsize=1)

@@ -9,9 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight
-from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
     GridPoint,
@@ -67,8 +65,8 @@ class TraceRun:
             wrong = random.random(len(jobs)) < share
             elsewhere = np.where(short, self.short_seconds, 0.0)
             estimates = np.where(wrong, elsewhere, estimates)
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates, told))
-        return waiting.figures_of(measured(found, fixed, policy))
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates, told))
+        return waiting.figures_of(result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_trace import TraceRun
 from foresail.experiments.study import (
@@ -45,6 +44,7 @@ class TraceQueuesParameters(waiting.YearParameters):
         Of a fixed machine, for the log.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "1000000"}
     QUICK_MINUTES: ClassVar[float] = 1.5
     FULL_MINUTES: ClassVar[float] = 25.0
@@ -54,10 +54,6 @@ class TraceQueuesParameters(waiting.YearParameters):
     short_minutes: float = 3.0
     log: Path | None = None
     machine_cores: int = 32
-
-    def __post_init__(self) -> None:
-        waiting.YearParameters.__post_init__(self)
-        cloud.check_file("log", self.log)
 
 
 @register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)

@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
     GridPoint,
@@ -88,16 +87,13 @@ class WorkloadParameters(waiting.YearParameters):
         A log to look at as well.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
     QUICK_MINUTES: ClassVar[float] = 0.2
     FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
     log: Path | None = None
-
-    def __post_init__(self) -> None:
-        waiting.YearParameters.__post_init__(self)
-        cloud.check_file("log", self.log)
 
 
 @register("study", "waiting-workload", parameters=WorkloadParameters)
