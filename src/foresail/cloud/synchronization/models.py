@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -48,14 +48,6 @@ class BarrierRules:
     keeps_partial_work: bool = False
     intervals_per_message: int = 1
     transient: bool = True
-
-
-class Model(Protocol):
-    """A way to synchronise."""
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +139,10 @@ class Hybrid(Flexible):
     """Flexible synchronisation with backup workers; its formula is ours (spec section 3)."""
 
     replicas: str = "1"
+
+
+Model = OnDemand | TransientWorkers | Replicas | Staleness | Partial | Flexible
+"""A way to synchronise."""
 
 
 def amount(text: str, workers: Integers, field: str) -> Integers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -18,18 +18,6 @@ from foresail.model.errors import InputError
 _LEVELS: Final = 4096
 
 
-class RankedSpeeds(Protocol):
-    """What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
-
-    def expected(self, rank: Integers, workers: Integers) -> Floats:
-        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
-        ...
-
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
-        """Mean share of their tasks that so many slowest have not done when the next one has."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class UniformSpeeds:
     """Speeds between 0 and 1, each as likely as any other: the thesis' transient workers."""
@@ -38,7 +26,7 @@ class UniformSpeeds:
         """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
         return rank / (workers + 1.0)
 
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - the protocol's
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - as others have it
         """Mean share of their tasks that so many slowest have not done when the next one has."""
         return np.full(slower.shape, 0.5)
 
@@ -100,6 +88,10 @@ class AnySpeeds:
         log = (rank - 1) * np.log(self._levels) + (workers - rank) * np.log1p(-self._levels)
         weights = np.exp(log - log.max())
         return np.asarray(weights / weights.sum())
+
+
+RankedSpeeds = UniformSpeeds | AnySpeeds
+"""What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
 
 
 def at_least(distribution: Distribution, lowest: float) -> Empirical:

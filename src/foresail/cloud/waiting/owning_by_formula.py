@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from foresail.cloud.waiting.frontier import FrontierPoint
@@ -58,17 +58,14 @@ def _point(
     wait, rented = float(found.wait_seconds), float(found.rented_work)
     busy = load.offered * (1.0 - rented)
     return FrontierPoint(
-        setting.policy,
-        setting.machines,
-        setting.waiting_seconds,
-        setting.short_seconds,
-        float(found.price) * on_demand,
-        on_demand,
-        wait,
-        load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
-        rented,
-        float(found.rented_jobs),
-        busy / setting.machines if setting.machines else 0.0,
+        **asdict(setting),
+        cost=float(found.price) * on_demand,
+        on_demand_cost=on_demand,
+        mean_wait_seconds=wait,
+        waiting_hours=load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
+        rented_work=rented,
+        rented_jobs=float(found.rented_jobs),
+        fixed_utilisation=busy / setting.machines if setting.machines else 0.0,
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.models import POLICIES as MODELLED
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
@@ -129,15 +128,16 @@ class Sweep:
         today = self.today
         return list(dict.fromkeys([*tried, *([today] if today else [])]))
 
-    def between(self, best: Sequence[FrontierPoint]) -> list[WaitingSetting]:
-        """Numbers of machines around those of some points, and their policies."""
+    def between(self, best: Sequence[WaitingSetting]) -> list[WaitingSetting]:
+        """Numbers of machines around those of some settings, and their policies."""
         found = []
-        for point in best:
-            below = max((c for c in self.counts if c < point.machines), default=point.machines)
-            above = min((c for c in self.counts if c > point.machines), default=point.machines)
+        for each in best:
+            own = each.machines
+            below = max((c for c in self.counts if c < own), default=own)
+            above = min((c for c in self.counts if c > own), default=own)
             step = max((above - below) // _FINER, 1)
             found += [
-                WaitingSetting(point.policy, count, point.waiting_seconds, point.short_seconds)
+                WaitingSetting(each.policy, count, each.waiting_seconds, each.short_seconds)
                 for count in range(below, above, step)
             ]
         return found
