@@ -23,7 +23,6 @@ from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 from foresail.predictors.training import train
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.scenario.learned_before import LearnedBefore
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.schedule import Schedule
@@ -34,7 +33,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CycleTrial:
     """A run in cycles on the nodes of a generated workload.
 
     Parameters
@@ -50,6 +49,28 @@ class Trial:
         Short form or name; its ``cycle_seconds`` become those of the trial.
     cycle_seconds
         The scheduler is asked once in so many seconds.
+    """
+
+    workload: str
+    history: str | None
+    seed: int
+    policy: str
+    cycle_seconds: float
+
+    def scenario(self, workload: Workload, **conditions: Any) -> Scenario:
+        """The policy on a workload, under further conditions as ``ClusterConditions`` has them."""
+        before = None if self.history is None else _LearnedHistory(self.history, self.seed)
+        cluster = ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed, **conditions)
+        policy = parse_policy(self.policy)
+        return Scenario(workload, policy, place="nodes", conditions=cluster, learned_before=before)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(CycleTrial):
+    """One on an ideal cluster, or on one with delays and noise.
+
+    Parameters
+    ----------
     estimate_error_percent
         If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
     start_delay_seconds, runtime_noise
@@ -58,11 +79,6 @@ class Trial:
         Jobs submitted in so many first hours, when the machine fills, are run and not measured.
     """
 
-    workload: str
-    history: str | None
-    seed: int
-    policy: str
-    cycle_seconds: float
     estimate_error_percent: float | None = None
     start_delay_seconds: float = 0.0
     runtime_noise: float = 0.0
@@ -78,30 +94,16 @@ class Trial:
         workload = generated(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
-        before = None if self.history is None else _LearnedHistory(self.history, self.seed)
-        scenario = in_cycles(
+        scenario = self.scenario(
             workload,
-            self.policy,
-            before,
-            cycle_seconds=self.cycle_seconds,
             start_delay_seconds=self.start_delay_seconds,
             runtime_noise=self.runtime_noise,
-            seed=self.seed,
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)
         schedule = run_by_events(scenario, controller)
         cost = _prediction_cost(workload, controller.predictor)
         return metrics_of(_after(schedule, self.discarded_hours)) | clock.metrics() | cost
-
-
-def in_cycles(
-    workload: Workload, policy: str, before: LearnedBefore | None, **conditions: Any
-) -> Scenario:
-    """A policy on the nodes of a workload, under conditions as ``ClusterConditions`` has them."""
-    cluster = ClusterConditions(**conditions)
-    told = parse_policy(policy)
-    return Scenario(workload, told, place="nodes", conditions=cluster, learned_before=before)
 
 
 def _after(schedule: Schedule, hours: float) -> Schedule:

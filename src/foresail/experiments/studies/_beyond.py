@@ -10,13 +10,12 @@ import polars as pl
 
 from foresail.experiments.generated import generated
 from foresail.experiments.study import GridPoint, Measure, StudyParameters
-from foresail.experiments.trial import clocked, in_cycles, metrics_of
+from foresail.experiments.trial import CycleTrial, clocked, metrics_of
 from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.scenario.learned_before import HistoryWorkload
 from foresail.traces.generators.flooded import FLOODING_USER
 from foresail.traces.schedule import Schedule
 
@@ -104,37 +103,12 @@ def cases_of(
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedTrial:
-    """A run in cycles on the nodes of a generated workload, with an eye on plans and on users.
-
-    Parameters
-    ----------
-    workload, history
-        Short forms of the generators of the run, and of what the predictor learns from first.
-    seed
-        Of both.
-    policy
-        Short form; its ``cycle_seconds`` become those of the trial.
-    cycle_seconds
-        The scheduler is asked once in so many seconds.
-    """
-
-    workload: str
-    history: str
-    seed: int
-    policy: str
-    cycle_seconds: float
+class WatchedTrial(CycleTrial):
+    """One with an eye on plans and on users."""
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
-        workload, history = (generated(each, self.seed) for each in (self.workload, self.history))
-        scenario = in_cycles(
-            workload,
-            self.policy,
-            HistoryWorkload(history),
-            cycle_seconds=self.cycle_seconds,
-            seed=self.seed,
-        )
+        scenario = self.scenario(generated(self.workload, self.seed))
         controller = controller_of(scenario)
         clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
         schedule = run_by_events(scenario, controller)
