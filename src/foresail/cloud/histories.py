@@ -39,8 +39,6 @@ class MarketHistory:
         What the type costs on demand: the usual bid.
     origin_unix_seconds
         Unix time of second zero.
-    currency
-        Of the prices.
 
     Raises
     ------
@@ -59,7 +57,6 @@ class MarketHistory:
     requested_units: float = 1.0
     on_demand_per_hour: float | None = None
     origin_unix_seconds: float | None = None
-    currency: str = "USD"
 
     def __post_init__(self) -> None:
         _check(self)
